@@ -1,0 +1,190 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// One list for every target, so that no target is checked less than another.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+]
+
+/// Tests call C and the unsafe parts of the library freely; the annotations would only hide them.
+let testSettings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "operon",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "operon", targets: ["operon"]),
+        .executable(name: "operon-worker", targets: ["operon-worker"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/onevcat/Rainbow", from: "4.2.2"),
+    ],
+    targets: [
+        // C: the broker's codec and what must happen between fork and exec.
+        .systemLibrary(
+            name: "CRabbitMQ",
+            pkgConfig: "librabbitmq",
+            providers: [.apt(["librabbitmq-dev"])]
+        ),
+        .target(name: "COperonProcess"),
+
+        // Values, decisions, bytes, ports.
+        .target(name: "OperonModel", swiftSettings: settings),
+        .target(name: "OperonCore", dependencies: ["OperonModel"], swiftSettings: settings),
+        .target(
+            name: "OperonWire",
+            dependencies: [
+                "OperonModel",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(name: "OperonPorts", dependencies: ["OperonModel"], swiftSettings: settings),
+
+        // Adapters: they know the ports and the model, never each other.
+        .target(
+            name: "OperonAMQP",
+            dependencies: [
+                "CRabbitMQ", "OperonCore", "OperonModel", "OperonPorts",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "OperonGraphFile",
+            dependencies: [
+                "OperonModel",
+                .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "OperonTerminal",
+            dependencies: ["OperonModel", .product(name: "Rainbow", package: "Rainbow")],
+            swiftSettings: settings
+        ),
+
+        // The shell around the core.
+        .target(
+            name: "OperonRuntime",
+            dependencies: [
+                "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonWire",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+
+        // Programs.
+        .executableTarget(
+            name: "operon",
+            dependencies: [
+                "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonModel", "OperonPorts",
+                "OperonRuntime", "OperonTerminal",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "operon-worker",
+            dependencies: [
+                "OperonAMQP", "OperonModel", "OperonPorts", "OperonRuntime", "OperonTerminal",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+
+        // The in-memory world: for our tests and benchmarks.
+        .target(
+            name: "OperonTestKit",
+            dependencies: ["OperonCore", "OperonModel", "OperonPorts"],
+            swiftSettings: settings
+        ),
+
+        // Tests.
+        .testTarget(
+            name: "OperonModelTests",
+            dependencies: ["OperonModel"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonCoreTests",
+            dependencies: ["OperonCore", "OperonModel", "OperonTestKit"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "SimulationTests",
+            dependencies: ["OperonCore", "OperonModel", "OperonTestKit"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonWireTests",
+            dependencies: ["OperonModel", "OperonWire"],
+            resources: [.copy("Corpus")],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "TransportTests",
+            dependencies: [
+                "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                "OperonTestKit",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonGraphFileTests",
+            dependencies: ["OperonGraphFile", "OperonModel"],
+            resources: [.copy("Fixtures")],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonRuntimeTests",
+            dependencies: [
+                "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                "OperonTestKit",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonTerminalTests",
+            dependencies: ["OperonModel", "OperonTerminal"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "CommandTests",
+            dependencies: ["operon", "operon-worker", "OperonModel", "OperonTestKit"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(name: "TidyTests", swiftSettings: testSettings),
+    ]
+)

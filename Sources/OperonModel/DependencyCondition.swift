@@ -1,0 +1,35 @@
+/// By which outcomes a dependency releases its dependent, and by which it skips it.
+public enum DependencyCondition: UInt8, Hashable, Sendable, Codable, CaseIterable {
+    /// Success and cancellation release; failure and skipping skip. The default: a cancelled
+    /// Foundation operation counts as finished.
+    case unlessFailed
+    /// Every outcome releases.
+    case finished
+    /// Only success releases.
+    case succeeded
+    /// Only failure releases.
+    case failed
+
+    /// The name in graph files.
+    public var name: String {
+        switch self {
+        case .unlessFailed: "unlessFailed"
+        case .finished: "finished"
+        case .succeeded: "succeeded"
+        case .failed: "failed"
+        }
+    }
+
+    /// Whether a dependency with this condition releases its dependent at that outcome.
+    public func isSatisfied(by outcome: OutcomeKind) -> Bool {
+        switch (self, outcome) {
+        case (.finished, _): true
+        case (.unlessFailed, .succeeded), (.unlessFailed, .cancelled): true
+        case (.unlessFailed, .failed), (.unlessFailed, .skipped): false
+        case (.succeeded, .succeeded): true
+        case (.succeeded, .cancelled), (.succeeded, .failed), (.succeeded, .skipped): false
+        case (.failed, .failed): true
+        case (.failed, .succeeded), (.failed, .cancelled), (.failed, .skipped): false
+        }
+    }
+}

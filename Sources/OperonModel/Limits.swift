@@ -1,0 +1,90 @@
+/// The name of a limit, as errors and configuration spell it.
+public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, CustomStringConvertible {
+    case operationsPerGraph
+    case edgesPerGraph
+    case graphFileBytes
+    case yamlOperations
+    case yamlDepth
+    case yamlAliasExpansion
+    case nameBytes
+    case payloadBytes
+    case inputsBytes
+    case logBytes
+    case messageBytes
+    case outgoingBytes
+    case dispatchedBytes
+    case retainedBytes
+    case eventBytesPerWorker
+    case eventBytes
+    case yieldedOperations
+    case slots
+    case queues
+
+    /// What it bounds, in words.
+    public var description: String {
+        switch self {
+        case .operationsPerGraph: "operations in a graph"
+        case .edgesPerGraph: "dependencies in a graph"
+        case .graphFileBytes: "bytes in a graph file"
+        case .yamlOperations: "operations in a YAML file (larger graphs: JSON Lines)"
+        case .yamlDepth: "levels of nesting in a graph file"
+        case .yamlAliasExpansion: "nodes that YAML aliases expand to"
+        case .nameBytes: "bytes in a name"
+        case .payloadBytes: "bytes in an input or output"
+        case .inputsBytes: "bytes of outputs given to one operation"
+        case .logBytes: "bytes of log kept for an operation"
+        case .messageBytes: "bytes in a message"
+        case .outgoingBytes: "bytes waiting to be sent"
+        case .dispatchedBytes: "bytes dispatched and not finished"
+        case .retainedBytes: "bytes of results that a worker keeps"
+        case .eventBytesPerWorker: "bytes of events in flight from a worker"
+        case .eventBytes: "bytes of events in flight"
+        case .yieldedOperations: "operations of a worker that gave back their slot"
+        case .slots: "slots of a worker"
+        case .queues: "queues in a graph"
+        }
+    }
+}
+
+/// The limits of the design, each with its default. Exceeding one is
+/// `Refusal.limitExceeded`, or an outcome where the operation was accepted already.
+public struct Limits: Hashable, Sendable {
+    /// Operations in one graph; 10⁷ may be allowed by configuration.
+    public var operationsPerGraph = 1_000_000
+    /// Dependencies in one graph.
+    public var edgesPerGraph = 10_000_000
+    /// Bytes of a graph file, read before it is parsed.
+    public var graphFileBytes = 256 << 20
+    /// Operations in a YAML file: its parser keeps a tree of the whole file.
+    public var yamlOperations = 100_000
+    /// Levels of nesting in YAML and JSON.
+    public var yamlDepth = 64
+    /// Nodes that the aliases of a YAML file expand to: ten for every operation that fits.
+    public var yamlAliasExpansion = 1_000_000
+    /// UTF-8 bytes of a name of an operation, graph, queue, kind or key.
+    public var nameBytes = 256
+    /// Bytes of one input or output that travels in a message.
+    public var payloadBytes = 1 << 20
+    /// Bytes of outputs given to one operation.
+    public var inputsBytes = 1 << 30
+    /// Bytes of output kept per operation: the last ones.
+    public var logBytes = 1 << 20
+    /// Bytes of one message: RabbitMQ 4 refuses more than 16 MiB.
+    public var messageBytes = 8 << 20
+    /// Bytes encoded and not yet taken by the broker.
+    public var outgoingBytes = 16 << 20
+    /// Bytes of operations dispatched and not finished, in all.
+    public var dispatchedBytes = 64 << 20
+    /// Bytes of results that a worker keeps until they are acknowledged; beyond, it starts nothing.
+    public var retainedBytes = 64 << 20
+    /// Bytes of events from one worker that may be unacknowledged.
+    public var eventBytesPerWorker = 1 << 20
+    /// The same for all workers together.
+    public var eventBytes = 256 << 20
+    /// Slots of one worker: more is a typing error.
+    public var slots = 4_096
+    /// Queues named by one graph.
+    public var queues = 10_000
+
+    public init() {}
+}

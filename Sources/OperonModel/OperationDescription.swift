@@ -1,0 +1,137 @@
+/// What an operation does.
+public enum Work: Hashable, Sendable, Codable {
+    /// Finishes at once: a join, or a measurement.
+    case nothing
+    /// Holds a slot for a time.
+    case wait(Duration)
+    /// Runs a process.
+    case command(CommandDescription)
+    /// Runs the code that a worker registered under this name.
+    case registered(kind: String, input: Payload)
+
+    /// The name that a worker must know to run it.
+    public var kind: String {
+        switch self {
+        case .nothing: Work.nothingKind
+        case .wait: Work.waitKind
+        case .command: Work.commandKind
+        case .registered(let kind, _): kind
+        }
+    }
+
+    public static let nothingKind = "nothing"
+    public static let waitKind = "wait"
+    public static let commandKind = "command"
+
+    /// What every worker knows.
+    public static let builtInKinds = [commandKind, nothingKind, waitKind]
+}
+
+/// A process to run.
+public struct CommandDescription: Hashable, Sendable, Codable {
+    /// The program and its arguments; the program is looked up in the `PATH` it is given.
+    /// A `run:` line is `["/bin/sh", "-c", line]`.
+    public var arguments: [String]
+    /// Variables set for it, over those it inherits.
+    public var environment: [String: String]
+    /// Names of the worker's variables that it inherits.
+    public var inheritEnvironment: [String]
+    /// Where it starts; `nil`: where the worker started.
+    public var directory: String?
+    /// From SIGTERM to SIGKILL.
+    public var grace: Duration
+
+    public static let defaultInheritEnvironment = ["PATH", "HOME", "LANG", "TMPDIR", "USER"]
+    public static let defaultGrace = Duration.seconds(10)
+
+    public init(
+        arguments: [String],
+        environment: [String: String] = [:],
+        inheritEnvironment: [String] = CommandDescription.defaultInheritEnvironment,
+        directory: String? = nil,
+        grace: Duration = CommandDescription.defaultGrace
+    ) {
+        self.arguments = arguments
+        self.environment = environment
+        self.inheritEnvironment = inheritEnvironment
+        self.directory = directory
+        self.grace = grace
+    }
+
+    /// `sh -c line`.
+    public static func shell(_ line: String) -> [String] { ["/bin/sh", "-c", line] }
+}
+
+/// One line of an operation's `dependencies`.
+public struct DependencyDescription: Hashable, Sendable, Codable {
+    /// The name of the operation waited for, in the same graph.
+    public var name: String
+    public var condition: DependencyCondition
+
+    public init(_ name: String, _ condition: DependencyCondition = .unlessFailed) {
+        self.name = name
+        self.condition = condition
+    }
+}
+
+/// An operation as a person describes it, before it is submitted.
+public struct OperationDescription: Hashable, Sendable, Codable {
+    /// Unique in its graph. 1…256 bytes.
+    public var name: String
+    public var work: Work
+    /// Free text for people.
+    public var summary: String = ""
+    public var dependencies: [DependencyDescription] = []
+    public var queue: String = QueueSettings.defaultName
+    /// `nil`: that of its queue.
+    public var priority: QueuePriority?
+    public var qualityOfService: QualityOfService = .default
+    /// Longest run of one attempt, from its start; `nil`: no bound.
+    public var timeout: Duration?
+    public var retry: RetryPolicy = .never
+    /// What its rank assumes until it is measured; `nil`: unknown.
+    public var expectedDuration: Duration?
+    /// Names that only one running operation may hold at a time.
+    public var exclusive: [String] = []
+    /// From its release to its first start.
+    public var delay: Duration?
+    /// Not started before.
+    public var notBefore: WallTime?
+    /// Fails if it has not finished by then.
+    public var deadline: WallTime?
+
+    public init(name: String, work: Work) {
+        self.name = name
+        self.work = work
+    }
+}
+
+/// Operations submitted together.
+public struct GraphDescription: Hashable, Sendable, Codable {
+    public var name: String
+    public var queues: [QueueSettings] = []
+    public var operations: [OperationDescription]
+
+    public init(name: String, operations: [OperationDescription] = []) {
+        self.name = name
+        self.operations = operations
+    }
+}
+
+/// An operation queue: what its operations have in common.
+public struct QueueSettings: Hashable, Sendable, Codable {
+    public var name: String
+    /// How many of its operations may run at once in the whole cluster; `nil`: as many as there are
+    /// slots; 0 holds them all.
+    public var maxConcurrentOperationCount: Int?
+    public var isSuspended: Bool = false
+    /// For operations that name none.
+    public var priority: QueuePriority = .normal
+
+    public static let defaultName = "default"
+
+    public init(name: String, maxConcurrentOperationCount: Int? = nil) {
+        self.name = name
+        self.maxConcurrentOperationCount = maxConcurrentOperationCount
+    }
+}

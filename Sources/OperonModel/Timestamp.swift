@@ -1,0 +1,65 @@
+/// A moment on one machine's monotonic clock that also counts while the machine sleeps
+/// (`CLOCK_BOOTTIME`), in nanoseconds.
+///
+/// Moments of different machines do not compare; messages that carry one also carry the moment at
+/// which they were sent, so that the receiver can use the difference.
+public struct Timestamp: Hashable, Comparable, Sendable, Codable {
+    public let nanoseconds: Int64
+
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    public static let zero = Timestamp(nanoseconds: 0)
+    public static let distantFuture = Timestamp(nanoseconds: .max)
+
+    public static func < (left: Timestamp, right: Timestamp) -> Bool {
+        left.nanoseconds < right.nanoseconds
+    }
+
+    /// Saturates at `distantFuture`.
+    public static func + (moment: Timestamp, duration: Duration) -> Timestamp {
+        let (sum, overflow) = moment.nanoseconds.addingReportingOverflow(duration.nanoseconds)
+        guard overflow else { return Timestamp(nanoseconds: sum) }
+        return duration < .zero ? Timestamp(nanoseconds: .min) : distantFuture
+    }
+
+    public static func - (moment: Timestamp, duration: Duration) -> Timestamp {
+        moment + .nanoseconds(-duration.nanoseconds)
+    }
+
+    public static func - (left: Timestamp, right: Timestamp) -> Duration {
+        .nanoseconds(left.nanoseconds.subtractingReportingOverflow(right.nanoseconds).partialValue)
+    }
+}
+
+/// A moment of the calendar, in nanoseconds since 1970: for display, and for what a person wrote as
+/// a date (`notBefore`, `deadline`). Leases and timeouts never use it.
+public struct WallTime: Hashable, Comparable, Sendable, Codable {
+    public let nanosecondsSince1970: Int64
+
+    public init(nanosecondsSince1970: Int64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
+
+    public static func < (left: WallTime, right: WallTime) -> Bool {
+        left.nanosecondsSince1970 < right.nanosecondsSince1970
+    }
+
+    public static func - (left: WallTime, right: WallTime) -> Duration {
+        .nanoseconds(left.nanosecondsSince1970 - right.nanosecondsSince1970)
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds, saturating at what 64 bits hold (292 years).
+    public var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, carried) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+        guard overflow || carried else { return sum }
+        return seconds < 0 ? .min + 1 : .max
+    }
+
+    /// Seconds as a floating-point number, for ratios and for display.
+    public var seconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) * 1e-18
+    }
+}
