@@ -7,7 +7,8 @@ import OperonTestKit
 struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
-        abstract: "Run the cluster simulator over many seeds; a failing seed is printed.")
+        abstract: "Run the cluster simulator over many seeds; a failing seed is printed."
+    )
 
     @Option(help: "The first seed.")
     var from: UInt64 = 1

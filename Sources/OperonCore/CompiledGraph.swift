@@ -100,7 +100,8 @@ extension CompiledGraph {
                     durations: graph.operations.map {
                         UInt64(max(0, ($0.rankDuration ?? .seconds(1)).nanoseconds))
                     },
-                    order: order)
+                    order: order
+                )
             case .submission: [UInt64](repeating: 0, count: graph.operations.count)
             }
         return CompiledGraph(
@@ -111,7 +112,8 @@ extension CompiledGraph {
             keys: compiler.keys.names,
             policies: compiler.policies,
             policy: compiler.policy,
-            rank: rank)
+            rank: rank
+        )
     }
 
     private static func check(_ graph: GraphDescription, limits: Limits) throws(Refusal) {
@@ -122,7 +124,8 @@ extension CompiledGraph {
             if let maximum = queue.maxConcurrentOperationCount, maximum < 0 {
                 throw .invalid(
                     field: "queue “\(queue.name)”: maxConcurrentOperationCount",
-                    why: "\(maximum) is negative")
+                    why: "\(maximum) is negative"
+                )
             }
         }
         for operation in graph.operations {
@@ -131,7 +134,8 @@ extension CompiledGraph {
     }
 
     private static func check(
-        _ operation: OperationDescription, limits: Limits
+        _ operation: OperationDescription,
+        limits: Limits
     ) throws(Refusal) {
         try check(name: operation.name, field: "operation", limits: limits)
         try check(name: operation.queue, field: "queue of “\(operation.name)”", limits: limits)
@@ -151,7 +155,8 @@ extension CompiledGraph {
         else {
             throw .invalid(
                 field: "retry of “\(operation.name)”",
-                why: "factor must be at least 1, jitter within 0…1, delays not negative")
+                why: "factor must be at least 1, jitter within 0…1, delays not negative"
+            )
         }
         for (field, duration) in [
             ("timeout", operation.timeout), ("delay", operation.delay),
@@ -164,7 +169,9 @@ extension CompiledGraph {
     }
 
     private static func check(
-        name: String, field: String, limits: Limits
+        name: String,
+        field: String,
+        limits: Limits
     ) throws(Refusal) {
         guard !name.isEmpty else { throw .invalid(field: field, why: "the name is empty") }
         try limit(.nameBytes, name.utf8.count, limits.nameBytes)
@@ -292,7 +299,9 @@ private struct Compiler {
     /// A dependency that is listed twice counts once, as in Foundation; twice with different
     /// conditions is a mistake.
     private func dropRepeated(
-        _ edges: inout [Edge], from start: Int, of operation: OperationDescription
+        _ edges: inout [Edge],
+        from start: Int,
+        of operation: OperationDescription
     ) throws(Refusal) {
         guard edges.count - start > 1 else { return }
         var conditions: [UInt32: DependencyCondition] = [:]
@@ -308,7 +317,8 @@ private struct Compiler {
                 let name = operation.dependencies[position - start].name
                 throw .invalid(
                     field: "dependencies of “\(operation.name)”",
-                    why: "“\(name)” is listed with two conditions")
+                    why: "“\(name)” is listed with two conditions"
+                )
             }
         }
         edges.removeSubrange(end...)

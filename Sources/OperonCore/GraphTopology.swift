@@ -49,17 +49,20 @@ package struct GraphTopology: Sendable {
 
     package func dependencies(of operation: UInt32) -> ArraySlice<Edge> {
         dependencyEdges[
-            Int(dependencyOffsets[Int(operation)])..<Int(dependencyOffsets[Int(operation) + 1])]
+            Int(dependencyOffsets[Int(operation)])..<Int(dependencyOffsets[Int(operation) + 1])
+        ]
     }
 
     package func dependents(of operation: UInt32) -> ArraySlice<Edge> {
         dependentEdges[
-            Int(dependentOffsets[Int(operation)])..<Int(dependentOffsets[Int(operation) + 1])]
+            Int(dependentOffsets[Int(operation)])..<Int(dependentOffsets[Int(operation) + 1])
+        ]
     }
 
     /// Counting sort by the operation waited for, so that dependents keep the order of the graph.
     private static func reversed(
-        _ offsets: [UInt32], _ edges: [Edge]
+        _ offsets: [UInt32],
+        _ edges: [Edge]
     ) -> (offsets: [UInt32], edges: [Edge]) {
         let count = offsets.count - 1
         var ends = [UInt32](repeating: 0, count: count + 1)

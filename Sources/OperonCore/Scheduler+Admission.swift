@@ -41,7 +41,8 @@ extension Scheduler {
 
     /// The lane whose first operation is the most urgent among those that a worker has room for.
     private mutating func bestPlacement(
-        in queue: Int, into effects: inout Effects
+        in queue: Int,
+        into effects: inout Effects
     ) -> (lane: Int, worker: Int)? {
         var best: (lane: Int, worker: Int, entry: ReadyEntry)?
         for lane in queues[queue].lanes {
@@ -49,7 +50,10 @@ extension Scheduler {
             if let best, entry < best.entry { continue }
             guard
                 let worker = placement(
-                    queue: queue, kind: lanes[lane].kind, estimate: estimate(entry.operation))
+                    queue: queue,
+                    kind: lanes[lane].kind,
+                    estimate: estimate(entry.operation)
+                )
             else { continue }
             best = (lane, worker, entry)
         }
@@ -66,7 +70,8 @@ extension Scheduler {
                 continue
             }
             if graphs[graph].isSuspended
-                || graphs[graph].flags[Int(entry.index)].contains(.suspended) {
+                || graphs[graph].flags[Int(entry.index)].contains(.suspended)
+            {
                 lanes[lane].heap.removeMax()
                 graphs[graph].flags[Int(entry.index)].insert(.heldBack)
                 graphs[graph].heldBack.append(entry.index)
@@ -141,7 +146,10 @@ extension Scheduler {
 
 extension Scheduler {
     private mutating func grant(
-        _ operation: OperationID, to worker: Int, at now: Moment, into effects: inout Effects
+        _ operation: OperationID,
+        to worker: Int,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
@@ -166,15 +174,26 @@ extension Scheduler {
         }
         let place = store(
             AttemptState(
-                id: id, operation: operation, ordinal: graphs[graph].ordinal[index],
-                worker: worker, sequence: 0, estimate: expected))
+                id: id,
+                operation: operation,
+                ordinal: graphs[graph].ordinal[index],
+                worker: worker,
+                sequence: 0,
+                estimate: expected
+            )
+        )
         graphs[graph].attempt[index] = place
         effects.records.append(
             .granted(
-                id, operation, ordinal: graphs[graph].ordinal[index],
-                to: workers[worker].identity.incarnation))
+                id,
+                operation,
+                ordinal: graphs[graph].ordinal[index],
+                to: workers[worker].identity.incarnation
+            )
+        )
         effects.notices.append(
-            .granted(operation, id, worker: workers[worker].identity.incarnation))
+            .granted(operation, id, worker: workers[worker].identity.incarnation)
+        )
         dispatch(place, into: &effects)
     }
 
@@ -208,17 +227,22 @@ extension Scheduler {
             held: HeldAttempt(attempt: attempt.id, operation: attempt.operation),
             ordinal: attempt.ordinal,
             priority: QueuePriority(level: graph.level[index]) ?? .normal,
-            rank: graph.compiled.rank[index])
+            rank: graph.compiled.rank[index]
+        )
         let address = workers[attempt.worker].address
         if let last = effects.messages.indices.last,
             effects.messages[last].destination == .worker(address),
             case .dispatch(let acknowledged, var grants) = effects.messages[last].body,
-            grants.count < configuration.operationsPerMessage {
+            grants.count < configuration.operationsPerMessage
+        {
             grants.append(grant)
             effects.messages[last].body = .dispatch(acknowledged: acknowledged, grants)
         } else {
-            send(.dispatch(acknowledged: workers[attempt.worker].handled, [grant]),
-                to: attempt.worker, into: &effects)
+            send(
+                .dispatch(acknowledged: workers[attempt.worker].handled, [grant]),
+                to: attempt.worker,
+                into: &effects
+            )
         }
         attempts[Int(place)]?.sequence = workers[attempt.worker].sequence
     }
@@ -230,7 +254,9 @@ extension Scheduler {
             Message(
                 destination: .worker(workers[worker].address),
                 sequence: workers[worker].sequence,
-                body: body))
+                body: body
+            )
+        )
     }
 
     /// Takes an attempt out of the table, its worker's hands, its queue's count and its keys.

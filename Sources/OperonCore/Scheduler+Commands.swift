@@ -4,7 +4,10 @@ import OperonModel
 // dispatched or run.
 extension Scheduler {
     mutating func cancel(
-        _ target: Target, reason: String, cascade: Bool, at now: Moment,
+        _ target: Target,
+        reason: String,
+        cascade: Bool,
+        at now: Moment,
         into effects: inout Effects
     ) {
         switch target {
@@ -41,7 +44,10 @@ extension Scheduler {
     /// Members finish without releasing one another: all get their outcome before any dependent of
     /// theirs is looked at.
     private mutating func cancel(
-        _ members: [OperationID], reason: String?, at now: Moment, into effects: inout Effects
+        _ members: [OperationID],
+        reason: String?,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         var finished: [OperationID] = []
         for operation in members {
@@ -67,7 +73,8 @@ extension Scheduler {
         for (number, graph) in graphs.enumerated() {
             for index in 0..<UInt32(graph.state.count) where graph.queue(index) == queue {
                 members.append(
-                    OperationID(graph: GraphID(rawValue: UInt32(number)), index: index))
+                    OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+                )
             }
         }
         return members
@@ -94,7 +101,9 @@ extension Scheduler {
     /// Tells the worker of an attempt to give it back or to stop it. Said again with every answer to
     /// a beat until its word on it arrives.
     mutating func order(
-        _ recall: AttemptState.Recall, attemptAt place: UInt32, into effects: inout Effects
+        _ recall: AttemptState.Recall,
+        attemptAt place: UInt32,
+        into effects: inout Effects
     ) {
         guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else { return }
         // A cancel may follow a recall, never the other way round.
@@ -111,8 +120,14 @@ extension Scheduler {
             .plain(
                 .control(
                     Control(
-                        acknowledged: workers[attempt.worker].handled, orders: [order]))),
-            to: attempt.worker, into: &effects)
+                        acknowledged: workers[attempt.worker].handled,
+                        orders: [order]
+                    )
+                )
+            ),
+            to: attempt.worker,
+            into: &effects
+        )
     }
 
     func exists(_ operation: OperationID) -> Bool {
@@ -133,7 +148,9 @@ extension Scheduler {
 
 extension Scheduler {
     mutating func setSuspended(
-        _ target: Target, _ suspended: Bool, into effects: inout Effects
+        _ target: Target,
+        _ suspended: Bool,
+        into effects: inout Effects
     ) {
         switch target {
         case .operation(let operation):
@@ -145,8 +162,10 @@ extension Scheduler {
             if suspended {
                 graphs[graph].flags[Int(operation.index)].insert(.suspended)
                 order(
-                    .recall, unlessStarted: graphs[graph].attempt[Int(operation.index)],
-                    into: &effects)
+                    .recall,
+                    unlessStarted: graphs[graph].attempt[Int(operation.index)],
+                    into: &effects
+                )
             } else {
                 graphs[graph].flags[Int(operation.index)].remove(.suspended)
                 releaseHeldBack(graph)
@@ -181,7 +200,8 @@ extension Scheduler {
                 graphs[graph].flags[Int(index)].contains(.heldBack)
             else { continue }
             if graphs[graph].isSuspended
-                || graphs[graph].flags[Int(index)].contains(.suspended) {
+                || graphs[graph].flags[Int(index)].contains(.suspended)
+            {
                 graphs[graph].heldBack.append(index)
             } else {
                 enqueue(OperationID(graph: GraphID(rawValue: UInt32(graph)), index: index))
@@ -195,7 +215,8 @@ extension Scheduler {
 
     /// Recalls what was dispatched and has not started, in the order of the table of attempts.
     private mutating func recall(
-        into effects: inout Effects, where matches: (Scheduler, AttemptState) -> Bool
+        into effects: inout Effects,
+        where matches: (Scheduler, AttemptState) -> Bool
     ) {
         for place in attempts.indices {
             guard let attempt = attempts[place], matches(self, attempt) else { continue }
@@ -204,7 +225,9 @@ extension Scheduler {
     }
 
     private mutating func order(
-        _ recall: AttemptState.Recall, unlessStarted place: UInt32, into effects: inout Effects
+        _ recall: AttemptState.Recall,
+        unlessStarted place: UInt32,
+        into effects: inout Effects
     ) {
         guard place != GraphState.noAttempt, let attempt = attempts[Int(place)],
             !attempt.hasStarted
@@ -217,13 +240,17 @@ extension Scheduler {
 
 extension Scheduler {
     mutating func setLimit(
-        of name: String, to maximum: Int?, into effects: inout Effects
+        of name: String,
+        to maximum: Int?,
+        into effects: inout Effects
     ) {
         if let maximum, maximum < 0 {
             effects.refusals.append(
                 .invalid(
                     field: "maxConcurrentOperationCount of “\(name)”",
-                    why: "\(maximum) is negative"))
+                    why: "\(maximum) is negative"
+                )
+            )
             return
         }
         guard let queue = queueNumbers[name] else {
@@ -245,7 +272,9 @@ extension Scheduler {
     }
 
     mutating func setPriority(
-        of operation: OperationID, to priority: QueuePriority, into effects: inout Effects
+        of operation: OperationID,
+        to priority: QueuePriority,
+        into effects: inout Effects
     ) {
         guard exists(operation) else {
             effects.refusals.append(unknown(.operation(operation)))
@@ -274,7 +303,9 @@ extension Scheduler {
 extension Scheduler {
     /// Gives operations that wait their outcome `cancelled`, then looks at their dependents.
     private mutating func finishCancelled(
-        _ operations: [OperationID], at now: Moment, into effects: inout Effects
+        _ operations: [OperationID],
+        at now: Moment,
+        into effects: inout Effects
     ) {
         for operation in operations {
             settle(operation, cancelledOutcome(of: operation), into: &effects)

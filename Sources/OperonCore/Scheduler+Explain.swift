@@ -35,9 +35,12 @@ extension Scheduler {
         switch graph.state[Int(operation.index)] {
         case .executing, .finished: return []
         case .dispatched:
-            guard let attempt = attempts[Int(graph.attempt[Int(operation.index)])] else { return [] }
+            guard let attempt = attempts[Int(graph.attempt[Int(operation.index)])] else {
+                return []
+            }
             let worker = workers[attempt.worker].identity.incarnation
-            return isConnected ? [.dispatched(to: worker)] : [.dispatched(to: worker), .disconnected]
+            return isConnected
+                ? [.dispatched(to: worker)] : [.dispatched(to: worker), .disconnected]
         case .pending:
             return [unfinishedDependencies(of: operation, in: graph)]
                 + suspensions(of: operation, in: graph)
@@ -47,7 +50,8 @@ extension Scheduler {
     }
 
     private func unfinishedDependencies(
-        of operation: OperationID, in graph: GraphState
+        of operation: OperationID,
+        in graph: GraphState
     ) -> Reason {
         var unfinished: [OperationID] = []
         var more = 0

@@ -4,7 +4,9 @@ import OperonModel
 // Submitting, releasing, finishing.
 extension Scheduler {
     mutating func submit(
-        _ compiled: CompiledGraph, at now: Moment, into effects: inout Effects
+        _ compiled: CompiledGraph,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         let count = compiled.topology.operationCount
         let id = GraphID(rawValue: UInt32(graphs.count))
@@ -23,14 +25,16 @@ extension Scheduler {
             attempt: Array(repeating: GraphState.noAttempt, count: count),
             ordinal: Array(repeating: 0, count: count),
             retries: Array(repeating: 0, count: count),
-            unfinished: count)
+            unfinished: count
+        )
         let levels = compiled.policies.map { policy in
             (policy.priority ?? self.queues[queues[Int(policy.queue)]].priority).level
         }
         for index in 0..<count {
             graph.level[index] = levels[Int(compiled.policy[index])]
             graph.waiting[index] = UInt32(
-                compiled.topology.dependencies(of: UInt32(index)).count)
+                compiled.topology.dependencies(of: UInt32(index)).count
+            )
         }
         graphs.append(graph)
         effects.records.append(.graphAdded(id))
@@ -48,7 +52,8 @@ extension Scheduler {
             guard let deadline = graph.policy(index).deadline else { continue }
             arm(
                 .deadline(OperationID(graph: id, index: index)),
-                at: now.monotonic + max(.zero, deadline - now.wall))
+                at: now.monotonic + max(.zero, deadline - now.wall)
+            )
         }
     }
 
@@ -62,7 +67,9 @@ extension Scheduler {
                 name: settings.name,
                 maximum: settings.maxConcurrentOperationCount,
                 isSuspended: settings.isSuspended,
-                priority: settings.priority))
+                priority: settings.priority
+            )
+        )
         queueNumbers[settings.name] = number
         for index in workers.indices { learnNames(of: index) }
         return number
@@ -91,7 +98,9 @@ extension Scheduler {
 extension Scheduler {
     /// All its dependencies have released it.
     private mutating func becomeReady(
-        _ operation: OperationID, at now: Moment, into effects: inout Effects
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)
         graphs[graph].state[Int(operation.index)] = .ready
@@ -120,7 +129,9 @@ extension Scheduler {
                 comesBack: graphs[graph].flags[index].contains(.comesBack),
                 rank: graphs[graph].compiled.rank[index],
                 graph: operation.graph.rawValue,
-                index: operation.index))
+                index: operation.index
+            )
+        )
         queues[queue].ready += 1
     }
 
@@ -139,7 +150,9 @@ extension Scheduler {
     }
 
     mutating func releaseDue(
-        _ operation: OperationID, at now: Moment, into effects: inout Effects
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
@@ -148,7 +161,8 @@ extension Scheduler {
         else { return }
         // The wall clock may have been set back since the timer was armed.
         if let notBefore = graphs[graph].policy(operation.index).notBefore,
-            notBefore > now.wall, graphs[graph].ordinal[index] == 0 {
+            notBefore > now.wall, graphs[graph].ordinal[index] == 0
+        {
             arm(.release(operation), at: now.monotonic + (notBefore - now.wall))
             return
         }
@@ -156,7 +170,9 @@ extension Scheduler {
     }
 
     mutating func deadlineDue(
-        _ operation: OperationID, at now: Moment, into effects: inout Effects
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
@@ -184,15 +200,22 @@ extension Scheduler {
     /// Gives an operation its outcome, and whatever follows from it to its dependents: O(out-degree),
     /// plus that of what is skipped. A list, not recursion: a chain of a million may be skipped.
     mutating func finish(
-        _ operation: OperationID, _ outcome: Outcome, at now: Moment, into effects: inout Effects
+        _ operation: OperationID,
+        _ outcome: Outcome,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         worklist.append((operation, outcome))
         drainWorklist(at: now, into: &effects)
         let graph = Int(operation.graph.rawValue)
         if outcome.kind == .failed, graphs[graph].compiled.failFast, !graphs[graph].isCancelled {
             cancel(
-                .graph(operation.graph), reason: "an operation failed", cascade: false, at: now,
-                into: &effects)
+                .graph(operation.graph),
+                reason: "an operation failed",
+                cascade: false,
+                at: now,
+                into: &effects
+            )
         }
     }
 
@@ -205,13 +228,16 @@ extension Scheduler {
 
     /// Records an outcome, without looking at dependents.
     mutating func settle(
-        _ operation: OperationID, _ outcome: Outcome, into effects: inout Effects
+        _ operation: OperationID,
+        _ outcome: Outcome,
+        into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
         precondition(
             graphs[graph].state[index] != .finished,
-            "an outcome is final: every caller looks at the state first")
+            "an outcome is final: every caller looks at the state first"
+        )
         if isEnqueued(operation) { queues[graphs[graph].queue(operation.index)].ready -= 1 }
         graphs[graph].state[index] = .finished
         graphs[graph].outcome[index] = outcome.kind
@@ -226,7 +252,9 @@ extension Scheduler {
     }
 
     mutating func release(
-        dependentsOf operation: OperationID, outcome: OutcomeKind, at now: Moment,
+        dependentsOf operation: OperationID,
+        outcome: OutcomeKind,
+        at now: Moment,
         into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)

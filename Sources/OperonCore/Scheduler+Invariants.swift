@@ -34,7 +34,8 @@ extension Scheduler {
                 if !edge.condition.isSatisfied(by: outcome) { isDemanded = true }
             }
             guard waiting == graph.waiting[Int(index)] else {
-                return "\(name) counts \(graph.waiting[Int(index)]) unfinished dependencies of \(waiting)"
+                return
+                    "\(name) counts \(graph.waiting[Int(index)]) unfinished dependencies of \(waiting)"
             }
             switch state {
             case .pending where waiting == 0:

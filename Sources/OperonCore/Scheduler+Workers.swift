@@ -11,11 +11,14 @@ extension Scheduler {
             armLease(of: index)
         }
         effects.messages.append(
-            Message(destination: .everyWorker, sequence: 0, body: .plain(.resync)))
+            Message(destination: .everyWorker, sequence: 0, body: .plain(.resync))
+        )
     }
 
     mutating func receive(
-        _ envelope: WorkerEnvelope, at now: Moment, into effects: inout Effects
+        _ envelope: WorkerEnvelope,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         if case .hello(let hello) = envelope.body {
             greet(hello, of: envelope.reign, from: envelope.sender, at: now, into: &effects)
@@ -47,9 +50,12 @@ extension Scheduler {
 
     private func resync(_ sender: WorkerIdentity, into effects: inout Effects) {
         let address = WorkerAddress(
-            incarnation: sender.incarnation, connection: sender.connection)
+            incarnation: sender.incarnation,
+            connection: sender.connection
+        )
         effects.messages.append(
-            Message(destination: .worker(address), sequence: 0, body: .plain(.resync)))
+            Message(destination: .worker(address), sequence: 0, body: .plain(.resync))
+        )
     }
 }
 
@@ -57,7 +63,10 @@ extension Scheduler {
 
 extension Scheduler {
     private mutating func greet(
-        _ hello: Hello, of helloReign: Reign, from sender: WorkerIdentity, at now: Moment,
+        _ hello: Hello,
+        of helloReign: Reign,
+        from sender: WorkerIdentity,
+        at now: Moment,
         into effects: inout Effects
     ) {
         let isOurs = helloReign == reign
@@ -70,11 +79,16 @@ extension Scheduler {
         if let known = workerNumbers[sender.incarnation] {
             guard sender.connection >= workers[known].identity.connection else {
                 let address = WorkerAddress(
-                    incarnation: sender.incarnation, connection: sender.connection)
+                    incarnation: sender.incarnation,
+                    connection: sender.connection
+                )
                 effects.messages.append(
                     Message(
-                        destination: .worker(address), sequence: 0,
-                        body: .plain(.refused(.newIncarnation))))
+                        destination: .worker(address),
+                        sequence: 0,
+                        body: .plain(.refused(.newIncarnation))
+                    )
+                )
                 return
             }
             index = known
@@ -94,7 +108,8 @@ extension Scheduler {
         if !wasAlive {
             armLease(of: index)
             effects.notices.append(
-                .workerJoined(sender, host: hello.host, slots: Int(hello.slots)))
+                .workerJoined(sender, host: hello.host, slots: Int(hello.slots))
+            )
         }
         // Events below the first it holds are gone for good: it was told that they are handled.
         if isOurs, hello.firstEvent > 0 {
@@ -103,8 +118,10 @@ extension Scheduler {
         // What was dispatched before this hello is judged by what the hello lists, behind the
         // events that it names.
         workers[index].claim = Claim(
-            received: workers[index].sequence, sent: isOurs ? hello.lastEvent : 0,
-            held: hello.held)
+            received: workers[index].sequence,
+            sent: isOurs ? hello.lastEvent : 0,
+            held: hello.held
+        )
         renumberOwed(of: index)
         send(
             .plain(
@@ -116,13 +133,20 @@ extension Scheduler {
                         eventWindow: configuration.eventWindow,
                         orphanAfter: configuration.orphanAfter,
                         acknowledged: workers[index].handled,
-                        orders: outstandingOrders(of: index, held: hello.held)))),
-            to: index, into: &effects)
+                        orders: outstandingOrders(of: index, held: hello.held)
+                    )
+                )
+            ),
+            to: index,
+            into: &effects
+        )
         judgeClaim(of: index, at: now, into: &effects)
     }
 
     private mutating func add(
-        _ hello: Hello, from sender: WorkerIdentity, at now: Moment
+        _ hello: Hello,
+        from sender: WorkerIdentity,
+        at now: Moment
     ) -> Int {
         let index = workers.count
         workers.append(
@@ -132,7 +156,9 @@ extension Scheduler {
                 slots: Int(hello.slots),
                 queueNames: hello.queues,
                 kindNames: hello.kinds,
-                leaseEnd: now.monotonic))
+                leaseEnd: now.monotonic
+            )
+        )
         workerNumbers[sender.incarnation] = index
         learnNames(of: index)
         return index
@@ -161,7 +187,10 @@ extension Scheduler {
 
 extension Scheduler {
     private mutating func receive(
-        _ beat: Beat, from worker: Int, at now: Moment, into effects: inout Effects
+        _ beat: Beat,
+        from worker: Int,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         if beat.isDraining, !workers[worker].isDraining {
             workers[worker].isDraining = true
@@ -172,12 +201,16 @@ extension Scheduler {
             // An older claim still waits for its events. If none came since the last beat, they
             // are lost: beats and events travel apart, so one beat of patience is due.
             if workers[worker].handled == workers[worker].handledAtClaim,
-                claim.sent > workers[worker].handled {
+                claim.sent > workers[worker].handled
+            {
                 resendFrom = workers[worker].handled + 1
             }
         } else {
             workers[worker].claim = Claim(
-                received: beat.received, sent: beat.sent, held: beat.held)
+                received: beat.received,
+                sent: beat.sent,
+                held: beat.held
+            )
         }
         workers[worker].handledAtClaim = workers[worker].handled
         judgeClaim(of: worker, at: now, into: &effects)
@@ -189,8 +222,13 @@ extension Scheduler {
                         answers: beat.sentAt,
                         acknowledged: workers[worker].handled,
                         resendFrom: resendFrom,
-                        orders: orders))),
-            to: worker, into: &effects)
+                        orders: orders
+                    )
+                )
+            ),
+            to: worker,
+            into: &effects
+        )
     }
 
     /// Recalls that have no answer yet, and an end for whatever it holds that is not its own.
@@ -219,7 +257,9 @@ extension Scheduler {
     /// Compares what a worker says it holds with what it owes, once every event that the claim
     /// names is handled: what it should have received and does not list was lost on the way.
     private mutating func judgeClaim(
-        of worker: Int, at now: Moment, into effects: inout Effects
+        of worker: Int,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         guard let claim = workers[worker].claim,
             claim.sent <= workers[worker].handled || configuration.violation == .judgesBeatEarly
@@ -234,7 +274,8 @@ extension Scheduler {
             if attempt.sequence <= claim.received
                 || configuration.violation == .repeatsWhatIsInFlight,
                 attempt.recall == .none || configuration.violation == .repeatsRecalled,
-                !held.containsSorted(attempt.id) {
+                !held.containsSorted(attempt.id)
+            {
                 lost.append(place)
             }
             place = attempt.next
@@ -261,7 +302,10 @@ extension [AttemptID] {
 
 extension Scheduler {
     private mutating func receive(
-        _ batch: EventBatch, from worker: Int, at now: Moment, into effects: inout Effects
+        _ batch: EventBatch,
+        from worker: Int,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         var number = batch.firstNumber
         for event in batch.events {
@@ -280,13 +324,18 @@ extension Scheduler {
         judgeClaim(of: worker, at: now, into: &effects)
         if workers[worker].unacknowledgedBytes >= Int(configuration.eventWindow) / 2 {
             send(
-                .plain(.control(Control(acknowledged: workers[worker].handled))), to: worker,
-                into: &effects)
+                .plain(.control(Control(acknowledged: workers[worker].handled))),
+                to: worker,
+                into: &effects
+            )
         }
     }
 
     private mutating func handle(
-        _ event: WorkerEvent, sentAt: Timestamp, from worker: Int, at now: Moment,
+        _ event: WorkerEvent,
+        sentAt: Timestamp,
+        from worker: Int,
+        at now: Moment,
         into effects: inout Effects
     ) {
         let id = event.held.attempt
@@ -323,7 +372,9 @@ extension Scheduler {
     }
 
     private mutating func started(
-        _ place: UInt32, at start: Timestamp, into effects: inout Effects
+        _ place: UInt32,
+        at start: Timestamp,
+        into effects: inout Effects
     ) {
         guard let attempt = attempts[Int(place)], !attempt.hasStarted else { return }
         attempts[Int(place)]?.hasStarted = true
@@ -335,8 +386,12 @@ extension Scheduler {
     }
 
     private mutating func finished(
-        _ place: UInt32, _ result: AttemptResult, start: Timestamp, end: Timestamp,
-        at now: Moment, into effects: inout Effects
+        _ place: UInt32,
+        _ result: AttemptResult,
+        start: Timestamp,
+        end: Timestamp,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         let attempt = removeAttempt(place)
         let operation = attempt.operation
@@ -351,14 +406,16 @@ extension Scheduler {
         }
         effects.notices.append(.result(operation, attempt.id, result))
         effects.notices.append(
-            .attemptEnded(operation, attempt.id, ending, start: start, end: end))
+            .attemptEnded(operation, attempt.id, ending, start: start, end: end)
+        )
         switch ending {
         case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
         case .failed(let error):
             if error.isRetryable, flags.isDisjoint(with: [.cancelRequested, .deadlinePassed]),
                 !graphs[graph].isCancelled,
                 graphs[graph].retries[Int(operation.index)]
-                    < graphs[graph].policy(operation.index).retry.limit {
+                    < graphs[graph].policy(operation.index).retry.limit
+            {
                 effects.records.append(.attemptEnded(attempt.id, operation, ending))
                 retry(operation, at: now, into: &effects)
             } else {
@@ -381,13 +438,17 @@ extension Scheduler {
     }
 
     private mutating func retry(
-        _ operation: OperationID, at now: Moment, into effects: inout Effects
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
         graphs[graph].retries[index] += 1
         let pause = graphs[graph].policy(operation.index).retry.pause(
-            before: Int(graphs[graph].retries[index]), chance: generator.chance())
+            before: Int(graphs[graph].retries[index]),
+            chance: generator.chance()
+        )
         graphs[graph].state[index] = .ready
         graphs[graph].flags[index].insert([.comesBack, .delayed])
         effects.records.append(.retryScheduled(operation, pause: pause))
@@ -415,7 +476,10 @@ extension Scheduler {
     /// An attempt ended without a result. The operation goes back to the front of its priority,
     /// unless it was cancelled meanwhile.
     mutating func comeBack(
-        _ place: UInt32, _ ending: AttemptEnding, at now: Moment, into effects: inout Effects
+        _ place: UInt32,
+        _ ending: AttemptEnding,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         let attempt = removeAttempt(place)
         let operation = attempt.operation
@@ -424,11 +488,18 @@ extension Scheduler {
         effects.records.append(.attemptEnded(attempt.id, operation, ending))
         effects.notices.append(
             .attemptEnded(
-                operation, attempt.id, ending, start: attempt.startedAt, end: now.monotonic))
+                operation,
+                attempt.id,
+                ending,
+                start: attempt.startedAt,
+                end: now.monotonic
+            )
+        )
         graphs[graph].state[Int(operation.index)] = .ready
         graphs[graph].flags[Int(operation.index)].insert(.comesBack)
         if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
-            || graphs[graph].isCancelled {
+            || graphs[graph].isCancelled
+        {
             // It stands in no lane; `settle` must not count it out of one.
             graphs[graph].flags[Int(operation.index)].insert(.heldBack)
             finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)

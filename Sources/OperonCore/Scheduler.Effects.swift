@@ -75,7 +75,10 @@ extension Scheduler {
         package var rank: UInt64
 
         package init(
-            held: HeldAttempt, ordinal: UInt32, priority: QueuePriority, rank: UInt64
+            held: HeldAttempt,
+            ordinal: UInt32,
+            priority: QueuePriority,
+            rank: UInt64
         ) {
             self.held = held
             self.ordinal = ordinal
@@ -91,7 +94,12 @@ extension Scheduler {
         case started(OperationID, AttemptID, at: Timestamp)
         /// `start` is `nil` for an attempt that never started or was lost before it said so.
         case attemptEnded(
-            OperationID, AttemptID, AttemptEnding, start: Timestamp?, end: Timestamp)
+            OperationID,
+            AttemptID,
+            AttemptEnding,
+            start: Timestamp?,
+            end: Timestamp
+        )
         /// What a finished attempt left; before its `attemptEnded`.
         case result(OperationID, AttemptID, AttemptResult)
         case finished(OperationID, Outcome)

@@ -44,7 +44,9 @@ package struct Scheduler: Sendable {
 
     /// Takes one event and appends what follows from it.
     package mutating func handle(
-        _ event: Event, at now: Moment, into effects: inout Effects
+        _ event: Event,
+        at now: Moment,
+        into effects: inout Effects
     ) {
         switch event {
         case .graphSubmitted(let graph): submit(graph, at: now, into: &effects)

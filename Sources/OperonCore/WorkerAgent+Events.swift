@@ -67,7 +67,9 @@ extension WorkerAgent {
             guard !batch.isEmpty else { return }
             append(
                 .events(EventBatch(firstNumber: firstNumber, sentAt: now, events: batch)),
-                lane: .events, into: &effects)
+                lane: .events,
+                into: &effects
+            )
             if configuration.violation == .forgetsOnSend {
                 acknowledge(firstEvent + UInt64(sentCount) - 1)
             }

@@ -4,7 +4,9 @@ import OperonModel
 // Hellos, beats, and who is believed.
 extension WorkerAgent {
     mutating func linkCameUp(
-        _ connection: UInt32, at now: Timestamp, into effects: inout Effects
+        _ connection: UInt32,
+        at now: Timestamp,
+        into effects: inout Effects
     ) {
         self.connection = connection
         sayHello(at: now, into: &effects)
@@ -34,7 +36,8 @@ extension WorkerAgent {
             held: heldOrder.filter(isListed),
             firstEvent: firstEvent,
             lastEvent: firstEvent + UInt64(events.count) - 1,
-            isDraining: drain != .none)
+            isDraining: drain != .none
+        )
         append(.hello(hello), lane: .events, into: &effects)
     }
 
@@ -75,21 +78,36 @@ extension WorkerAgent {
         append(
             .beat(
                 Beat(
-                    sentAt: now, received: received, sent: sent, held: listed,
-                    isDraining: drain != .none)),
-            lane: .beats, into: &effects)
+                    sentAt: now,
+                    received: received,
+                    sent: sent,
+                    held: listed,
+                    isDraining: drain != .none
+                )
+            ),
+            lane: .beats,
+            into: &effects
+        )
     }
 
     func append(_ message: WorkerMessage, lane: Lane, into effects: inout Effects) {
         let sender = WorkerIdentity(
-            name: configuration.name, incarnation: configuration.incarnation,
-            connection: connection)
+            name: configuration.name,
+            incarnation: configuration.incarnation,
+            connection: connection
+        )
         effects.messages.append(
             (
                 lane,
                 WorkerEnvelope(
-                    reign: reign, epoch: epoch, sequence: 0, sender: sender, body: message)
-            ))
+                    reign: reign,
+                    epoch: epoch,
+                    sequence: 0,
+                    sender: sender,
+                    body: message
+                )
+            )
+        )
     }
 
     func nextWake() -> Timestamp? {
@@ -111,7 +129,9 @@ extension WorkerAgent {
 
 extension WorkerAgent {
     mutating func receive(
-        _ envelope: CoordinatorEnvelope, at now: Timestamp, into effects: inout Effects
+        _ envelope: CoordinatorEnvelope,
+        at now: Timestamp,
+        into effects: inout Effects
     ) {
         guard link != .down, follows(envelope, at: now, into: &effects) else { return }
         switch envelope.body {
@@ -163,7 +183,9 @@ extension WorkerAgent {
     /// A worker belongs to a reign while it holds anything of it, and follows another only
     /// empty-handed or after long silence.
     private mutating func follows(
-        _ envelope: CoordinatorEnvelope, at now: Timestamp, into effects: inout Effects
+        _ envelope: CoordinatorEnvelope,
+        at now: Timestamp,
+        into effects: inout Effects
     ) -> Bool {
         if envelope.reign == reign { return true }
         if events.isEmpty, heldOrder.allSatisfy({ held[$0.attempt]?.end == .silent }) {
@@ -181,7 +203,9 @@ extension WorkerAgent {
     }
 
     private mutating func accept(
-        _ welcome: Welcome, _ envelope: CoordinatorEnvelope, at now: Timestamp,
+        _ welcome: Welcome,
+        _ envelope: CoordinatorEnvelope,
+        at now: Timestamp,
         into effects: inout Effects
     ) {
         if envelope.reign != reign {
@@ -192,8 +216,11 @@ extension WorkerAgent {
         let wasWelcomed = link == .welcomed
         epoch = envelope.epoch
         settings = Settings(
-            lease: max(welcome.lease, .seconds(2)), beat: max(welcome.beat, .milliseconds(10)),
-            eventWindow: Int(welcome.eventWindow), orphanAfter: welcome.orphanAfter)
+            lease: max(welcome.lease, .seconds(2)),
+            beat: max(welcome.beat, .milliseconds(10)),
+            eventWindow: Int(welcome.eventWindow),
+            orphanAfter: welcome.orphanAfter
+        )
         link = .welcomed
         leaseProof = max(leaseProof ?? .zero, min(welcome.answers, now))
         unansweredSince = nil

@@ -18,8 +18,12 @@ extension WorkerAgent {
         }
         waiting.insert(
             WaitingOperation(
-                priority: operation.priority, rank: operation.rank, arrival: arrivals,
-                attempt: attempt))
+                priority: operation.priority,
+                rank: operation.rank,
+                arrival: arrivals,
+                attempt: attempt
+            )
+        )
         arrivals += 1
     }
 
@@ -27,8 +31,10 @@ extension WorkerAgent {
     /// unexpired right to do so.
     mutating func startWhatMay(at now: Timestamp, into effects: inout Effects) {
         guard link == .welcomed || configuration.violation == .startsBeforeWelcome else { return }
-        while runningCount < configuration.slots, retainedBytes <= configuration.limits.retainedBytes,
-            let next = waiting.max {
+        while runningCount < configuration.slots,
+            retainedBytes <= configuration.limits.retainedBytes,
+            let next = waiting.max
+        {
             guard held[next.attempt]?.state == .waiting else {
                 waiting.removeMax()
                 continue
@@ -53,7 +59,9 @@ extension WorkerAgent {
     }
 
     private mutating func start(
-        _ attempt: AttemptID, at now: Timestamp, into effects: inout Effects
+        _ attempt: AttemptID,
+        at now: Timestamp,
+        into effects: inout Effects
     ) {
         guard let holding = held[attempt] else { return }
         held[attempt]?.state = .running
@@ -64,7 +72,9 @@ extension WorkerAgent {
     }
 
     mutating func ended(
-        _ attempt: AttemptID, _ result: AttemptResult, into effects: inout Effects
+        _ attempt: AttemptID,
+        _ result: AttemptResult,
+        into effects: inout Effects
     ) {
         guard let holding = held[attempt], holding.state == .running else { return }
         runningCount -= 1

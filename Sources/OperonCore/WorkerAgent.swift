@@ -53,7 +53,9 @@ package struct WorkerAgent: Sendable {
 
     /// Takes one event and appends what follows from it.
     package mutating func handle(
-        _ event: Event, at now: Timestamp, into effects: inout Effects
+        _ event: Event,
+        at now: Timestamp,
+        into effects: inout Effects
     ) {
         switch event {
         case .linkUp(let connection): linkCameUp(connection, at: now, into: &effects)
@@ -96,7 +98,11 @@ extension WorkerAgent {
         package var violation: PlantedViolation?
 
         package init(
-            name: String, incarnation: Incarnation, host: String, processID: Int32, slots: Int,
+            name: String,
+            incarnation: Incarnation,
+            host: String,
+            processID: Int32,
+            slots: Int,
             kinds: [String]
         ) {
             self.name = name

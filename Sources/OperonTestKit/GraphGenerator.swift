@@ -88,6 +88,7 @@ extension CompiledGraph {
             keys: [],
             policies: [policy],
             policy: Array(repeating: 0, count: count),
-            rank: Array(repeating: 0, count: count))
+            rank: Array(repeating: 0, count: count)
+        )
     }
 }

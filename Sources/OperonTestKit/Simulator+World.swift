@@ -66,11 +66,15 @@ extension Simulator {
 
     mutating func drive(_ event: Scheduler.Event) {
         effects.removeAll()
+        if case .queueLimitSet("a", let maximum) = event { ledger.limit = maximum }
         scheduler.handle(
             event,
             at: Moment(
-                monotonic: now, wall: WallTime(nanosecondsSince1970: now.nanoseconds)),
-            into: &effects)
+                monotonic: now,
+                wall: WallTime(nanosecondsSince1970: now.nanoseconds)
+            ),
+            into: &effects
+        )
         ledger.record(effects, of: scheduler)
         if let wake = effects.wakeAt, wake < (coordinatorWake ?? .distantFuture) {
             coordinatorWake = wake
@@ -88,11 +92,17 @@ extension Simulator {
             body = .dispatch(
                 Dispatch(
                     acknowledged: acknowledged,
-                    operations: grants.map { Self.operation($0) }))
+                    operations: grants.map { Self.operation($0) }
+                )
+            )
         }
         let envelope = CoordinatorEnvelope(
-            reign: scheduler.reign, epoch: scheduler.epoch, sequence: message.sequence,
-            sender: .none, body: body)
+            reign: scheduler.reign,
+            epoch: scheduler.epoch,
+            sequence: message.sequence,
+            sender: .none,
+            body: body
+        )
         switch message.destination {
         case .everyWorker:
             for index in workers.indices where workers[index].isUp {
@@ -108,7 +118,9 @@ extension Simulator {
     }
 
     private mutating func checkAnswer(
-        _ body: CoordinatorMessage, to index: Int, connection: UInt32
+        _ body: CoordinatorMessage,
+        to index: Int,
+        connection: UInt32
     ) {
         guard case .control(let control) = body, let answers = control.answers,
             workers[index].beatsSent[connection]?.contains(answers) != true
@@ -118,10 +130,18 @@ extension Simulator {
 
     static func operation(_ grant: Scheduler.Grant) -> DispatchedOperation {
         DispatchedOperation(
-            held: grant.held, ordinal: grant.ordinal, graphName: "simulated",
-            name: "\(grant.held.operation.index)", queue: "a", work: .nothing,
-            priority: grant.priority, rank: grant.rank, timeout: nil, qualityOfService: .default,
-            inputs: [])
+            held: grant.held,
+            ordinal: grant.ordinal,
+            graphName: "simulated",
+            name: "\(grant.held.operation.index)",
+            queue: "a",
+            work: .nothing,
+            priority: grant.priority,
+            rank: grant.rank,
+            timeout: nil,
+            qualityOfService: .default,
+            inputs: []
+        )
     }
 
     private mutating func connectCoordinator() {
@@ -170,7 +190,9 @@ extension Simulator {
     }
 
     private mutating func post(
-        _ envelope: CoordinatorEnvelope, to index: Int, connection: UInt32
+        _ envelope: CoordinatorEnvelope,
+        to index: Int,
+        connection: UInt32
     ) {
         guard let incarnation = workers[index].incarnation, !isLost() else { return }
         let time = arrival(on: .toWorker(incarnation, connection))
@@ -178,7 +200,9 @@ extension Simulator {
     }
 
     private mutating func deliver(
-        _ envelope: CoordinatorEnvelope, to index: Int, connection: UInt32
+        _ envelope: CoordinatorEnvelope,
+        to index: Int,
+        connection: UInt32
     ) {
         guard workers[index].isUp, workers[index].connection == connection else { return }
         if workers[index].frozenUntil != nil {
@@ -206,10 +230,16 @@ extension Simulator {
         guard workers[index].agent == nil else { return }
         workers[index].lives += 1
         let incarnation = Incarnation(
-            rawValue: UInt64(index + 1) << 32 | UInt64(workers[index].lives))
+            rawValue: UInt64(index + 1) << 32 | UInt64(workers[index].lives)
+        )
         var configuration = WorkerAgent.Configuration(
-            name: "w\(index)", incarnation: incarnation, host: "simulated", processID: 1,
-            slots: workers[index].slots, kinds: [Work.nothingKind, Work.waitKind])
+            name: "w\(index)",
+            incarnation: incarnation,
+            host: "simulated",
+            processID: 1,
+            slots: workers[index].slots,
+            kinds: [Work.nothingKind, Work.waitKind]
+        )
         configuration.violation = scenario.violation
         workers[index].agent = WorkerAgent(configuration: configuration)
         workers[index].connection = 0
@@ -233,9 +263,12 @@ extension Simulator {
         workers[index].isUp = false
         workers[index].inbox.removeAll { $0.connection != nil }
         accept(.linkDown, index)
+        // Often at once: what the old connection sent is then still on its way.
+        let pause: Int64 = network.next() % 2 == 0 ? 5 : 5_000
         at(
-            now + .milliseconds(Int64(network.next() % 5_000)),
-            .workerUp(index, incarnation: incarnation))
+            now + .milliseconds(Int64(network.next() % UInt64(pause))),
+            .workerUp(index, incarnation: incarnation)
+        )
     }
 
     /// Events of its own connection wait while it is frozen, as in the socket of a stopped process.
@@ -310,16 +343,19 @@ extension Simulator {
     }
 
     private mutating func post(
-        _ envelope: WorkerEnvelope, _ lane: WorkerAgent.Lane, _ index: Int,
+        _ envelope: WorkerEnvelope,
+        _ lane: WorkerAgent.Lane,
+        _ index: Int,
         _ incarnation: Incarnation
     ) {
         guard workers[index].isUp, coordinatorIsUp, !isLost() else { return }
         let connection = workers[index].connection
-        // Events may queue behind others for longer than a beat. A hello does not: one that took
-        // longer would be repeated, and answered twice, which is no fault of anybody's.
+        // Events may queue behind others for longer than a beat. A hello that does so is repeated,
+        // and answered twice: copies that are nobody's fault, so not in a fault-free run.
         var lag = Duration.zero
-        if case .events = envelope.body, scenario.eventLag > 0 {
-            lag = .milliseconds(Int64(network.next() % UInt64(scenario.eventLag)))
+        if scenario.eventLag > 0 {
+            let drawn = Duration.milliseconds(Int64(network.next() % UInt64(scenario.eventLag)))
+            if case .hello = envelope.body, scenario.isFaultFree {} else { lag = drawn }
         }
         let time =
             switch lane {
@@ -331,9 +367,15 @@ extension Simulator {
 
     private mutating func start(_ held: HeldAttempt, _ index: Int, _ incarnation: Incarnation) {
         ledger.started(
-            held, by: incarnation, wasWelcomed: workers[index].wasWelcomed, scheduler: scheduler)
+            held,
+            by: incarnation,
+            wasWelcomed: workers[index].wasWelcomed,
+            scheduler: scheduler
+        )
         workers[index].running.insert(held.attempt)
-        let length = Duration.microseconds(1 + Int64(work.next() % UInt64(scenario.durationMax * 1_000)))
+        let length = Duration.microseconds(
+            1 + Int64(work.next() % UInt64(scenario.durationMax * 1_000))
+        )
         at(now + length, .ended(index, incarnation: incarnation, held))
     }
 
@@ -354,12 +396,15 @@ extension Simulator {
     private mutating func report(_ held: HeldAttempt, _ end: AttemptEnd, _ index: Int) {
         drive(
             index,
-            .ended(held.attempt, AttemptResult(end: end, startedAt: now, endedAt: now)))
+            .ended(held.attempt, AttemptResult(end: end, startedAt: now, endedAt: now))
+        )
     }
 
     /// What is asked to stop does so at once, or goes on to its end; what is killed ends.
     private mutating func stop(
-        _ stop: WorkerAgent.Stop, _ index: Int, _ incarnation: Incarnation
+        _ stop: WorkerAgent.Stop,
+        _ index: Int,
+        _ incarnation: Incarnation
     ) {
         let attempt: AttemptID
         switch stop {
@@ -371,7 +416,8 @@ extension Simulator {
         guard workers[index].running.remove(attempt) != nil else { return }
         let held = HeldAttempt(
             attempt: attempt,
-            operation: OperationID(graph: GraphID(rawValue: 0), index: 0))
+            operation: OperationID(graph: GraphID(rawValue: 0), index: 0)
+        )
         report(held, .cancelled, index)
     }
 
@@ -380,12 +426,16 @@ extension Simulator {
         guard let incarnation = workers[index].incarnation, workers[index].isUp else { return }
         let held = HeldAttempt(
             attempt: AttemptID(epoch: Epoch(rawValue: 1), number: network.next() % 1_000),
-            operation: OperationID(graph: GraphID(rawValue: 0), index: 0))
+            operation: OperationID(graph: GraphID(rawValue: 0), index: 0)
+        )
         let grant = Scheduler.Grant(held: held, ordinal: 1, priority: .veryHigh, rank: .max)
         let envelope = CoordinatorEnvelope(
-            reign: scheduler.reign, epoch: Epoch(rawValue: 1), sequence: UInt64(UInt32.max),
+            reign: scheduler.reign,
+            epoch: Epoch(rawValue: 1),
+            sequence: UInt64(UInt32.max),
             sender: .none,
-            body: .dispatch(Dispatch(acknowledged: 0, operations: [Self.operation(grant)])))
+            body: .dispatch(Dispatch(acknowledged: 0, operations: [Self.operation(grant)]))
+        )
         _ = incarnation
         post(envelope, to: index, connection: workers[index].connection)
     }

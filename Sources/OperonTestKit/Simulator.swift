@@ -41,7 +41,10 @@ package struct Simulator {
         configuration.seed = seed
         configuration.violation = scenario.violation
         scheduler = Scheduler(
-            configuration: configuration, reign: Reign(rawValue: 7), epoch: Epoch(rawValue: 2))
+            configuration: configuration,
+            reign: Reign(rawValue: 7),
+            epoch: Epoch(rawValue: 2)
+        )
     }
 
     /// A seed's own swarm draw.
@@ -153,9 +156,15 @@ extension Simulator {
         var graphs = GraphGenerator(seed: seed ^ 0x6772_6170_6800_0000)
         let graph = scenario.graph(from: &graphs)
         ledger.topology = graph.topology
+        ledger.limited = (0..<UInt32(graph.topology.operationCount)).map {
+            graph.policies[Int(graph.policy[Int($0)])].queue == 0
+        }
+        ledger.limit = scenario.queueLimit
         let start = now
         for index in 0..<scenario.workers {
-            workers.append(SimulatedWorker(slots: 1 + Int(faults.next() % UInt64(scenario.slotsMax))))
+            workers.append(
+                SimulatedWorker(slots: 1 + Int(faults.next() % UInt64(scenario.slotsMax)))
+            )
             at(moment(in: &faults, from: start, seconds: 1), .workerBoot(index))
         }
         at(moment(in: &faults, from: start, seconds: 1), .coordinatorUp)
@@ -165,7 +174,9 @@ extension Simulator {
         func worker() -> Int { Int(faults.next() % UInt64(scenario.workers)) }
         func operation() -> OperationID {
             OperationID(
-                graph: GraphID(rawValue: 0), index: UInt32(faults.next() % UInt64(scenario.operations)))
+                graph: GraphID(rawValue: 0),
+                index: UInt32(faults.next() % UInt64(scenario.operations))
+            )
         }
         for _ in 0..<scenario.cuts { at(some(), .workerDown(worker())) }
         for _ in 0..<scenario.coordinatorCuts { at(some(), .coordinatorDown) }
@@ -186,7 +197,8 @@ extension Simulator {
             at(time, .command(.suspensionRequested(target, true)))
             at(
                 time + .milliseconds(Int64(faults.next() % 10_000)),
-                .command(.suspensionRequested(target, false)))
+                .command(.suspensionRequested(target, false))
+            )
         }
         for _ in 0..<scenario.cancels {
             let target: Scheduler.Target =
@@ -206,7 +218,9 @@ extension Simulator {
     }
 
     private func moment(
-        in generator: inout SeededGenerator, from start: Timestamp, seconds: Int64
+        in generator: inout SeededGenerator,
+        from start: Timestamp,
+        seconds: Int64
     ) -> Timestamp {
         start + .nanoseconds(Int64(generator.next() % UInt64(seconds * 1_000_000_000)))
     }

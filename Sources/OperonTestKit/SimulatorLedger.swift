@@ -5,6 +5,9 @@ import OperonModel
 /// rules that both must keep.
 package struct SimulatorLedger {
     var topology: GraphTopology?
+    /// Which operations are in the queue that has a limit, and the limit in force.
+    var limited: [Bool] = []
+    var limit: Int?
     /// The first rule that was broken.
     package private(set) var violation: String?
     /// Attempts sent to a worker that had them, or had finished them.
@@ -19,6 +22,7 @@ package struct SimulatorLedger {
     private var recallDelivered: Set<AttemptID> = []
     private var sentTo: [AttemptID: Int] = [:]
     private var finished: [OperationID: Outcome] = [:]
+    private var inFlight: Set<OperationID> = []
 
     mutating func broken(_ rule: String) {
         if violation == nil { violation = rule }
@@ -35,15 +39,23 @@ package struct SimulatorLedger {
         fold(Int64(effects.messages.count) << 20 + Int64(effects.records.count))
         for record in effects.records {
             switch record {
-            case .granted(let attempt, _, _, let incarnation):
+            case .granted(let attempt, let operation, _, let incarnation):
+                if limited[Int(operation.index)] {
+                    inFlight.insert(operation)
+                    if let limit, inFlight.count > limit {
+                        broken("\(inFlight.count) in flight in a queue of \(limit)")
+                    }
+                }
                 if granted.updateValue(incarnation, forKey: attempt) != nil {
                     broken("attempt \(attempt) was granted twice")
                 }
+            case .attemptEnded(_, let operation, _): inFlight.remove(operation)
             case .finished(let operation, let outcome):
+                inFlight.remove(operation)
                 if let before = finished.updateValue(outcome, forKey: operation) {
                     broken("\(operation) finished twice: \(before), then \(outcome)")
                 }
-            case .graphAdded, .started, .attemptEnded, .retryScheduled, .cancelled, .suspended,
+            case .graphAdded, .started, .retryScheduled, .cancelled, .suspended,
                 .queueLimit, .priority:
                 continue
             }
@@ -100,7 +112,10 @@ package struct SimulatorLedger {
     mutating func copied() { copies += 1 }
 
     mutating func started(
-        _ held: HeldAttempt, by incarnation: Incarnation, wasWelcomed: Bool, scheduler: Scheduler
+        _ held: HeldAttempt,
+        by incarnation: Incarnation,
+        wasWelcomed: Bool,
+        scheduler: Scheduler
     ) {
         starts += 1
         let attempt = held.attempt

@@ -100,6 +100,7 @@ package struct SimulatorScenario: Sendable {
             keys: ["key"],
             policies: policies,
             policy: policy,
-            rank: rank)
+            rank: rank
+        )
     }
 }
