@@ -55,10 +55,14 @@ static _Noreturn void fail(child_context *context, operon_process_step step, int
 // What the parent handles or ignores would otherwise hold here: a handler would run on the
 // parent's memory, and "ignored" survives execve.
 static void reset_signals(void) {
-    struct sigaction standard = {.sa_handler = SIG_DFL};
-    for (int number = 1; number < NSIG; number++) {
-        // SIGKILL, SIGSTOP and the C library's own signals are refused, and need no reset.
-        (void)sigaction(number, &standard, NULL);
+    // The C library's `sigaction` refuses the two signals it uses itself, which may be ignored as
+    // well: hence the bare system call. Its structure differs between architectures, but all zero
+    // means the default action everywhere.
+    const unsigned long standard[8] = {0};
+    enum { SIGNALS = 64, MASK_BYTES = SIGNALS / 8 };
+    for (int number = 1; number <= SIGNALS; number++) {
+        // SIGKILL and SIGSTOP are refused, and need no reset.
+        (void)syscall(SYS_rt_sigaction, number, standard, NULL, MASK_BYTES);
     }
     sigset_t none;
     sigemptyset(&none);

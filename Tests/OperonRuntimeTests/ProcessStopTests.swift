@@ -82,12 +82,29 @@ struct ProcessStopTests {
     }
 
     @Test func `a cancel reaches a process that is stopped`() async throws {
-        let result = try await run("trap 'exit 9' TERM; echo ready; kill -STOP $$; exit 1") {
-            $0.cancel()
+        let result = try await ProcessSupport.withRunner { runner in
+            let stop = StopSignal()
+            let log = LogWaiter()
+            // Without a signal to go on it would sit there for its whole grace.
+            async let result = runner.run(
+                ProcessSupport.shell(
+                    "trap 'exit 9' TERM; echo $$; kill -STOP $$; sleep 1000",
+                    grace: .seconds(1_000)
+                ),
+                attempt: ProcessSupport.context(),
+                stop: stop,
+                onLog: log.handler
+            )
+            let process = await log.wait(for: "\n").dropLast()
+            #expect(
+                await eventually { (try? readProc("\(process)/stat"))?.contains(") T ") == true }
+            )
+            stop.cancel()
+            return await result
         }
 
         #expect(result.attempt.end == .cancelled)
-        #expect(result.status == .exited(code: 9) || result.status == .signaled(SIGTERM))
+        #expect(result.status == .exited(code: 9))
     }
 
     @Test func `a cancel reaches the whole group`() async throws {

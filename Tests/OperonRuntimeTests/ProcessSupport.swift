@@ -11,8 +11,6 @@ enum ProcessSupport {
         "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/", "SECRET": "canary",
     ]
 
-    static let succeeded = AttemptEnd.succeeded
-
     /// A runner for the time of `body`.
     static func withRunner<Value>(
         _ body: (ProcessRunner) async throws -> Value
@@ -43,6 +41,16 @@ enum ProcessSupport {
             timeout: timeout,
             limits: limits
         )
+    }
+
+    /// A new directory, which the caller removes.
+    static func temporaryFolder() -> String {
+        var template = "/tmp/operon-test-XXXXXX".utf8CString.map(UInt8.init(bitPattern:))
+        let made = template.withUnsafeMutableBytes { bytes in
+            mkdtemp(bytes.baseAddress!.assumingMemoryBound(to: CChar.self)) != nil
+        }
+        #expect(made)
+        return String(decoding: template.dropLast(), as: UTF8.self)
     }
 
     static func shell(_ line: String, grace: Duration = .seconds(10)) -> CommandDescription {
