@@ -1,4 +1,5 @@
 import OperonModel
+import Testing
 
 /// A message that was sent once by a released program, and must be read for ever. `name` is that of
 /// its file in Corpus/v1.
