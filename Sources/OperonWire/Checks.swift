@@ -53,7 +53,9 @@ enum Check {
         let bytes = name.utf8.count
         guard 1...limits.nameBytes ~= bytes else {
             throw .invalid(
-                field, "has \(bytes) bytes: a name has 1 to \(limits.nameBytes) (nameBytes)")
+                field,
+                "has \(bytes) bytes: a name has 1 to \(limits.nameBytes) (nameBytes)"
+            )
         }
         return name
     }

@@ -53,7 +53,9 @@ extension Welcome {
             beat: try Check.interval(proto.beatNanoseconds, "welcome.beat"),
             eventWindow: try Check.ordinal(proto.eventWindow, "welcome.event_window"),
             orphanAfter: try Check.duration(
-                proto.orphanAfterNanoseconds, "welcome.orphan_after"),
+                proto.orphanAfterNanoseconds,
+                "welcome.orphan_after"
+            ),
             acknowledged: proto.acknowledged
         )
     }

@@ -64,7 +64,9 @@ extension AttemptID {
     fileprivate init(epoch: UInt32, number: UInt64, _ field: String) throws(WireError) {
         guard epoch >= 1, number >= 1 else {
             throw .invalid(
-                field, "is the attempt \(epoch).\(number): epochs and attempts count from 1")
+                field,
+                "is the attempt \(epoch).\(number): epochs and attempts count from 1"
+            )
         }
         self.init(epoch: Epoch(rawValue: epoch), number: number)
     }

@@ -24,7 +24,8 @@ extension Dispatch {
             let held = try HeldAttempt(operation.held, "operation.held")
             do throws(WireError) {
                 operations.append(
-                    try DispatchedOperation(operation, held: held, limits: limits))
+                    try DispatchedOperation(operation, held: held, limits: limits)
+                )
             } catch {
                 unreadable.append(UnreadableOperation(held: held, why: error.message))
             }
@@ -77,11 +78,15 @@ extension DispatchedOperation {
             let priority = QueuePriority(rawValue: level)
         else {
             throw .invalid(
-                "operation.priority", "is \(proto.priority): it must be -8, -4, 0, 4 or 8")
+                "operation.priority",
+                "is \(proto.priority): it must be -8, -4, 0, 4 or 8"
+            )
         }
         guard proto.graphName.utf8.count <= limits.nameBytes else {
             throw .invalid(
-                "operation.graph_name", "has more than \(limits.nameBytes) bytes (nameBytes)")
+                "operation.graph_name",
+                "has more than \(limits.nameBytes) bytes (nameBytes)"
+            )
         }
         var timeout: Duration?
         if proto.hasTimeoutNanoseconds {
@@ -113,7 +118,9 @@ extension QualityOfService {
         case .userInteractive: self = .userInteractive
         case .UNRECOGNIZED(let value):
             throw .invalid(
-                "operation.quality_of_service", "is \(value), which this version does not know")
+                "operation.quality_of_service",
+                "is \(value), which this version does not know"
+            )
         }
     }
 }
@@ -147,7 +154,8 @@ extension Work {
         case .registered(let registered):
             self = .registered(
                 kind: try Check.name(registered.kind, "operation.kind", limits: limits),
-                input: registered.hasInput ? Payload(registered.input) : .empty)
+                input: registered.hasInput ? Payload(registered.input) : .empty
+            )
         case nil: throw .missing("operation.work")
         }
     }

@@ -72,7 +72,10 @@ extension OperationError {
         case .kindUnknown(let kind): self = .kindUnknown(kind)
         case .thrown(let thrown):
             self = .thrown(
-                type: thrown.type, message: thrown.message, payload: [UInt8](thrown.payload))
+                type: thrown.type,
+                message: thrown.message,
+                payload: [UInt8](thrown.payload)
+            )
         case .exitCode(let code): self = .exit(code: code)
         case .signal(let name): self = .signal(name: name)
         case .timeout: self = .timeout
@@ -81,11 +84,13 @@ extension OperationError {
         case .inputTooLarge(let size):
             self = .inputTooLarge(
                 bytes: try Check.bytes(size.bytes, "error.input_too_large.bytes"),
-                limit: try Check.bytes(size.limit, "error.input_too_large.limit"))
+                limit: try Check.bytes(size.limit, "error.input_too_large.limit")
+            )
         case .outputTooLarge(let size):
             self = .outputTooLarge(
                 bytes: try Check.bytes(size.bytes, "error.output_too_large.bytes"),
-                limit: try Check.bytes(size.limit, "error.output_too_large.limit"))
+                limit: try Check.bytes(size.limit, "error.output_too_large.limit")
+            )
         case .undecodable(let why): self = .undecodable(why)
         case .versionUnsupported(let version): self = .versionUnsupported(version)
         case .conditionFailed(let name): self = .conditionFailed(name: name)

@@ -54,13 +54,16 @@ extension Hello {
         }
         guard proto.slots >= 1, proto.slots <= limits.slots else {
             throw .invalid(
-                "hello.slots", "is \(proto.slots): a worker has 1 to \(limits.slots) (slots)")
+                "hello.slots",
+                "is \(proto.slots): a worker has 1 to \(limits.slots) (slots)"
+            )
         }
         let first = try Check.ordinal(proto.firstEvent, "hello.first_event")
         guard first - 1 <= proto.lastEvent else {
             throw .invalid(
                 "hello.first_event",
-                "is \(first): more than one above the last event, \(proto.lastEvent)")
+                "is \(first): more than one above the last event, \(proto.lastEvent)"
+            )
         }
         self.init(
             host: proto.host,

@@ -97,6 +97,12 @@ package enum Wire {
         guard bytes.count <= limits.messageBytes else {
             throw .tooLarge(bytes.count, limit: limits.messageBytes)
         }
+        guard ElementCount.isBounded(bytes) else {
+            throw WireError(
+                .tooLarge,
+                "a message of \(bytes.count) bytes has more than \(ElementCount.max) elements"
+            )
+        }
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = messageDepthMax
         let envelope: ProtoEnvelope
@@ -105,32 +111,37 @@ package enum Wire {
         } catch {
             throw WireError(
                 .malformed,
-                "\(bytes.count) bytes are not a message of Operon: \(error)")
+                "\(bytes.count) bytes are not a message of Operon: \(error)"
+            )
         }
         guard envelope.schemaMajor != 0 else {
             throw WireError(
                 .malformed,
-                "\(bytes.count) bytes are not a message of Operon: they name no schema version")
+                "\(bytes.count) bytes are not a message of Operon: they name no schema version"
+            )
         }
         guard envelope.schemaMajor == schemaMajor else {
             throw WireError(
                 .versionUnsupported,
                 "a message of schema version \(envelope.schemaMajor).\(envelope.schemaMinor) "
                     + "cannot be read by this program, which knows version \(schemaMajor): "
-                    + "update the older of the two")
+                    + "update the older of the two"
+            )
         }
         return envelope
     }
 
     private static let unknownMessage = WireError(
         .unknownMessage,
-        "a message is of a kind that this version does not know, or of none")
+        "a message is of a kind that this version does not know, or of none"
+    )
 
     /// A worker's message where a coordinator speaks, or the reverse.
     static func misplaced(_ kind: String, from speaker: String) -> WireError {
         WireError(
             .unknownMessage,
             "a message of the kind “\(kind)” is none that a \(speaker) sends: "
-                + "check that no two roles share a queue")
+                + "check that no two roles share a queue"
+        )
     }
 }

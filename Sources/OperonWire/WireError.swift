@@ -5,7 +5,8 @@
 package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What kind of trouble it is: the label of a counter.
     package enum Code: Hashable, Sendable {
-        /// Over the limit `messageBytes`. Nothing of it was read.
+        /// Over the limit `messageBytes`, or with more elements than any message has. Nothing was
+        /// allocated for it.
         case tooLarge
         /// Not Protocol Buffers, or cut off.
         case malformed
@@ -31,7 +32,8 @@ package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
     static func tooLarge(_ bytes: Int, limit: Int) -> WireError {
         WireError(
             .tooLarge,
-            "a message of \(bytes) bytes is over the limit of \(limit) (messageBytes)")
+            "a message of \(bytes) bytes is over the limit of \(limit) (messageBytes)"
+        )
     }
 
     static func invalid(_ field: String, _ why: String) -> WireError {

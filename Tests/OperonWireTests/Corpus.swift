@@ -34,30 +34,45 @@ enum Corpus {
         CorpusCase("dispatch-nothing", coordinator: Samples.dispatch(.nothing)),
         CorpusCase("dispatch-wait", coordinator: Samples.dispatch(.wait(.milliseconds(250)))),
         CorpusCase(
-            "dispatch-command", coordinator: Samples.dispatch(.command(Samples.command))),
+            "dispatch-command",
+            coordinator: Samples.dispatch(.command(Samples.command))
+        ),
         CorpusCase(
             "dispatch-command-least",
             coordinator: Samples.dispatch(
                 .command(
                     CommandDescription(
-                        arguments: ["true"], inheritEnvironment: [], grace: .zero)))),
+                        arguments: ["true"],
+                        inheritEnvironment: [],
+                        grace: .zero
+                    )
+                )
+            )
+        ),
         CorpusCase(
             "dispatch-registered",
             coordinator: Samples.dispatch(
                 .registered(
                     kind: "MergeCounts",
-                    input: Payload(bytes: Array("{\"top\":20}".utf8))))),
+                    input: Payload(bytes: Array("{\"top\":20}".utf8))
+                )
+            )
+        ),
         CorpusCase(
             "dispatch-registered-no-input",
-            coordinator: Samples.dispatch(.registered(kind: "MergeCounts", input: .empty))),
+            coordinator: Samples.dispatch(.registered(kind: "MergeCounts", input: .empty))
+        ),
         CorpusCase("dispatch-full", coordinator: Samples.fullDispatch),
         CorpusCase(
             "control-acknowledgement",
-            coordinator: .control(Control(acknowledged: 5))),
+            coordinator: .control(Control(acknowledged: 5))
+        ),
         CorpusCase(
             "control-answer",
             coordinator: .control(
-                Control(answers: Samples.moment, acknowledged: 5, resendFrom: 6))),
+                Control(answers: Samples.moment, acknowledged: 5, resendFrom: 6)
+            )
+        ),
         CorpusCase(
             "control-orders",
             coordinator: .control(
@@ -66,13 +81,22 @@ enum Corpus {
                     orders: [
                         .recall(Samples.held.attempt), .cancel(Samples.held.attempt),
                         .stop(Samples.other.attempt),
-                    ]))),
+                    ]
+                )
+            )
+        ),
         CorpusCase(
             "welcome",
             coordinator: .welcome(
                 Welcome(
-                    lease: .seconds(6), beat: .seconds(2), eventWindow: 1 << 20,
-                    orphanAfter: .seconds(86_400), acknowledged: 17))),
+                    lease: .seconds(6),
+                    beat: .seconds(2),
+                    eventWindow: 1 << 20,
+                    orphanAfter: .seconds(86_400),
+                    acknowledged: 17
+                )
+            )
+        ),
         CorpusCase("resync", .from(coordinator: .resync, sequence: 0)),
         CorpusCase("refused-new-incarnation", coordinator: .refused(.newIncarnation)),
         CorpusCase("refused-name-taken", coordinator: .refused(.nameTaken)),
@@ -84,18 +108,30 @@ enum Corpus {
             "hello-first",
             .worker(
                 WorkerEnvelope(
-                    reign: Reign(rawValue: 0), epoch: Epoch(rawValue: 0), sequence: 1,
+                    reign: Reign(rawValue: 0),
+                    epoch: Epoch(rawValue: 0),
+                    sequence: 1,
                     sender: WorkerIdentity(
-                        name: "rack-1", incarnation: Incarnation(rawValue: 1), connection: 1),
-                    body: .hello(Samples.firstHello)))),
+                        name: "rack-1",
+                        incarnation: Incarnation(rawValue: 1),
+                        connection: 1
+                    ),
+                    body: .hello(Samples.firstHello)
+                )
+            )
+        ),
         CorpusCase(
-            "events-started", worker: Samples.events(.started(Samples.held, at: Samples.moment))),
+            "events-started",
+            worker: Samples.events(.started(Samples.held, at: Samples.moment))
+        ),
         CorpusCase(
             "events-succeeded",
-            worker: Samples.events(.finished(Samples.held, Samples.result(.succeeded)))),
+            worker: Samples.events(.finished(Samples.held, Samples.result(.succeeded)))
+        ),
         CorpusCase(
             "events-cancelled",
-            worker: Samples.events(.finished(Samples.held, Samples.result(.cancelled)))),
+            worker: Samples.events(.finished(Samples.held, Samples.result(.cancelled)))
+        ),
         CorpusCase("events-returned", worker: Samples.events(.returned(Samples.held))),
         CorpusCase(
             "events-mixed",
@@ -104,23 +140,43 @@ enum Corpus {
                 .finished(
                     Samples.held,
                     AttemptResult(
-                        end: .succeeded, startedAt: Samples.moment, endedAt: Samples.moment)),
-                .returned(Samples.other))),
+                        end: .succeeded,
+                        startedAt: Samples.moment,
+                        endedAt: Samples.moment
+                    )
+                ),
+                .returned(Samples.other)
+            )
+        ),
         CorpusCase(
             "beat",
             worker: .beat(
                 Beat(
-                    sentAt: Samples.moment, received: 12, sent: 17,
-                    held: [Samples.held.attempt, Samples.other.attempt], isDraining: true))),
+                    sentAt: Samples.moment,
+                    received: 12,
+                    sent: 17,
+                    held: [Samples.held.attempt, Samples.other.attempt],
+                    isDraining: true
+                )
+            )
+        ),
         CorpusCase(
             "log-output",
             worker: .log(
                 LogChunk(
-                    held: Samples.held, stream: .output, offset: 4_096, bytes: [0, 255, 10]))),
+                    held: Samples.held,
+                    stream: .output,
+                    offset: 4_096,
+                    bytes: [0, 255, 10]
+                )
+            )
+        ),
         CorpusCase(
             "log-error",
             worker: .log(
-                LogChunk(held: Samples.held, stream: .error, offset: 0, bytes: [33, 10]))),
+                LogChunk(held: Samples.held, stream: .error, offset: 0, bytes: [33, 10])
+            )
+        ),
     ]
 
     private static let errors = [
@@ -128,7 +184,9 @@ enum Corpus {
         CorpusCase(
             "error-thrown",
             worker: Samples.failed(
-                .thrown(type: "ParseError", message: "line 3: no number", payload: [1, 2]))),
+                .thrown(type: "ParseError", message: "line 3: no number", payload: [1, 2])
+            )
+        ),
         CorpusCase("error-exit", worker: Samples.failed(.exit(code: 3))),
         CorpusCase("error-signal", worker: Samples.failed(.signal(name: "SIGSEGV"))),
         CorpusCase("error-timeout", worker: Samples.failed(.timeout)),
@@ -136,14 +194,20 @@ enum Corpus {
         CorpusCase("error-worker-lost", worker: Samples.failed(.workerLost)),
         CorpusCase(
             "error-input-too-large",
-            worker: Samples.failed(.inputTooLarge(bytes: 1_048_577, limit: 1_048_576))),
+            worker: Samples.failed(.inputTooLarge(bytes: 1_048_577, limit: 1_048_576))
+        ),
         CorpusCase(
             "error-output-too-large",
-            worker: Samples.failed(.outputTooLarge(bytes: 1_048_577, limit: 1_048_576))),
+            worker: Samples.failed(.outputTooLarge(bytes: 1_048_577, limit: 1_048_576))
+        ),
         CorpusCase("error-undecodable", worker: Samples.failed(.undecodable("no “top”"))),
         CorpusCase(
-            "error-version-unsupported", worker: Samples.failed(.versionUnsupported("2"))),
+            "error-version-unsupported",
+            worker: Samples.failed(.versionUnsupported("2"))
+        ),
         CorpusCase(
-            "error-condition-failed", worker: Samples.failed(.conditionFailed(name: "disk"))),
+            "error-condition-failed",
+            worker: Samples.failed(.conditionFailed(name: "disk"))
+        ),
     ]
 }

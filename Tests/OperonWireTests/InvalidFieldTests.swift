@@ -42,21 +42,33 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
 
 @Suite struct InvalidFieldTests {
     static let envelopes: [BrokenMessage] = [
-        .coordinator("reign") { $0.fixed(3, 0); $0.message(14) },
-        .coordinator("epoch") { $0.integer(4, 0); $0.message(14) },
+        .coordinator("reign") {
+            $0.fixed(3, 0); $0.message(14)
+        },
+        .coordinator("epoch") {
+            $0.integer(4, 0); $0.message(14)
+        },
         .coordinator("refused") { $0.integer(15, 0) },
         .coordinator("refused") { $0.integer(15, 3) },
         .coordinator("refused") { $0.integer(15, signed: -1) },
         BrokenMessage(
             field: "sender",
-            bytes: RawMessage.coordinator { $0.message(10) }, isFromWorker: true),
-        .worker("sender.name") { $0.message(6) { $0.string(1, "") }; $0.message(10) },
+            bytes: RawMessage.coordinator { $0.message(10) },
+            isFromWorker: true
+        ),
+        .worker("sender.name") {
+            $0.message(6) { $0.string(1, "") }; $0.message(10)
+        },
         .worker("sender.name") {
             $0.message(6) { $0.string(1, String(repeating: "n", count: 257)) }
             $0.message(10)
         },
-        .worker("sender.incarnation") { $0.message(6) { $0.fixed(2, 0) }; $0.message(10) },
-        .worker("sender.connection") { $0.message(6) { $0.integer(3, 0) }; $0.message(10) },
+        .worker("sender.incarnation") {
+            $0.message(6) { $0.fixed(2, 0) }; $0.message(10)
+        },
+        .worker("sender.connection") {
+            $0.message(6) { $0.integer(3, 0) }; $0.message(10)
+        },
     ]
 
     static let coordinators: [BrokenMessage] = [
@@ -82,29 +94,51 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         .worker("hello.process_id") { $0.message(13) { $0.integer(2, signed: -1) } },
         .worker("hello.first_event") { $0.message(13) { $0.integer(3, 1) } },
         .worker("hello.first_event") {
-            $0.message(13) { $0.integer(3, 1); $0.integer(7, 9); $0.integer(8, 7) }
+            $0.message(13) {
+                $0.integer(3, 1); $0.integer(7, 9); $0.integer(8, 7)
+            }
         },
         .worker("hello.kinds") {
-            $0.message(13) { $0.integer(3, 1); $0.integer(7, 1); $0.string(5, "") }
+            $0.message(13) {
+                $0.integer(3, 1); $0.integer(7, 1); $0.string(5, "")
+            }
         },
         .worker("hello.held") {
-            $0.message(13) { $0.integer(3, 1); $0.integer(7, 1); $0.message(6) }
+            $0.message(13) {
+                $0.integer(3, 1); $0.integer(7, 1); $0.message(6)
+            }
         },
         .worker("beat.sent_at") { $0.message(10) { $0.integer(1, signed: .min) } },
         .worker("beat.held") { $0.message(10) { $0.message(4) { $0.integer(1, 1) } } },
         .worker("log.held") { $0.message(11) },
         .worker("log.stream") { $0.message(11) { $0.held() } },
-        .worker("log.stream") { $0.message(11) { $0.held(); $0.integer(2, 3) } },
+        .worker("log.stream") {
+            $0.message(11) {
+                $0.held(); $0.integer(2, 3)
+            }
+        },
         .worker("events.events") { $0.message(9) { $0.integer(1, 1) } },
         .worker("events.first_number") { $0.message(9) { $0.message(3) } },
-        .worker("events.first_number") { $0.message(9) { $0.integer(1, .max); $0.message(3) } },
+        .worker("events.first_number") {
+            $0.message(9) {
+                $0.integer(1, .max); $0.message(3)
+            }
+        },
         .event("event.held") { $0.message(4) },
-        .event("event.held") { $0.message(1); $0.message(4) },
+        .event("event.held") {
+            $0.message(1); $0.message(4)
+        },
         .event("event.what") { $0.held() },
-        .event("event.started_at") { $0.held(); $0.integer(2, signed: -1) },
+        .event("event.started_at") {
+            $0.held(); $0.integer(2, signed: -1)
+        },
         .result("result.end") { _ in },
-        .result("result.started_at") { $0.message(1); $0.integer(4, signed: -1) },
-        .result("result.ended_at") { $0.message(1); $0.integer(5, signed: -1) },
+        .result("result.started_at") {
+            $0.message(1); $0.integer(4, signed: -1)
+        },
+        .result("result.ended_at") {
+            $0.message(1); $0.integer(5, signed: -1)
+        },
         .result("error.kind") { $0.message(2) },
         .result("error.input_too_large.bytes") {
             $0.message(2) { $0.message(8) { $0.integer(1, 1 << 63) } }
@@ -145,7 +179,14 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         ("operation.quality_of_service", { $0.integer(9, 5) }),
         ("operation.wait", { $0.integer(12, signed: -5) }),
         ("command.arguments", { $0.message(13) }),
-        ("command.grace", { $0.message(13) { $0.string(1, "a"); $0.integer(5, signed: -1) } }),
+        (
+            "command.grace",
+            {
+                $0.message(13) {
+                    $0.string(1, "a"); $0.integer(5, signed: -1)
+                }
+            }
+        ),
         (
             "command.environment",
             {

@@ -37,19 +37,29 @@ enum Message: Hashable, Sendable {
     ) -> Message {
         .coordinator(
             CoordinatorEnvelope(
-                reign: Reign(rawValue: 0x0123_4567_89AB_CDEF), epoch: Epoch(rawValue: 3),
-                sequence: sequence, sender: .none, body: body))
+                reign: Reign(rawValue: 0x0123_4567_89AB_CDEF),
+                epoch: Epoch(rawValue: 3),
+                sequence: sequence,
+                sender: .none,
+                body: body
+            )
+        )
     }
 
     static func from(worker body: WorkerMessage, sequence: UInt64 = 9) -> Message {
         .worker(
             WorkerEnvelope(
-                reign: Reign(rawValue: 0x0123_4567_89AB_CDEF), epoch: Epoch(rawValue: 3),
+                reign: Reign(rawValue: 0x0123_4567_89AB_CDEF),
+                epoch: Epoch(rawValue: 3),
                 sequence: sequence,
                 sender: WorkerIdentity(
-                    name: "rack-1", incarnation: Incarnation(rawValue: 0xFEDC_BA98_7654_3210),
-                    connection: 2),
-                body: body))
+                    name: "rack-1",
+                    incarnation: Incarnation(rawValue: 0xFEDC_BA98_7654_3210),
+                    connection: 2
+                ),
+                body: body
+            )
+        )
     }
 }
 

@@ -21,11 +21,16 @@ struct MessageGenerator {
         case 3: body = .refused(below(2) == 0 ? .newIncarnation : .nameTaken)
         default:
             body = .dispatch(
-                Dispatch(acknowledged: number(), operations: list(1...4) { $0.operation() }))
+                Dispatch(acknowledged: number(), operations: list(1...4) { $0.operation() })
+            )
         }
         return CoordinatorEnvelope(
-            reign: Reign(rawValue: positive()), epoch: epoch(), sequence: number(),
-            sender: below(2) == 0 ? .none : identity(), body: body)
+            reign: Reign(rawValue: positive()),
+            epoch: epoch(),
+            sequence: number(),
+            sender: below(2) == 0 ? .none : identity(),
+            body: body
+        )
     }
 
     private mutating func worker() -> WorkerEnvelope {
@@ -36,36 +41,55 @@ struct MessageGenerator {
         case 2:
             body = .beat(
                 Beat(
-                    sentAt: moment(), received: number(), sent: number(),
-                    held: list(0...5) { $0.attempt() }, isDraining: below(2) == 0))
+                    sentAt: moment(),
+                    received: number(),
+                    sent: number(),
+                    held: list(0...5) { $0.attempt() },
+                    isDraining: below(2) == 0
+                )
+            )
         default:
             body = .events(
                 EventBatch(
-                    firstNumber: max(1, number() >> 1), sentAt: moment(),
-                    events: list(1...5) { $0.event() }))
+                    firstNumber: max(1, number() >> 1),
+                    sentAt: moment(),
+                    events: list(1...5) { $0.event() }
+                )
+            )
         }
         return WorkerEnvelope(
-            reign: Reign(rawValue: number()), epoch: Epoch(rawValue: small()),
-            sequence: number(), sender: identity(), body: body)
+            reign: Reign(rawValue: number()),
+            epoch: Epoch(rawValue: small()),
+            sequence: number(),
+            sender: identity(),
+            body: body
+        )
     }
 
     private mutating func identity() -> WorkerIdentity {
         WorkerIdentity(
-            name: name(), incarnation: Incarnation(rawValue: positive()),
-            connection: max(1, small()))
+            name: name(),
+            incarnation: Incarnation(rawValue: positive()),
+            connection: max(1, small())
+        )
     }
 
     // MARK: - Of a coordinator
 
     private mutating func welcome() -> Welcome {
         Welcome(
-            lease: duration(atLeast: 1), beat: duration(atLeast: 1),
-            eventWindow: max(1, small()), orphanAfter: duration(), acknowledged: number())
+            lease: duration(atLeast: 1),
+            beat: duration(atLeast: 1),
+            eventWindow: max(1, small()),
+            orphanAfter: duration(),
+            acknowledged: number()
+        )
     }
 
     private mutating func control() -> Control {
         Control(
-            answers: below(2) == 0 ? nil : moment(), acknowledged: number(),
+            answers: below(2) == 0 ? nil : moment(),
+            acknowledged: number(),
             resendFrom: below(2) == 0 ? nil : positive(),
             orders: list(0...4) { generator in
                 let attempt = generator.attempt()
@@ -74,20 +98,29 @@ struct MessageGenerator {
                 case 1: return .cancel(attempt)
                 default: return .stop(attempt)
                 }
-            })
+            }
+        )
     }
 
     private mutating func operation() -> DispatchedOperation {
         DispatchedOperation(
-            held: held(), ordinal: max(1, small()), graphName: text(), name: name(),
-            queue: name(), work: work(), priority: pick(QueuePriority.allCases), rank: number(),
+            held: held(),
+            ordinal: max(1, small()),
+            graphName: text(),
+            name: name(),
+            queue: name(),
+            work: work(),
+            priority: pick(QueuePriority.allCases),
+            rank: number(),
             timeout: below(2) == 0 ? nil : duration(),
             qualityOfService: pick(QualityOfService.allCases),
             inputs: list(0...3) { generator in
                 NamedInput(
                     name: generator.text(),
-                    output: generator.below(3) == 0 ? nil : generator.payload())
-            })
+                    output: generator.below(3) == 0 ? nil : generator.payload()
+                )
+            }
+        )
     }
 
     private mutating func work() -> Work {
@@ -100,9 +133,13 @@ struct MessageGenerator {
             for _ in 0..<below(5) { environment[text()] = text() }
             return .command(
                 CommandDescription(
-                    arguments: list(1...4) { $0.text() }, environment: environment,
+                    arguments: list(1...4) { $0.text() },
+                    environment: environment,
                     inheritEnvironment: list(0...3) { $0.text() },
-                    directory: below(2) == 0 ? nil : text(), grace: duration()))
+                    directory: below(2) == 0 ? nil : text(),
+                    grace: duration()
+                )
+            )
         }
     }
 
@@ -112,16 +149,25 @@ struct MessageGenerator {
         let last = number() >> 1
         let first = below(2) == 0 ? last + 1 : max(1, min(last + 1, number()))
         return Hello(
-            host: text(), processID: Int32(truncatingIfNeeded: number() & 0x7FFF_FFFF),
-            slots: pick([1, 2, 4_095, 4_096]), queues: list(0...3) { $0.name() },
-            kinds: list(0...3) { $0.name() }, held: list(0...4) { $0.held() },
-            firstEvent: first, lastEvent: last, isDraining: below(2) == 0)
+            host: text(),
+            processID: Int32(truncatingIfNeeded: number() & 0x7FFF_FFFF),
+            slots: pick([1, 2, 4_095, 4_096]),
+            queues: list(0...3) { $0.name() },
+            kinds: list(0...3) { $0.name() },
+            held: list(0...4) { $0.held() },
+            firstEvent: first,
+            lastEvent: last,
+            isDraining: below(2) == 0
+        )
     }
 
     private mutating func log() -> LogChunk {
         LogChunk(
-            held: held(), stream: below(2) == 0 ? .output : .error, offset: number(),
-            bytes: bytes())
+            held: held(),
+            stream: below(2) == 0 ? .output : .error,
+            offset: number(),
+            bytes: bytes()
+        )
     }
 
     private mutating func event() -> WorkerEvent {
@@ -140,8 +186,13 @@ struct MessageGenerator {
         default: end = .failed(error())
         }
         return AttemptResult(
-            end: end, startedAt: moment(), endedAt: moment(), output: payload(),
-            logTail: bytes(), logBytesDropped: number())
+            end: end,
+            startedAt: moment(),
+            endedAt: moment(),
+            output: payload(),
+            logTail: bytes(),
+            logBytesDropped: number()
+        )
     }
 
     private mutating func error() -> OperationError {
@@ -166,7 +217,8 @@ struct MessageGenerator {
     private mutating func held() -> HeldAttempt {
         HeldAttempt(
             attempt: attempt(),
-            operation: OperationID(graph: GraphID(rawValue: small()), index: small()))
+            operation: OperationID(graph: GraphID(rawValue: small()), index: small())
+        )
     }
 
     private mutating func attempt() -> AttemptID {

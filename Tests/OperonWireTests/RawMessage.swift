@@ -37,6 +37,9 @@ struct RawMessage {
         data(field, RawMessage(fields).bytes)
     }
 
+    /// Bytes as they are.
+    mutating func append(_ raw: [UInt8]) { bytes += raw }
+
     private mutating func varint(_ value: UInt64) {
         var rest = value
         while rest >= 0x80 {

@@ -28,7 +28,8 @@ import Testing
         let bytes = try [forward, backward].map { environment in
             var operation = Samples.operation
             operation.work = .command(
-                CommandDescription(arguments: ["true"], environment: environment))
+                CommandDescription(arguments: ["true"], environment: environment)
+            )
             return try Message.from(
                 coordinator: .dispatch(Dispatch(acknowledged: 0, operations: [operation]))
             ).encoded()
@@ -41,20 +42,24 @@ import Testing
         var operation = Samples.operation
         operation.work = .wait(Duration(secondsComponent: 1, attosecondsComponent: 1_999_999_999))
         let message = CoordinatorMessage.dispatch(
-            Dispatch(acknowledged: 0, operations: [operation]))
+            Dispatch(acknowledged: 0, operations: [operation])
+        )
 
         let bytes = try Message.from(coordinator: message).encoded()
         let decoded = try Wire.decodeCoordinator(bytes)
 
         operation.work = .wait(.seconds(1) + .nanoseconds(1))
         #expect(
-            decoded.body == .dispatch(Dispatch(acknowledged: 0, operations: [operation])))
+            decoded.body == .dispatch(Dispatch(acknowledged: 0, operations: [operation]))
+        )
     }
 
     @Test func `a dispatch of one small operation takes less than a hundred bytes`() throws {
         let message = Message.from(
             coordinator: .dispatch(
-                Dispatch(acknowledged: 1_000, operations: [Samples.operation])))
+                Dispatch(acknowledged: 1_000, operations: [Samples.operation])
+            )
+        )
 
         #expect(try message.encoded().count < 100)
     }
