@@ -101,6 +101,7 @@ let package = Package(
             name: "OperonRuntime",
             dependencies: [
                 "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonWire",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
             ],

@@ -5,7 +5,7 @@ import OperonModel
 extension Scheduler {
     /// Hands out ready operations until no worker has room for any of them.
     mutating func admit(at now: Moment, into effects: inout Effects) {
-        guard isConnected else { return }
+        guard isConnected, !isLeaving else { return }
         var closed: [Int] = []
         while let queue = nextQueue(except: closed) {
             guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else {

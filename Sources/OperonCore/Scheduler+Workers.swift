@@ -470,6 +470,48 @@ extension WorkerEvent {
     }
 }
 
+// MARK: - Leaving
+
+extension Scheduler {
+    mutating func shutDown(kill: Bool, into effects: inout Effects) {
+        isLeaving = true
+        for index in workers.indices where workers[index].isAlive {
+            var orders: [Order] = []
+            var place = workers[index].firstAttempt
+            while kill, place != GraphState.noAttempt {
+                guard let attempt = attempts[Int(place)] else { break }
+                orders.append(
+                    .stop(HeldAttempt(attempt: attempt.id, operation: attempt.operation))
+                )
+                place = attempt.next
+            }
+            send(
+                .plain(
+                    .control(Control(acknowledged: workers[index].handled, orders: orders))
+                ),
+                to: index,
+                into: &effects
+            )
+        }
+    }
+
+    mutating func giveUpUnsendable(
+        _ attempt: AttemptID,
+        _ error: OperationError,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        guard let place = attemptPlaces[attempt] else { return }
+        let operation = removeAttempt(place).operation
+        effects.notices.append(
+            .attemptEnded(operation, attempt, .failed(error), start: nil, end: now.monotonic)
+        )
+        // It stands in no lane: `settle` must not count it out of one.
+        graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].insert(.heldBack)
+        finish(operation, .failed(error), at: now, into: &effects)
+    }
+}
+
 // MARK: - Attempts that come back
 
 extension Scheduler {

@@ -21,6 +21,11 @@ extension Scheduler {
         case transportDown
         /// A message for this address found nobody.
         case addressReturned(WorkerAddress)
+        /// An attempt that was just granted is larger than a message may be.
+        case attemptUnsendable(AttemptID, OperationError)
+        /// The coordinator leaves: grant nothing more, and give every worker the last word on what
+        /// it reported; with `kill` end what runs.
+        case shutdownRequested(kill: Bool)
         /// The time of the last wake-up that was asked for has come.
         case timeReached
     }

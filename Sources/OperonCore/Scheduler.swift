@@ -21,6 +21,7 @@ package struct Scheduler: Sendable {
     var workers: [WorkerState] = []
     var workerNumbers: [Incarnation: Int] = [:]
     var isConnected = false
+    var isLeaving = false
 
     /// Attempts in flight; free places are listed behind.
     var attempts: [AttemptState?] = []
@@ -62,6 +63,9 @@ package struct Scheduler: Sendable {
         case .transportUp: transportCameUp(at: now, into: &effects)
         case .transportDown: isConnected = false
         case .addressReturned: break  // A hint only: the lease decides.
+        case .attemptUnsendable(let attempt, let error):
+            giveUpUnsendable(attempt, error, at: now, into: &effects)
+        case .shutdownRequested(let kill): shutDown(kill: kill, into: &effects)
         case .timeReached: timeReached(now, into: &effects)
         }
         admit(at: now, into: &effects)

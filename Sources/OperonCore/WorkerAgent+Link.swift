@@ -1,5 +1,5 @@
 import DequeModule
-import OperonModel
+package import OperonModel
 
 // Hellos, beats, and who is believed.
 extension WorkerAgent {
@@ -91,24 +91,26 @@ extension WorkerAgent {
     }
 
     func append(_ message: WorkerMessage, lane: Lane, into effects: inout Effects) {
+        effects.messages.append((lane, envelope(message)))
+    }
+
+    /// A message as it leaves this connection.
+    package func envelope(_ message: WorkerMessage) -> WorkerEnvelope {
         let sender = WorkerIdentity(
             name: configuration.name,
             incarnation: configuration.incarnation,
             connection: connection
         )
-        effects.messages.append(
-            (
-                lane,
-                WorkerEnvelope(
-                    reign: reign,
-                    epoch: epoch,
-                    sequence: 0,
-                    sender: sender,
-                    body: message
-                )
-            )
+        return WorkerEnvelope(
+            reign: reign,
+            epoch: epoch,
+            sequence: 0,
+            sender: sender,
+            body: message
         )
     }
+
+    package var isWelcomed: Bool { link == .welcomed }
 
     func nextWake() -> Timestamp? {
         var wake: Timestamp?

@@ -1,0 +1,34 @@
+import OperonModel
+
+/// Calls back at one moment, the earliest that was asked for.
+///
+/// Owned by one actor, which is why it needs no lock; its task is the only one that is not a child
+/// of the service's own, since a child could not be replaced when an earlier moment is asked for.
+struct Alarm {
+    private var task: Task<Void, Never>?
+    private var moment: Timestamp?
+
+    /// Asks for a call at `wanted`; a later moment that was asked for before is forgotten.
+    mutating func set(_ wanted: Timestamp?, ring: @escaping @Sendable () async -> Void) {
+        guard let wanted else { return }
+        if let moment, moment <= wanted { return }
+        task?.cancel()
+        moment = wanted
+        task = Task {
+            let pause = wanted - SystemClock.now()
+            if pause > .zero {
+                do { try await Task.sleep(for: pause) } catch { return }
+            }
+            await ring()
+        }
+    }
+
+    /// To be called first when it rings: the next `set` counts again.
+    mutating func rang() { moment = nil }
+
+    mutating func cancel() {
+        task?.cancel()
+        task = nil
+        moment = nil
+    }
+}

@@ -1,0 +1,53 @@
+import OperonModel
+
+/// What the operations of a graph are made of: everything the scheduler does without.
+struct GraphContents: Sendable {
+    let name: String
+    let operations: [OperationDescription]
+    /// Index of an operation by its name, where it is somebody's dependency.
+    private let numbers: [String: UInt32]
+    /// Outputs of finished operations that somebody depends on. Only looked up.
+    private var outputs: [UInt32: Payload] = [:]
+
+    init(_ graph: GraphDescription) {
+        name = graph.name
+        operations = graph.operations
+        var wanted: Set<String> = []
+        for operation in graph.operations where operation.wantsInputs {
+            for dependency in operation.dependencies { wanted.insert(dependency.name) }
+        }
+        var numbers: [String: UInt32] = [:]
+        for (index, operation) in graph.operations.enumerated() where wanted.contains(operation.name) {
+            numbers[operation.name] = UInt32(index)
+        }
+        self.numbers = numbers
+    }
+
+    /// Keeps an output if an operation that takes inputs depends on it.
+    mutating func keep(_ output: Payload, of index: UInt32) {
+        guard !output.isEmpty, numbers[operations[Int(index)].name] == index else { return }
+        outputs[index] = output
+    }
+
+    /// The outputs of its direct dependencies, each dependency once, in the order they are listed.
+    func inputs(of index: UInt32) -> [NamedInput] {
+        let operation = operations[Int(index)]
+        guard operation.wantsInputs else { return [] }
+        var seen: Set<String> = []
+        return operation.dependencies.compactMap { dependency in
+            guard seen.insert(dependency.name).inserted else { return nil }
+            let output = numbers[dependency.name].flatMap { outputs[$0] }
+            return NamedInput(name: dependency.name, output: output)
+        }
+    }
+}
+
+extension OperationDescription {
+    /// Whether its kind does anything with outputs of dependencies.
+    var wantsInputs: Bool {
+        switch work {
+        case .nothing, .wait: false
+        case .command, .registered: !dependencies.isEmpty
+        }
+    }
+}

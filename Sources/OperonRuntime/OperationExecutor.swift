@@ -1,0 +1,119 @@
+import NIOConcurrencyHelpers
+import OperonCore
+import OperonModel
+
+/// Runs what a worker agent starts: processes, waits, and what needs no running at all.
+final class OperationExecutor: Sendable {
+    /// What running operations print. Bounded: what nobody takes in time is dropped.
+    let logs: AsyncStream<LogChunk>
+    private let logContinuation: AsyncStream<LogChunk>.Continuation
+    private let starts: AsyncStream<DispatchedOperation>
+    private let startContinuation: AsyncStream<DispatchedOperation>.Continuation
+    private let processes: ProcessRunner
+    private let limits: Limits
+    private let stops = NIOLockedValueBox<[AttemptID: StopSignal]>([:])
+
+    /// 256 chunks of at most 64 KiB.
+    private static let logChunksMax = 256
+
+    init(processes: ProcessRunner, limits: Limits) {
+        self.processes = processes
+        self.limits = limits
+        (logs, logContinuation) = AsyncStream.makeStream(
+            bufferingPolicy: .bufferingNewest(Self.logChunksMax)
+        )
+        // Unbounded here, bounded by the slots of the agent that asks for starts.
+        (starts, startContinuation) = AsyncStream.makeStream()
+    }
+
+    /// Runs what `start` takes until the task is cancelled; then ends all of it.
+    func run(ended: @escaping @Sendable (AttemptID, AttemptResult) async -> Void) async {
+        await withDiscardingTaskGroup { group in
+            for await operation in starts {
+                group.addTask {
+                    let result = await self.perform(operation)
+                    self.stops.withLockedValue { $0[operation.held.attempt] = nil }
+                    await ended(operation.held.attempt, result)
+                }
+            }
+            group.cancelAll()
+        }
+        logContinuation.finish()
+    }
+
+    /// The result of what takes no time; anything else is started, and ends later.
+    func start(_ operation: DispatchedOperation, at now: Timestamp) -> AttemptResult? {
+        switch operation.work {
+        case .nothing, .wait(.zero):
+            return AttemptResult(end: .succeeded, startedAt: now, endedAt: now)
+        case .registered(let kind, _):
+            return AttemptResult(end: .failed(.kindUnknown(kind)), startedAt: now, endedAt: now)
+        case .wait, .command:
+            stops.withLockedValue { $0[operation.held.attempt] = StopSignal() }
+            startContinuation.yield(operation)
+            return nil
+        }
+    }
+
+    func stop(_ stop: WorkerAgent.Stop) {
+        switch stop {
+        case .cancel(let attempt): signal(attempt)?.cancel()
+        case .kill(let attempt): signal(attempt)?.kill()
+        }
+    }
+
+    private func signal(_ attempt: AttemptID) -> StopSignal? {
+        stops.withLockedValue { $0[attempt] }
+    }
+
+    private func perform(_ operation: DispatchedOperation) async -> AttemptResult {
+        let stop = signal(operation.held.attempt) ?? StopSignal()
+        switch operation.work {
+        case .command(let command):
+            let logs = logContinuation
+            let held = operation.held
+            let result = await processes.run(
+                command,
+                attempt: ProcessContext(operation, limits: limits),
+                stop: stop
+            ) { stream, offset, bytes in
+                logs.yield(LogChunk(held: held, stream: stream, offset: offset, bytes: bytes))
+            }
+            return result.attempt
+        case .wait(let duration):
+            return await wait(duration, timeout: operation.timeout, stop: stop)
+        case .nothing, .registered:
+            preconditionFailure("start answers both at once")
+        }
+    }
+
+    private func wait(
+        _ duration: Duration,
+        timeout: Duration?,
+        stop: StopSignal
+    ) async -> AttemptResult {
+        let startedAt = SystemClock.now()
+        let isTimedOut = timeout.map { $0 < duration } ?? false
+        let stopped = Signal()
+        if stop.attach({ _ in stopped.raise() }) != nil { stopped.raise() }
+        let end = await withTaskGroup(of: AttemptEnd.self) { group in
+            group.addTask {
+                do {
+                    try await Task.sleep(for: min(duration, timeout ?? duration))
+                    return isTimedOut ? .failed(.timeout) : .succeeded
+                } catch {
+                    return .cancelled
+                }
+            }
+            group.addTask {
+                for await _ in stopped.raised { return .cancelled }
+                return .cancelled
+            }
+            let first = await group.next() ?? .cancelled
+            group.cancelAll()
+            return first
+        }
+        stop.detach()
+        return AttemptResult(end: end, startedAt: startedAt, endedAt: SystemClock.now())
+    }
+}

@@ -1,0 +1,188 @@
+import DequeModule
+package import Logging
+package import OperonCore
+import OperonModel
+package import OperonPorts
+import OperonWire
+
+/// The worker's shell: feeds messages, ends of operations and time to a `WorkerAgent`, and performs
+/// what it asks for. It decides nothing.
+package actor WorkerService {
+    /// Called on the service, in order; must return at once.
+    package typealias Observer = @Sendable ([WorkerAgent.Notice]) -> Void
+
+    private var agent: WorkerAgent
+    private var effects = WorkerAgent.Effects()
+    private let transport: any WorkerTransport
+    private let executor: OperationExecutor
+    private let observer: Observer
+    private let logger: Logger
+    private let limits: Limits
+    private var outbox = Deque<Outgoing>()
+    private let sendSignal = Signal()
+    private var alarm = Alarm()
+    private var isLeaving = false
+
+    private enum Outgoing: Sendable {
+        case message(WorkerLane, WorkerEnvelope)
+        case reconnect
+        case leave
+    }
+
+    package init(
+        agent: WorkerAgent,
+        transport: any WorkerTransport,
+        processes: ProcessRunner,
+        logger: Logger,
+        observer: @escaping Observer = { _ in }
+    ) {
+        self.agent = agent
+        self.transport = transport
+        self.logger = logger
+        self.observer = observer
+        limits = agent.configuration.limits
+        executor = OperationExecutor(processes: processes, limits: agent.configuration.limits)
+    }
+
+    /// Serves until it has drained or was stopped, or until the transport gives up for good, which
+    /// it throws. Ends every process it started.
+    package func run() async throws {
+        defer { alarm.cancel() }
+        let transport = transport
+        let executor = executor
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await transport.run() }
+            group.addTask { await self.receiveAll() }
+            group.addTask { await self.sendAll() }
+            group.addTask { await self.forwardLogs() }
+            group.addTask {
+                await executor.run { attempt, result in await self.ended(attempt, result) }
+            }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
+    /// Takes nothing more, gives back what waits, finishes what runs by `timeout`, then ends.
+    package func drain(timeout: Duration) {
+        handle([.drainRequested(deadline: SystemClock.now() + timeout)])
+    }
+
+    /// Ends everything now.
+    package func stop() {
+        handle([.stopRequested])
+    }
+
+    // MARK: - Input
+
+    private nonisolated func receiveAll() async {
+        for await batch in transport.events {
+            var events: [WorkerAgent.Event] = []
+            events.reserveCapacity(batch.count)
+            for event in batch {
+                if let event = translate(event) { events.append(event) }
+            }
+            await handle(events)
+        }
+    }
+
+    private nonisolated func translate(_ event: WorkerTransportEvent) -> WorkerAgent.Event? {
+        switch event {
+        case .up(let connection): return .linkUp(connection: connection)
+        case .down(let reason):
+            logger.warning("connection lost", metadata: ["reason": "\(reason)"])
+            return .linkDown
+        case .message(let bytes):
+            do throws(WireError) {
+                return .message(try Wire.decodeCoordinator(bytes, limits: limits))
+            } catch {
+                logger.error("message dropped", metadata: ["reason": "\(error)"])
+                return nil
+            }
+        case .returned: return nil  // Nobody there yet: the next hello asks again.
+        case .blocked(let isBlocked, let reason):
+            logger.warning(
+                isBlocked ? "the broker takes nothing more" : "the broker goes on",
+                metadata: ["reason": "\(reason)"]
+            )
+            return nil
+        }
+    }
+
+    private func ended(_ attempt: AttemptID, _ result: AttemptResult) {
+        handle([.ended(attempt, result)])
+    }
+
+    private func wake() {
+        alarm.rang()
+        handle([.timeReached])
+    }
+
+    // MARK: - Effects
+
+    private func handle(_ events: [WorkerAgent.Event]) {
+        var pending = Deque(events)
+        while let event = pending.popFirst() {
+            effects.removeAll()
+            let now = SystemClock.now()
+            agent.handle(event, at: now, into: &effects)
+            for (lane, envelope) in effects.messages {
+                outbox.append(.message(lane == .beats ? .beats : .events, envelope))
+            }
+            for operation in effects.starts {
+                if let result = executor.start(operation, at: now) {
+                    pending.append(.ended(operation.held.attempt, result))
+                }
+            }
+            for stop in effects.stops { executor.stop(stop) }
+            if effects.wantsReconnect { outbox.append(.reconnect) }
+            if effects.wantsExit, !isLeaving {
+                isLeaving = true
+                outbox.append(.leave)
+            }
+            if !effects.notices.isEmpty { observer(effects.notices) }
+        }
+        alarm.set(effects.wakeAt) { [weak self] in await self?.wake() }
+        if !outbox.isEmpty { sendSignal.raise() }
+    }
+
+    // MARK: - Output
+
+    private func takeOutbox() -> Deque<Outgoing> {
+        defer { outbox.removeAll(keepingCapacity: true) }
+        return outbox
+    }
+
+    private nonisolated func sendAll() async {
+        for await _ in sendSignal.raised {
+            for outgoing in await takeOutbox() {
+                switch outgoing {
+                case .message(let lane, let envelope): await send(envelope, lane)
+                case .reconnect: await transport.reconnect()
+                case .leave: await transport.close()
+                }
+            }
+        }
+    }
+
+    private nonisolated func send(_ envelope: WorkerEnvelope, _ lane: WorkerLane) async {
+        do throws(WireError) {
+            await transport.send(try Wire.encode(envelope, limits: limits), lane: lane)
+        } catch {
+            logger.error("message not sent", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// What operations print goes out as it comes, and is dropped where it comes too fast: the tail
+    /// travels with the result.
+    private nonisolated func forwardLogs() async {
+        for await chunk in executor.logs {
+            guard let envelope = await logEnvelope(chunk) else { continue }
+            await send(envelope, .events)
+        }
+    }
+
+    private func logEnvelope(_ chunk: LogChunk) -> WorkerEnvelope? {
+        agent.isWelcomed ? agent.envelope(.log(chunk)) : nil
+    }
+}
