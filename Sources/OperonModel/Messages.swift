@@ -41,7 +41,10 @@ package struct WorkerIdentity: Hashable, Sendable {
     }
 
     package static let none = WorkerIdentity(
-        name: "", incarnation: Incarnation(rawValue: 0), connection: 0)
+        name: "",
+        incarnation: Incarnation(rawValue: 0),
+        connection: 0
+    )
 }
 
 // MARK: - From a worker
