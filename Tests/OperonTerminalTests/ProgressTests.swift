@@ -129,8 +129,8 @@ import Testing
 
         #expect(
             line
-                == "w?rter \"a\" [########--------------------] 12/40 12 running 8 ready 1 failed 2 skipped"
-                + " 0:12 ETA 0:28"
+                == "w?rter \"a\" [########--------------------] 12/40 12 running 8 ready"
+                + " 1 failed 2 skipped 0:12 ETA 0:28"
         )
     }
 
