@@ -50,7 +50,15 @@ let package = Package(
 
         // Values, decisions, bytes, ports.
         .target(name: "OperonModel", swiftSettings: settings),
-        .target(name: "OperonCore", dependencies: ["OperonModel"], swiftSettings: settings),
+        .target(
+            name: "OperonCore",
+            dependencies: [
+                "OperonModel",
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
+            ],
+            swiftSettings: settings
+        ),
         .target(
             name: "OperonWire",
             dependencies: [
@@ -122,7 +130,19 @@ let package = Package(
         // The in-memory world: for our tests and benchmarks.
         .target(
             name: "OperonTestKit",
-            dependencies: ["OperonCore", "OperonModel", "OperonPorts"],
+            dependencies: [
+                "OperonCore", "OperonModel", "OperonPorts",
+                .product(name: "HeapModule", package: "swift-collections"),
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "simulate",
+            dependencies: [
+                "OperonCore", "OperonModel", "OperonTestKit",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/Simulate",
             swiftSettings: settings
         ),
 

@@ -47,6 +47,17 @@ package struct WorkerIdentity: Hashable, Sendable {
     )
 }
 
+/// Where a worker's connection is reached: its incarnation, and the number of the connection.
+package struct WorkerAddress: Hashable, Sendable {
+    package let incarnation: Incarnation
+    package let connection: UInt32
+
+    package init(incarnation: Incarnation, connection: UInt32) {
+        self.incarnation = incarnation
+        self.connection = connection
+    }
+}
+
 // MARK: - From a worker
 
 package enum WorkerMessage: Hashable, Sendable {
@@ -69,6 +80,7 @@ package struct HeldAttempt: Hashable, Sendable {
 
 /// A worker's first word on a connection, said again every beat until it is welcomed.
 package struct Hello: Hashable, Sendable {
+    package var sentAt: Timestamp
     package var host: String
     package var processID: Int32
     package var slots: UInt32
@@ -84,6 +96,7 @@ package struct Hello: Hashable, Sendable {
     package var isDraining: Bool
 
     package init(
+        sentAt: Timestamp,
         host: String,
         processID: Int32,
         slots: UInt32,
@@ -94,6 +107,7 @@ package struct Hello: Hashable, Sendable {
         lastEvent: UInt64,
         isDraining: Bool
     ) {
+        self.sentAt = sentAt
         self.host = host
         self.processID = processID
         self.slots = slots
@@ -178,14 +192,14 @@ package struct Beat: Hashable, Sendable {
     /// The number of the last event sent.
     package var sent: UInt64
     /// Attempts without a final event up to `sent`.
-    package var held: [AttemptID]
+    package var held: [HeldAttempt]
     package var isDraining: Bool
 
     package init(
         sentAt: Timestamp,
         received: UInt64,
         sent: UInt64,
-        held: [AttemptID],
+        held: [HeldAttempt],
         isDraining: Bool
     ) {
         self.sentAt = sentAt
@@ -238,7 +252,8 @@ package enum RefusalReason: UInt8, Hashable, Sendable {
 
 /// The answer to a hello: from here on the worker belongs to this reign and epoch.
 package struct Welcome: Hashable, Sendable {
-    /// The sender's moment of the hello that it answers.
+    /// `sentAt` of the hello that it answers.
+    package var answers: Timestamp
     package var lease: Duration
     package var beat: Duration
     /// Bytes of events in flight.
@@ -247,14 +262,21 @@ package struct Welcome: Hashable, Sendable {
     package var orphanAfter: Duration
     /// Events up to this number are handled.
     package var acknowledged: UInt64
+    /// What of the attempts in the hello must not be started, or is to end: obeyed before anything
+    /// is started, since a worker that was given up meanwhile may list what is another's by now.
+    package var orders: [Order]
 
     package init(
+        answers: Timestamp,
         lease: Duration,
         beat: Duration,
         eventWindow: UInt32,
         orphanAfter: Duration,
-        acknowledged: UInt64
+        acknowledged: UInt64,
+        orders: [Order] = []
     ) {
+        self.orders = orders
+        self.answers = answers
         self.lease = lease
         self.beat = beat
         self.eventWindow = eventWindow
@@ -353,9 +375,9 @@ package struct Control: Hashable, Sendable {
 
 package enum Order: Hashable, Sendable {
     /// Give it back if it has not started, say so if it has.
-    case recall(AttemptID)
+    case recall(HeldAttempt)
     /// As recall, and if it has started ask it to stop.
-    case cancel(AttemptID)
+    case cancel(HeldAttempt)
     /// It is not yours any more: end it at once, report nothing. A no-op for what is not held.
-    case stop(AttemptID)
+    case stop(HeldAttempt)
 }

@@ -26,17 +26,6 @@ package protocol CoordinatorTransport: Sendable {
     func close() async
 }
 
-/// Where a worker's connection is reached: its incarnation, and the number of the connection.
-package struct WorkerAddress: Hashable, Sendable {
-    package let incarnation: Incarnation
-    package let connection: UInt32
-
-    package init(incarnation: Incarnation, connection: UInt32) {
-        self.incarnation = incarnation
-        self.connection = connection
-    }
-}
-
 package enum CoordinatorTransportEvent: Hashable, Sendable {
     /// Connected, bound and consuming: what workers send from now on arrives.
     case up

@@ -1,0 +1,101 @@
+#ifndef OPERON_PROCESS_H
+#define OPERON_PROCESS_H
+
+#include <stdint.h>
+// Swift's Glibc module does not have it.
+#include <sys/eventfd.h>
+#include <sys/types.h>
+
+// What happens between the birth of a child and its program. The child shares the memory of its
+// parent until `execve`, so nothing here allocates, locks or calls Swift.
+
+/// Where a spawn stopped.
+typedef enum operon_process_step {
+    OPERON_PROCESS_STARTED = 0,
+    /// No child came to be: no process or no memory left.
+    OPERON_PROCESS_CLONE,
+    /// The child could not become what it should be: its group, its parent's death signal, or the
+    /// parent died meanwhile.
+    OPERON_PROCESS_PREPARE,
+    /// Its standard input, output or error could not be set.
+    OPERON_PROCESS_DESCRIPTORS,
+    /// The directory to start in.
+    OPERON_PROCESS_DIRECTORY,
+    /// No candidate could be executed.
+    OPERON_PROCESS_EXECUTE,
+} operon_process_step;
+
+/// A process to start. All memory is the caller's and is read until the call returns.
+typedef struct operon_process_request {
+    /// Paths tried in turn, as `execvp` tries those of PATH. Ends with NULL.
+    const char *const *candidates;
+    /// The argument vector, with the name the program is called by first. Ends with NULL.
+    char *const *arguments;
+    /// `NAME=value`. Ends with NULL.
+    char *const *environment;
+    /// NULL: where the parent is.
+    const char *directory;
+    /// Descriptors that become 0, 1 and 2. Every other one is closed.
+    int input;
+    int output;
+    int error;
+    /// Added to the parent's niceness, as far as allowed.
+    int niceness;
+} operon_process_request;
+
+typedef struct operon_process_spawned {
+    /// 0 unless started. Also the number of its process group.
+    pid_t process;
+    /// A descriptor that becomes readable when the process has ended (pidfd_open(2)); -1 unless
+    /// started.
+    int descriptor;
+    /// What failed, and its `errno`.
+    operon_process_step step;
+    int error;
+} operon_process_spawned;
+
+/// Starts a process that dies with the calling thread (PR_SET_PDEATHSIG): call it on a thread that
+/// lives as long as the worker does. Returns when the program runs or could not be run.
+///
+/// The child leads its own process group, has no signal blocked, ignored or handled, and no
+/// descriptor but the three.
+operon_process_spawned operon_process_spawn(const operon_process_request *request);
+
+/// How a process ended.
+typedef struct operon_process_end {
+    /// 1: ended, 0: still runs, -1: its end is not to be had, and `error` says why.
+    int state;
+    /// 1: by a signal.
+    int signaled;
+    /// Exit code or signal number.
+    int value;
+    int error;
+} operon_process_end;
+
+/// Collects a child that has ended, without waiting.
+operon_process_end operon_process_collect(pid_t process);
+
+/// Undoes an inherited "ignore SIGCHLD", with which the kernel would throw away how children ended.
+void operon_process_keep_children(void);
+
+/// Names the calling thread, for people who look at it with `top -H`. At most 15 bytes.
+void operon_process_name_thread(const char *name);
+
+/// A new epoll(7), closed on exec; -1 and `errno`.
+int operon_process_epoll(void);
+
+/// Watches `descriptor` for something to read, or its end. 0, or -1 and `errno`.
+int operon_process_watch(int epoll, int descriptor, uint64_t data);
+
+/// Waits at most `milliseconds` (-1: for ever) and writes the `data` of at most `max` descriptors
+/// that are ready. Returns how many; 0 also when a signal came first.
+int operon_process_wait(int epoll, uint64_t *data, int max, int milliseconds);
+
+/// pipe2(2) with O_CLOEXEC, which Swift's Glibc module does not have. 0, or -1 and `errno`.
+int operon_process_pipe(int *reader, int *writer);
+
+/// Removes a file, or a directory with all that is in it, without following links. What cannot be
+/// removed stays.
+void operon_process_remove(const char *path);
+
+#endif

@@ -1,0 +1,47 @@
+import ArgumentParser
+import OperonCore
+import OperonTestKit
+
+/// Runs seeds of the simulator until one fails.
+@main
+struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulate",
+        abstract: "Run the cluster simulator over many seeds; a failing seed is printed."
+    )
+
+    @Option(help: "The first seed.")
+    var from: UInt64 = 1
+
+    @Option(help: "How many seeds.")
+    var seeds: UInt64 = 10_000
+
+    @Option(help: "Break this rule on purpose: some seed must then fail.")
+    var violation: String?
+
+    @Flag(help: "Print everything that happens.")
+    var trace = false
+
+    func run() throws {
+        var planted: PlantedViolation?
+        if let violation {
+            planted = PlantedViolation(rawValue: violation)
+            guard planted != nil else {
+                let known = PlantedViolation.allCases.map(\.rawValue).joined(separator: ", ")
+                throw ValidationError("no rule “\(violation)”; there are: \(known)")
+            }
+        }
+        var starts = 0
+        for seed in from..<from + seeds {
+            var simulator = Simulator(seed: seed, violation: planted)
+            if trace { simulator.trace = { print($0) } }
+            if let broken = simulator.run() {
+                print("seed \(seed): \(broken)")
+                print("again: simulate --from \(seed) --seeds 1")
+                throw ExitCode.failure
+            }
+            starts += simulator.ledger.starts
+        }
+        print("\(seeds) seeds from \(from): every rule held, \(starts) operations started")
+    }
+}

@@ -1,0 +1,264 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "operon_process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef __linux__
+#error "Operon runs processes on Linux: it relies on pidfd, epoll and PR_SET_PDEATHSIG."
+#endif
+
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x00001000
+#endif
+
+// Enough for the directory buffer below and the C library's own frames; glibc's posix_spawn takes
+// 32 KiB for the same purpose.
+enum { STACK_BYTES = 64 * 1024, FIRST_FREE_DESCRIPTOR = 3 };
+
+// Shared between parent and child, which runs in the same memory while the parent's thread waits:
+// so a failure needs no pipe to be reported.
+typedef struct child_context {
+    const operon_process_request *request;
+    pid_t parent;
+    int input;
+    int output;
+    int error_output;
+    volatile operon_process_step step;
+    volatile int error;
+} child_context;
+
+// MARK: - In the child
+
+static _Noreturn void fail(child_context *context, operon_process_step step, int error) {
+    context->error = error;
+    context->step = step;
+    _exit(127);
+}
+
+// What the parent handles or ignores would otherwise hold here: a handler would run on the
+// parent's memory, and "ignored" survives execve.
+static void reset_signals(void) {
+    // The C library's `sigaction` refuses the two signals it uses itself, which may be ignored as
+    // well: hence the bare system call. Its structure differs between architectures, but all zero
+    // means the default action everywhere.
+    const unsigned long standard[8] = {0};
+    enum { SIGNALS = 64, MASK_BYTES = SIGNALS / 8 };
+    for (int number = 1; number <= SIGNALS; number++) {
+        // SIGKILL and SIGSTOP are refused, and need no reset.
+        (void)syscall(SYS_rt_sigaction, number, standard, NULL, MASK_BYTES);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+// For kernels before 5.9: reads /proc/self/fd with the bare system call, because `opendir`
+// allocates.
+static int close_listed_descriptors(void) {
+    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return -1;
+    _Alignas(struct dirent64) char buffer[4096];
+    // Closing while reading may skip entries, so passes repeat until one closes nothing.
+    for (int closed = 1; closed != 0;) {
+        closed = 0;
+        if (lseek(directory, 0, SEEK_SET) < 0) break;
+        for (;;) {
+            long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);
+            if (count <= 0) break;
+            for (long offset = 0; offset < count;) {
+                const struct dirent64 *entry = (const struct dirent64 *)(buffer + offset);
+                offset += entry->d_reclen;
+                int descriptor = 0;
+                const char *digit = entry->d_name;
+                for (; *digit >= '0' && *digit <= '9'; digit++) {
+                    descriptor = descriptor * 10 + (*digit - '0');
+                }
+                if (*digit != 0 || digit == entry->d_name) continue;
+                if (descriptor < FIRST_FREE_DESCRIPTOR || descriptor == directory) continue;
+                if (close(descriptor) == 0) closed = 1;
+            }
+        }
+    }
+    (void)close(directory);
+    return 0;
+}
+
+static void close_other_descriptors(void) {
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, FIRST_FREE_DESCRIPTOR, UINT_MAX, 0) == 0) return;
+#endif
+    if (close_listed_descriptors() == 0) return;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    for (rlim_t descriptor = FIRST_FREE_DESCRIPTOR; descriptor < limit.rlim_cur; descriptor++) {
+        (void)close((int)descriptor);
+    }
+}
+
+// As `execvp`: what is absent is passed over, what may not be executed is remembered.
+static int execute(const operon_process_request *request) {
+    int error = ENOENT;
+    for (const char *const *path = request->candidates; *path != NULL; path++) {
+        (void)execve(*path, request->arguments, request->environment);
+        switch (errno) {
+        case EACCES:
+            error = EACCES;
+            break;
+        case ENOENT:
+        case ENOTDIR:
+        case ESTALE:
+        case ENODEV:
+        case ETIMEDOUT:
+            break;
+        default:
+            return errno;
+        }
+    }
+    return error;
+}
+
+static int child_main(void *argument) {
+    child_context *context = argument;
+    const operon_process_request *request = context->request;
+
+    reset_signals();
+    if (setpgid(0, 0) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
+    // A parent that died before the line above sends no signal any more.
+    if (getppid() != context->parent) fail(context, OPERON_PROCESS_PREPARE, ESRCH);
+
+    // The sources are all above 2, so no dup2 overwrites a later one's source; dup2 also clears
+    // close-on-exec.
+    if (dup2(context->input, STDIN_FILENO) < 0 || dup2(context->output, STDOUT_FILENO) < 0
+        || dup2(context->error_output, STDERR_FILENO) < 0) {
+        fail(context, OPERON_PROCESS_DESCRIPTORS, errno);
+    }
+    close_other_descriptors();
+
+    if (request->directory != NULL && chdir(request->directory) != 0) {
+        fail(context, OPERON_PROCESS_DIRECTORY, errno);
+    }
+    if (request->niceness != 0) {
+        // Best effort: lowering needs a privilege, and the operation runs either way.
+        errno = 0;
+        int own = getpriority(PRIO_PROCESS, 0);
+        if (errno == 0) (void)setpriority(PRIO_PROCESS, 0, own + request->niceness);
+    }
+    fail(context, OPERON_PROCESS_EXECUTE, execute(request));
+}
+
+// MARK: - In the parent
+
+// Moves a descriptor out of the way of the child's 0, 1 and 2, which happens when the worker was
+// started with one of them closed. Sets `copied` if the result must be closed again.
+static int above_standard(int descriptor, int *copied) {
+    *copied = -1;
+    if (descriptor >= FIRST_FREE_DESCRIPTOR || descriptor < 0) return descriptor;
+    *copied = fcntl(descriptor, F_DUPFD_CLOEXEC, FIRST_FREE_DESCRIPTOR);
+    return *copied;
+}
+
+static operon_process_spawned clone_child(child_context *context) {
+    operon_process_spawned result = {.process = 0, .descriptor = -1};
+    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED) {
+        result.step = OPERON_PROCESS_CLONE;
+        result.error = errno;
+        return result;
+    }
+
+    // No handler of ours may run in the child before it has reset them.
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    int descriptor = -1;
+    pid_t process = clone(child_main, stack + STACK_BYTES,
+                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, context, &descriptor);
+    int clone_error = errno;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)munmap(stack, STACK_BYTES);
+
+    if (process < 0) {
+        result.step = OPERON_PROCESS_CLONE;
+        result.error = clone_error;
+        return result;
+    }
+    if (context->step != OPERON_PROCESS_STARTED) {
+        while (waitpid(process, NULL, 0) < 0 && errno == EINTR) {
+        }
+        if (descriptor >= 0) (void)close(descriptor);
+        result.step = context->step;
+        result.error = context->error;
+        return result;
+    }
+    result.process = process;
+    result.descriptor = descriptor;
+    return result;
+}
+
+operon_process_spawned operon_process_spawn(const operon_process_request *request) {
+    child_context context = {.request = request, .parent = getpid()};
+    int copies[3];
+    context.input = above_standard(request->input, &copies[0]);
+    context.output = above_standard(request->output, &copies[1]);
+    context.error_output = above_standard(request->error, &copies[2]);
+
+    operon_process_spawned result;
+    if (context.input < 0 || context.output < 0 || context.error_output < 0) {
+        result = (operon_process_spawned){
+            .descriptor = -1, .step = OPERON_PROCESS_DESCRIPTORS, .error = errno};
+    } else {
+        result = clone_child(&context);
+    }
+    for (int index = 0; index < 3; index++) {
+        if (copies[index] >= 0) (void)close(copies[index]);
+    }
+    return result;
+}
+
+operon_process_end operon_process_collect(pid_t process) {
+    operon_process_end end = {0};
+    int status = 0;
+    pid_t collected;
+    do {
+        collected = waitpid(process, &status, WNOHANG);
+    } while (collected < 0 && errno == EINTR);
+    if (collected < 0) {
+        end.state = -1;
+        end.error = errno;
+        return end;
+    }
+    if (collected == 0) return end;
+    end.state = 1;
+    end.signaled = WIFSIGNALED(status) ? 1 : 0;
+    end.value = end.signaled ? WTERMSIG(status) : WEXITSTATUS(status);
+    return end;
+}
+
+void operon_process_keep_children(void) {
+    struct sigaction current;
+    if (sigaction(SIGCHLD, NULL, &current) != 0) return;
+    int ignored = (current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_IGN;
+    if (!ignored && (current.sa_flags & SA_NOCLDWAIT) == 0) return;
+    if (ignored) current.sa_handler = SIG_DFL;
+    current.sa_flags &= ~SA_NOCLDWAIT;
+    (void)sigaction(SIGCHLD, &current, NULL);
+}

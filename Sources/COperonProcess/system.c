@@ -1,0 +1,61 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "operon_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+// Small bridges to what Swift's Glibc module leaves out.
+
+void operon_process_name_thread(const char *name) {
+    (void)pthread_setname_np(pthread_self(), name);
+}
+
+int operon_process_epoll(void) {
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+int operon_process_watch(int epoll, int descriptor, uint64_t data) {
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = data};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+int operon_process_wait(int epoll, uint64_t *data, int max, int milliseconds) {
+    enum { EVENTS = 64 };
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(epoll, events, max < EVENTS ? max : EVENTS, milliseconds);
+    // EINTR; anything else would be a descriptor that is not ours.
+    if (count < 0) return 0;
+    for (int index = 0; index < count; index++) data[index] = events[index].data.u64;
+    return count;
+}
+
+int operon_process_pipe(int *reader, int *writer) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    *reader = ends[0];
+    *writer = ends[1];
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where) {
+    (void)status;
+    (void)kind;
+    (void)where;
+    (void)remove(path);
+    return 0;
+}
+
+void operon_process_remove(const char *path) {
+    // A file as a rule: the walk is for what a process made itself.
+    if (unlink(path) == 0 || errno == ENOENT) return;
+    enum { DIRECTORIES_HELD_OPEN = 16 };
+    (void)nftw(path, remove_entry, DIRECTORIES_HELD_OPEN, FTW_DEPTH | FTW_PHYS);
+}

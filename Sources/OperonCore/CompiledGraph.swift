@@ -1,0 +1,326 @@
+package import OperonModel
+
+/// A graph as the scheduler wants it: numbers instead of names, equal policies stored once. Made
+/// from a description that was found to be sound.
+package struct CompiledGraph: Sendable {
+    package let name: String
+    package let topology: GraphTopology
+    /// Queues by name, those with settings of their own first.
+    package let queues: [QueueSettings]
+    /// Kinds of work by name, in order of appearance.
+    package let kinds: [String]
+    /// Names that only one running operation may hold, in order of appearance.
+    package let keys: [String]
+    package let policies: [OperationPolicy]
+    /// Per operation: index into `policies`.
+    package let policy: [UInt32]
+    /// Per operation: larger goes first among equal priorities.
+    package let rank: [UInt64]
+    /// Cancel everything that is left at the first failure.
+    package var failFast = false
+
+    /// Assembles a graph whose parts are known to fit, for generators and benchmarks.
+    package init(
+        name: String,
+        topology: GraphTopology,
+        queues: [QueueSettings],
+        kinds: [String],
+        keys: [String],
+        policies: [OperationPolicy],
+        policy: [UInt32],
+        rank: [UInt64]
+    ) {
+        precondition(policy.count == topology.operationCount, "one policy per operation")
+        precondition(rank.count == topology.operationCount, "one rank per operation")
+        self.name = name
+        self.topology = topology
+        self.queues = queues
+        self.kinds = kinds
+        self.keys = keys
+        self.policies = policies
+        self.policy = policy
+        self.rank = rank
+    }
+}
+
+/// What many operations of a graph have in common.
+package struct OperationPolicy: Hashable, Sendable {
+    /// Index into the graph's `queues`.
+    package var queue: UInt32 = 0
+    /// Index into the graph's `kinds`.
+    package var kind: UInt32 = 0
+    /// `nil`: that of the queue.
+    package var priority: QueuePriority?
+    package var retry: RetryPolicy = .never
+    package var expectedDuration: Duration?
+    package var delay: Duration?
+    package var notBefore: WallTime?
+    package var deadline: WallTime?
+    /// Indices into the graph's `keys`.
+    package var keys: [UInt32] = []
+
+    package init() {}
+}
+
+// MARK: - Compiling
+
+extension CompiledGraph {
+    /// How equal priorities are ordered.
+    package enum Ranking: Hashable, Sendable {
+        /// Longest path to the end first, by expected durations, one second where none is known.
+        case criticalPath
+        /// In the order of submission.
+        case submission
+    }
+
+    /// Checks a description and numbers it. Nothing is kept of a description that is refused.
+    ///
+    /// - Throws: `duplicateOperation`, `unknownOperation`, `dependencyCycle`, `invalid` or
+    ///   `limitExceeded`.
+    package static func compile(
+        _ graph: GraphDescription,
+        ranking: Ranking = .criticalPath,
+        limits: Limits = Limits()
+    ) throws(Refusal) -> CompiledGraph {
+        try check(graph, limits: limits)
+        var compiler = Compiler(limits: limits)
+        try compiler.number(graph)
+        let topology = try compiler.topology(of: graph)
+        let order: [UInt32]
+        switch topology.sorted() {
+        case .order(let sorted): order = sorted
+        case .cycle(let cycle):
+            let names = cycle.map { graph.operations[Int($0)].name }
+            throw .dependencyCycle(path: names + names.prefix(1))
+        }
+        let rank =
+            switch ranking {
+            case .criticalPath:
+                topology.criticalPaths(
+                    durations: graph.operations.map {
+                        UInt64(max(0, ($0.rankDuration ?? .seconds(1)).nanoseconds))
+                    },
+                    order: order
+                )
+            case .submission: [UInt64](repeating: 0, count: graph.operations.count)
+            }
+        return CompiledGraph(
+            name: graph.name,
+            topology: topology,
+            queues: compiler.queues,
+            kinds: compiler.kinds.names,
+            keys: compiler.keys.names,
+            policies: compiler.policies,
+            policy: compiler.policy,
+            rank: rank
+        )
+    }
+
+    private static func check(_ graph: GraphDescription, limits: Limits) throws(Refusal) {
+        try limit(.operationsPerGraph, graph.operations.count, limits.operationsPerGraph)
+        try limit(.nameBytes, graph.name.utf8.count, limits.nameBytes)
+        for queue in graph.queues {
+            try check(name: queue.name, field: "queue", limits: limits)
+            if let maximum = queue.maxConcurrentOperationCount, maximum < 0 {
+                throw .invalid(
+                    field: "queue “\(queue.name)”: maxConcurrentOperationCount",
+                    why: "\(maximum) is negative"
+                )
+            }
+        }
+        for operation in graph.operations {
+            try check(operation, limits: limits)
+        }
+    }
+
+    private static func check(
+        _ operation: OperationDescription,
+        limits: Limits
+    ) throws(Refusal) {
+        try check(name: operation.name, field: "operation", limits: limits)
+        try check(name: operation.queue, field: "queue of “\(operation.name)”", limits: limits)
+        try check(name: operation.work.kind, field: "kind of “\(operation.name)”", limits: limits)
+        for key in operation.exclusive {
+            try check(name: key, field: "exclusive of “\(operation.name)”", limits: limits)
+        }
+        if case .registered(_, let input) = operation.work {
+            try limit(.payloadBytes, input.bytes.count, limits.payloadBytes)
+        }
+        if case .command(let command) = operation.work, command.arguments.isEmpty {
+            throw .invalid(field: "command of “\(operation.name)”", why: "it names no program")
+        }
+        let retry = operation.retry
+        guard retry.factor >= 1, retry.factor.isFinite, (0...1).contains(retry.jitter),
+            retry.delay >= .zero, retry.maxDelay >= .zero
+        else {
+            throw .invalid(
+                field: "retry of “\(operation.name)”",
+                why: "factor must be at least 1, jitter within 0…1, delays not negative"
+            )
+        }
+        for (field, duration) in [
+            ("timeout", operation.timeout), ("delay", operation.delay),
+            ("expectedDuration", operation.expectedDuration),
+        ] {
+            if let duration, duration < .zero {
+                throw .invalid(field: "\(field) of “\(operation.name)”", why: "it is negative")
+            }
+        }
+    }
+
+    private static func check(
+        name: String,
+        field: String,
+        limits: Limits
+    ) throws(Refusal) {
+        guard !name.isEmpty else { throw .invalid(field: field, why: "the name is empty") }
+        try limit(.nameBytes, name.utf8.count, limits.nameBytes)
+    }
+}
+
+private func limit(_ name: LimitName, _ value: Int, _ maximum: Int) throws(Refusal) {
+    guard value <= maximum else {
+        throw .limitExceeded(limit: name, value: value, maximum: maximum)
+    }
+}
+
+extension OperationDescription {
+    /// What the critical path counts for it.
+    package var rankDuration: Duration? {
+        if let expectedDuration { return expectedDuration }
+        return switch work {
+        case .wait(let duration): duration
+        case .nothing: .zero
+        case .command, .registered: nil
+        }
+    }
+}
+
+/// Gives each name the next number.
+private struct NameTable {
+    private(set) var names: [String] = []
+    private var numbers: [String: UInt32] = [:]
+
+    mutating func number(_ name: String) -> UInt32 {
+        if let number = numbers[name] { return number }
+        let number = UInt32(names.count)
+        names.append(name)
+        numbers[name] = number
+        return number
+    }
+}
+
+private struct Compiler {
+    let limits: Limits
+    var queues: [QueueSettings] = []
+    var kinds = NameTable()
+    var keys = NameTable()
+    var policies: [OperationPolicy] = []
+    var policy: [UInt32] = []
+    private var queueNumbers: [String: UInt32] = [:]
+    private var policyNumbers: [OperationPolicy: UInt32] = [:]
+    private var operationNumbers: [String: UInt32] = [:]
+
+    init(limits: Limits) { self.limits = limits }
+
+    mutating func number(_ graph: GraphDescription) throws(Refusal) {
+        for queue in graph.queues {
+            guard queueNumbers.updateValue(UInt32(queues.count), forKey: queue.name) == nil else {
+                throw .invalid(field: "queue “\(queue.name)”", why: "it is defined twice")
+            }
+            queues.append(queue)
+        }
+        operationNumbers.reserveCapacity(graph.operations.count)
+        policy.reserveCapacity(graph.operations.count)
+        for (index, operation) in graph.operations.enumerated() {
+            guard operationNumbers.updateValue(UInt32(index), forKey: operation.name) == nil else {
+                throw .duplicateOperation(name: operation.name)
+            }
+            policy.append(number(policyOf(operation)))
+        }
+        try limit(.queues, queues.count, limits.queues)
+    }
+
+    private mutating func policyOf(_ operation: OperationDescription) -> OperationPolicy {
+        var policy = OperationPolicy()
+        policy.queue = number(queue: operation.queue)
+        policy.kind = kinds.number(operation.work.kind)
+        policy.priority = operation.priority
+        policy.retry = operation.retry
+        policy.expectedDuration = operation.rankDuration
+        policy.delay = operation.delay
+        policy.notBefore = operation.notBefore
+        policy.deadline = operation.deadline
+        for key in operation.exclusive {
+            let number = keys.number(key)
+            if !policy.keys.contains(number) { policy.keys.append(number) }
+        }
+        return policy
+    }
+
+    private mutating func number(queue name: String) -> UInt32 {
+        if let number = queueNumbers[name] { return number }
+        let number = UInt32(queues.count)
+        queues.append(QueueSettings(name: name))
+        queueNumbers[name] = number
+        return number
+    }
+
+    private mutating func number(_ policy: OperationPolicy) -> UInt32 {
+        if let number = policyNumbers[policy] { return number }
+        let number = UInt32(policies.count)
+        policies.append(policy)
+        policyNumbers[policy] = number
+        return number
+    }
+
+    func topology(of graph: GraphDescription) throws(Refusal) -> GraphTopology {
+        var offsets: [UInt32] = [0]
+        offsets.reserveCapacity(graph.operations.count + 1)
+        var edges: [Edge] = []
+        for (index, operation) in graph.operations.enumerated() {
+            let start = edges.count
+            for dependency in operation.dependencies {
+                guard let number = operationNumbers[dependency.name] else {
+                    throw .unknownOperation(name: dependency.name, namedBy: operation.name)
+                }
+                guard Int(number) != index else {
+                    throw .dependencyCycle(path: [operation.name, operation.name])
+                }
+                edges.append(Edge(number, dependency.condition))
+            }
+            try dropRepeated(&edges, from: start, of: operation)
+            try limit(.edgesPerGraph, edges.count, limits.edgesPerGraph)
+            offsets.append(UInt32(edges.count))
+        }
+        return GraphTopology(dependencyOffsets: offsets, dependencyEdges: edges)
+    }
+
+    /// A dependency that is listed twice counts once, as in Foundation; twice with different
+    /// conditions is a mistake.
+    private func dropRepeated(
+        _ edges: inout [Edge],
+        from start: Int,
+        of operation: OperationDescription
+    ) throws(Refusal) {
+        guard edges.count - start > 1 else { return }
+        var conditions: [UInt32: DependencyCondition] = [:]
+        var end = start
+        for position in start..<edges.count {
+            let edge = edges[position]
+            switch conditions.updateValue(edge.condition, forKey: edge.operation) {
+            case nil:
+                edges[end] = edge
+                end += 1
+            case edge.condition: continue
+            case .some:
+                let name = operation.dependencies[position - start].name
+                throw .invalid(
+                    field: "dependencies of “\(operation.name)”",
+                    why: "“\(name)” is listed with two conditions"
+                )
+            }
+        }
+        edges.removeSubrange(end...)
+    }
+}

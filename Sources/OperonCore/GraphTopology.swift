@@ -1,0 +1,150 @@
+package import OperonModel
+
+/// One end of a dependency, in four bytes: the operation at the other end, and the condition.
+package struct Edge: Hashable, Sendable {
+    private let bits: UInt32
+
+    /// Two bits of the four bytes hold the condition.
+    static let operationCountMax = Int(UInt32.max >> 2)
+
+    package init(_ operation: UInt32, _ condition: DependencyCondition) {
+        bits = operation << 2 | UInt32(condition.rawValue)
+    }
+
+    package var operation: UInt32 { bits >> 2 }
+
+    package var condition: DependencyCondition {
+        switch bits & 3 {
+        case 0: .unlessFailed
+        case 1: .finished
+        case 2: .succeeded
+        // The initialiser writes two bits of an enum with four cases.
+        case _: .failed
+        }
+    }
+}
+
+/// Who waits for whom in a graph, as two flat tables: the dependencies of each operation in the
+/// order they were listed, and its dependents in the order of the graph. It never changes.
+package struct GraphTopology: Sendable {
+    package let operationCount: Int
+    private let dependencyOffsets: [UInt32]
+    private let dependencyEdges: [Edge]
+    private let dependentOffsets: [UInt32]
+    private let dependentEdges: [Edge]
+
+    package var edgeCount: Int { dependencyEdges.count }
+
+    /// Dependencies of all operations one behind the other: those of operation `i` are
+    /// `edges[offsets[i]..<offsets[i + 1]]`. Every index must be below `offsets.count - 1`.
+    package init(dependencyOffsets offsets: [UInt32], dependencyEdges edges: [Edge]) {
+        precondition(!offsets.isEmpty, "offsets end with the number of edges")
+        precondition(Int(offsets[offsets.count - 1]) == edges.count, "the last offset is the end")
+        operationCount = offsets.count - 1
+        precondition(operationCount <= Edge.operationCountMax, "an edge holds 30 bits of index")
+        dependencyOffsets = offsets
+        dependencyEdges = edges
+        (dependentOffsets, dependentEdges) = Self.reversed(offsets, edges)
+    }
+
+    package func dependencies(of operation: UInt32) -> ArraySlice<Edge> {
+        dependencyEdges[
+            Int(dependencyOffsets[Int(operation)])..<Int(dependencyOffsets[Int(operation) + 1])
+        ]
+    }
+
+    package func dependents(of operation: UInt32) -> ArraySlice<Edge> {
+        dependentEdges[
+            Int(dependentOffsets[Int(operation)])..<Int(dependentOffsets[Int(operation) + 1])
+        ]
+    }
+
+    /// Counting sort by the operation waited for, so that dependents keep the order of the graph.
+    private static func reversed(
+        _ offsets: [UInt32],
+        _ edges: [Edge]
+    ) -> (offsets: [UInt32], edges: [Edge]) {
+        let count = offsets.count - 1
+        var ends = [UInt32](repeating: 0, count: count + 1)
+        for edge in edges { ends[Int(edge.operation) + 1] += 1 }
+        for index in 0..<count { ends[index + 1] += ends[index] }
+        let starts = ends
+        var reversed = [Edge](repeating: Edge(0, .unlessFailed), count: edges.count)
+        for dependent in 0..<count {
+            for position in Int(offsets[dependent])..<Int(offsets[dependent + 1]) {
+                let edge = edges[position]
+                let slot = Int(ends[Int(edge.operation)])
+                reversed[slot] = Edge(UInt32(dependent), edge.condition)
+                ends[Int(edge.operation)] += 1
+            }
+        }
+        return (starts, reversed)
+    }
+}
+
+// MARK: - Order
+
+extension GraphTopology {
+    /// All operations, each behind its dependencies, equal ones in the order of the graph; or one
+    /// cycle, each operation waiting for the next. Iterative, O(operations + edges).
+    package func sorted() -> Sorted {
+        var waiting = [UInt32](repeating: 0, count: operationCount)
+        var order: [UInt32] = []
+        order.reserveCapacity(operationCount)
+        for operation in 0..<UInt32(operationCount) {
+            let count = dependencies(of: operation).count
+            waiting[Int(operation)] = UInt32(count)
+            if count == 0 { order.append(operation) }
+        }
+        var position = 0
+        while position < order.count {
+            for edge in dependents(of: order[position]) {
+                waiting[Int(edge.operation)] -= 1
+                if waiting[Int(edge.operation)] == 0 { order.append(edge.operation) }
+            }
+            position += 1
+        }
+        guard order.count < operationCount else { return .order(order) }
+        return .cycle(cycle(among: waiting))
+    }
+
+    package enum Sorted: Hashable, Sendable {
+        case order([UInt32])
+        case cycle([UInt32])
+    }
+
+    /// Follows unsorted dependencies from the first unsorted operation until one comes again: each
+    /// unsorted operation has an unsorted dependency, so the walk cannot end otherwise.
+    private func cycle(among waiting: [UInt32]) -> [UInt32] {
+        guard let start = waiting.firstIndex(where: { $0 > 0 }) else { return [] }
+        var stepOf = [UInt32](repeating: .max, count: operationCount)
+        var path: [UInt32] = []
+        var current = UInt32(start)
+        while stepOf[Int(current)] == .max {
+            stepOf[Int(current)] = UInt32(path.count)
+            path.append(current)
+            guard
+                let next = dependencies(of: current).first(where: {
+                    waiting[Int($0.operation)] > 0
+                })
+            else { break }
+            current = next.operation
+        }
+        return Array(path[Int(stepOf[Int(current)])...])
+    }
+
+    /// For each operation the longest sum of durations from its start to the end of the graph, in
+    /// the unit of `durations`. `order` comes from `sorted()`.
+    package func criticalPaths(durations: [UInt64], order: [UInt32]) -> [UInt64] {
+        var paths = [UInt64](repeating: 0, count: operationCount)
+        for operation in order.reversed() {
+            var longest: UInt64 = 0
+            for edge in dependents(of: operation) {
+                longest = max(longest, paths[Int(edge.operation)])
+            }
+            let (sum, overflow) = longest.addingReportingOverflow(durations[Int(operation)])
+            paths[Int(operation)] = overflow ? .max : sum
+        }
+        return paths
+    }
+}

@@ -1,0 +1,40 @@
+import HeapModule
+import OperonModel
+
+/// An operation in a heap of ready ones, ordered by priority, then those that come back from an
+/// attempt, then rank, then order of submission. Never equal for two operations.
+struct ReadyEntry: Comparable, Sendable {
+    /// Priority level in the upper bits, whether it comes back in the lowest.
+    let urgency: UInt8
+    let rank: UInt64
+    let graph: UInt32
+    let index: UInt32
+
+    init(level: UInt8, comesBack: Bool, rank: UInt64, graph: UInt32, index: UInt32) {
+        urgency = level << 1 | (comesBack ? 1 : 0)
+        self.rank = rank
+        self.graph = graph
+        self.index = index
+    }
+
+    var operation: OperationID { OperationID(graph: GraphID(rawValue: graph), index: index) }
+
+    /// The greatest is taken first.
+    static func < (left: ReadyEntry, right: ReadyEntry) -> Bool {
+        if left.urgency != right.urgency { return left.urgency < right.urgency }
+        if left.rank != right.rank { return left.rank < right.rank }
+        if left.graph != right.graph { return left.graph > right.graph }
+        return left.index > right.index
+    }
+}
+
+/// The ready operations of one queue that are of one kind: a kind that no worker knows must not
+/// stand in the way of the others.
+///
+/// Entries of operations that are ready no more stay until they come up; the scheduler looks at
+/// the operation's own state before it believes one.
+struct Lane: Sendable {
+    let queue: Int
+    let kind: Int
+    var heap = Heap<ReadyEntry>()
+}

@@ -1,0 +1,304 @@
+import HeapModule
+import OperonModel
+
+// Which operation goes to which worker, and when.
+extension Scheduler {
+    /// Hands out ready operations until no worker has room for any of them.
+    mutating func admit(at now: Moment, into effects: inout Effects) {
+        guard isConnected else { return }
+        var closed: [Int] = []
+        while let queue = nextQueue(except: closed) {
+            guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else {
+                closed.append(queue)
+                continue
+            }
+            guard let entry = lanes[lane].heap.popMax() else {
+                preconditionFailure("bestPlacement found it there")
+            }
+            grant(entry.operation, to: worker, at: now, into: &effects)
+        }
+    }
+
+    /// Fair share: among the queues with something to run, the one that holds the fewest slots;
+    /// among equals the one served longest ago.
+    private func nextQueue(except closed: [Int]) -> Int? {
+        var best: Int?
+        for index in queues.indices {
+            let queue = queues[index]
+            guard queue.ready > 0, !queue.isSuspended,
+                queue.hasRoom || configuration.violation == .ignoresQueueLimit,
+                !closed.contains(index)
+            else { continue }
+            guard let current = best else {
+                best = index
+                continue
+            }
+            let other = queues[current]
+            if (queue.inFlight, queue.servedAt) < (other.inFlight, other.servedAt) { best = index }
+        }
+        return best
+    }
+
+    /// The lane whose first operation is the most urgent among those that a worker has room for.
+    private mutating func bestPlacement(
+        in queue: Int,
+        into effects: inout Effects
+    ) -> (lane: Int, worker: Int)? {
+        var best: (lane: Int, worker: Int, entry: ReadyEntry)?
+        for lane in queues[queue].lanes {
+            guard let entry = firstAdmissible(in: lane) else { continue }
+            if let best, entry < best.entry { continue }
+            guard
+                let worker = placement(
+                    queue: queue,
+                    kind: lanes[lane].kind,
+                    estimate: estimate(entry.operation)
+                )
+            else { continue }
+            best = (lane, worker, entry)
+        }
+        return best.map { ($0.lane, $0.worker) }
+    }
+
+    /// Looks past entries that are out of date, and sets aside what is suspended or locked out.
+    private mutating func firstAdmissible(in lane: Int) -> ReadyEntry? {
+        while let entry = lanes[lane].heap.max {
+            let operation = entry.operation
+            let graph = Int(entry.graph)
+            guard isEnqueued(operation) else {
+                lanes[lane].heap.removeMax()
+                continue
+            }
+            if graphs[graph].isSuspended
+                || graphs[graph].flags[Int(entry.index)].contains(.suspended)
+            {
+                lanes[lane].heap.removeMax()
+                graphs[graph].flags[Int(entry.index)].insert(.heldBack)
+                graphs[graph].heldBack.append(entry.index)
+                queues[lanes[lane].queue].ready -= 1
+                continue
+            }
+            if let key = heldKey(of: operation) {
+                lanes[lane].heap.removeMax()
+                graphs[graph].flags[Int(entry.index)].insert(.parked)
+                keys[key].parked.append(operation)
+                queues[lanes[lane].queue].ready -= 1
+                continue
+            }
+            return entry
+        }
+        return nil
+    }
+
+    /// The worker with the most room, or `nil` if none has any. Ties go to the first that joined.
+    private func placement(queue: Int, kind: Int, estimate: Int64) -> Int? {
+        var best: Int?
+        for index in workers.indices {
+            let worker = workers[index]
+            guard worker.isAlive, !worker.isDraining,
+                worker.servesQueue[queue], worker.knowsKind[kind],
+                hasRoom(worker, estimate: estimate)
+            else { continue }
+            guard let current = best else {
+                best = index
+                continue
+            }
+            if worker.slots - worker.held > workers[current].slots - workers[current].held {
+                best = index
+            }
+        }
+        return best
+    }
+
+    /// A free slot; or, while everything it holds is short, a little more, so that it need not wait
+    /// for a round trip between two of them.
+    private func hasRoom(_ worker: WorkerState, estimate: Int64) -> Bool {
+        if worker.held < worker.slots { return true }
+        guard worker.held < worker.slots + configuration.readAheadCountMax else { return false }
+        let (expected, overflow) = worker.backlog.addingReportingOverflow(estimate)
+        return !overflow
+            && expected <= configuration.readAhead.nanoseconds * Int64(worker.slots)
+    }
+
+    /// What an attempt is expected to take, in nanoseconds. Unknown is long: see `KindState`.
+    private func estimate(_ operation: OperationID) -> Int64 {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        if let expected = graph.policy(operation.index).expectedDuration {
+            return max(expected.nanoseconds, estimateMinimum)
+        }
+        return max(kinds[graph.kind(operation.index)].duration ?? .max / 4, estimateMinimum)
+    }
+
+    /// Even `nothing` costs its worker some ten microseconds of message handling.
+    private var estimateMinimum: Int64 { 20_000 }
+
+    private func heldKey(of operation: OperationID) -> Int? {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        for local in graph.policy(operation.index).keys {
+            let key = graph.keys[Int(local)]
+            if keys[key].holder != nil { return key }
+        }
+        return nil
+    }
+}
+
+// MARK: - Attempts
+
+extension Scheduler {
+    private mutating func grant(
+        _ operation: OperationID,
+        to worker: Int,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        let id: AttemptID
+        if configuration.violation == .reusesAttempts {
+            id = AttemptID(epoch: epoch, number: UInt64(operation.index) + 1)
+        } else {
+            id = AttemptID(epoch: epoch, number: nextAttemptNumber)
+            nextAttemptNumber += 1
+        }
+        let queue = graphs[graph].queue(operation.index)
+        let expected = estimate(operation)
+        queues[queue].ready -= 1
+        queues[queue].inFlight += 1
+        servings += 1
+        queues[queue].servedAt = servings
+        graphs[graph].state[index] = .dispatched
+        graphs[graph].flags[index].remove(.comesBack)
+        graphs[graph].ordinal[index] += 1
+        for local in graphs[graph].policy(operation.index).keys {
+            keys[graphs[graph].keys[Int(local)]].holder = operation
+        }
+        let place = store(
+            AttemptState(
+                id: id,
+                operation: operation,
+                ordinal: graphs[graph].ordinal[index],
+                worker: worker,
+                sequence: 0,
+                estimate: expected
+            )
+        )
+        graphs[graph].attempt[index] = place
+        effects.records.append(
+            .granted(
+                id,
+                operation,
+                ordinal: graphs[graph].ordinal[index],
+                to: workers[worker].identity.incarnation
+            )
+        )
+        effects.notices.append(
+            .granted(operation, id, worker: workers[worker].identity.incarnation)
+        )
+        dispatch(place, into: &effects)
+    }
+
+    /// Keeps an attempt in the table and in its worker's list.
+    private mutating func store(_ attempt: AttemptState) -> UInt32 {
+        var attempt = attempt
+        let place = freeAttempts.popLast() ?? UInt32(attempts.count)
+        if Int(place) == attempts.count { attempts.append(nil) }
+        let first = workers[attempt.worker].firstAttempt
+        attempt.next = first
+        if first != GraphState.noAttempt { attempts[Int(first)]?.previous = place }
+        workers[attempt.worker].firstAttempt = place
+        workers[attempt.worker].held += 1
+        workers[attempt.worker].backlog += min(attempt.estimate, Self.estimateMax)
+        attempts[Int(place)] = attempt
+        attemptPlaces[attempt.id] = place
+        return place
+    }
+
+    /// Keeps the sum of a worker's estimates within 64 bits: a day each.
+    static var estimateMax: Int64 { 86_400_000_000_000 }
+
+    /// Sends an attempt to its worker, for the first time or again.
+    mutating func dispatch(_ place: UInt32, into effects: inout Effects) {
+        guard let attempt = attempts[Int(place)] else {
+            preconditionFailure("only places of attempts in flight are dispatched")
+        }
+        let graph = graphs[Int(attempt.operation.graph.rawValue)]
+        let index = Int(attempt.operation.index)
+        let grant = Grant(
+            held: HeldAttempt(attempt: attempt.id, operation: attempt.operation),
+            ordinal: attempt.ordinal,
+            priority: QueuePriority(level: graph.level[index]) ?? .normal,
+            rank: graph.compiled.rank[index]
+        )
+        let address = workers[attempt.worker].address
+        if let last = effects.messages.indices.last,
+            effects.messages[last].destination == .worker(address),
+            case .dispatch(let acknowledged, var grants) = effects.messages[last].body,
+            grants.count < configuration.operationsPerMessage
+        {
+            grants.append(grant)
+            effects.messages[last].body = .dispatch(acknowledged: acknowledged, grants)
+        } else {
+            send(
+                .dispatch(acknowledged: workers[attempt.worker].handled, [grant]),
+                to: attempt.worker,
+                into: &effects
+            )
+        }
+        attempts[Int(place)]?.sequence = workers[attempt.worker].sequence
+    }
+
+    mutating func send(_ body: Body, to worker: Int, into effects: inout Effects) {
+        workers[worker].sequence += 1
+        workers[worker].unacknowledgedBytes = 0
+        effects.messages.append(
+            Message(
+                destination: .worker(workers[worker].address),
+                sequence: workers[worker].sequence,
+                body: body
+            )
+        )
+    }
+
+    /// Takes an attempt out of the table, its worker's hands, its queue's count and its keys.
+    /// The operation's state is for the caller to set.
+    mutating func removeAttempt(_ place: UInt32) -> AttemptState {
+        guard let attempt = attempts[Int(place)] else {
+            preconditionFailure("an attempt ends once: callers look it up first")
+        }
+        if attempt.previous == GraphState.noAttempt {
+            workers[attempt.worker].firstAttempt = attempt.next
+        } else {
+            attempts[Int(attempt.previous)]?.next = attempt.next
+        }
+        if attempt.next != GraphState.noAttempt {
+            attempts[Int(attempt.next)]?.previous = attempt.previous
+        }
+        workers[attempt.worker].held -= 1
+        workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
+        attempts[Int(place)] = nil
+        freeAttempts.append(place)
+        attemptPlaces[attempt.id] = nil
+        let graph = Int(attempt.operation.graph.rawValue)
+        graphs[graph].attempt[Int(attempt.operation.index)] = GraphState.noAttempt
+        queues[graphs[graph].queue(attempt.operation.index)].inFlight -= 1
+        for local in graphs[graph].policy(attempt.operation.index).keys {
+            freeKey(graphs[graph].keys[Int(local)])
+        }
+        return attempt
+    }
+
+    /// Everybody who waited for the key competes again: whoever is first in line may stand in a
+    /// suspended queue, and the key must not wait for that one. O(waiting) per release.
+    private mutating func freeKey(_ key: Int) {
+        keys[key].holder = nil
+        let parked = keys[key].parked
+        keys[key].parked.removeAll()
+        for operation in parked {
+            let graph = graphs[Int(operation.graph.rawValue)]
+            guard graph.state[Int(operation.index)] == .ready,
+                graph.flags[Int(operation.index)].contains(.parked)
+            else { continue }
+            enqueue(operation)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import HeapModule
+import OperonModel
+
+extension Scheduler {
+    /// Recomputes everything that is kept twice and compares: O(operations + edges). The first thing
+    /// that does not hold, as a sentence; `nil` if all does. The simulator asks after every event.
+    package func violatedInvariant() -> String? {
+        for number in graphs.indices {
+            if let broken = violatedInvariant(ofGraph: number) { return broken }
+        }
+        return violatedInvariantOfQueues() ?? violatedInvariantOfAttempts()
+            ?? violatedInvariantOfKeys()
+    }
+
+    /// Traps where `violatedInvariant` finds something.
+    package func checkInvariants() {
+        if let broken = violatedInvariant() { preconditionFailure(broken) }
+    }
+
+    private func violatedInvariant(ofGraph number: Int) -> String? {
+        let graph = graphs[number]
+        var unfinished = 0
+        var counts = [0, 0, 0, 0]
+        for index in 0..<UInt32(graph.state.count) {
+            let name = "operation \(number)/\(index)"
+            let state = graph.state[Int(index)]
+            var waiting: UInt32 = 0
+            var isDemanded = false
+            for edge in graph.compiled.topology.dependencies(of: index) {
+                guard let outcome = graph.outcome[Int(edge.operation)] else {
+                    waiting += 1
+                    continue
+                }
+                if !edge.condition.isSatisfied(by: outcome) { isDemanded = true }
+            }
+            guard waiting == graph.waiting[Int(index)] else {
+                return
+                    "\(name) counts \(graph.waiting[Int(index)]) unfinished dependencies of \(waiting)"
+            }
+            switch state {
+            case .pending where waiting == 0:
+                return "\(name) is pending, but nothing it depends on is unfinished: a lost wake-up"
+            case .pending: unfinished += 1
+            case .ready, .dispatched, .executing:
+                unfinished += 1
+                guard waiting == 0, !isDemanded else {
+                    return "\(name) is \(state), but its dependencies did not release it"
+                }
+            case .finished:
+                guard let outcome = graph.outcome[Int(index)] else {
+                    return "\(name) is finished without an outcome"
+                }
+                counts[Int(outcome.rawValue)] += 1
+                if outcome == .skipped, !isDemanded {
+                    return "\(name) is skipped, but no dependency demands it"
+                }
+            }
+            let hasAttempt = graph.attempt[Int(index)] != GraphState.noAttempt
+            guard hasAttempt == (state == .dispatched || state == .executing) else {
+                return "\(name) is \(state) with\(hasAttempt ? "" : "out") an attempt"
+            }
+        }
+        guard unfinished == graph.unfinished, counts == graph.counts else {
+            return "graph \(number) counts \(graph.unfinished) unfinished and \(graph.counts) "
+                + "outcomes of \(unfinished) and \(counts)"
+        }
+        return nil
+    }
+
+    private func violatedInvariantOfQueues() -> String? {
+        var ready = [Int](repeating: 0, count: queues.count)
+        var inFlight = [Int](repeating: 0, count: queues.count)
+        for number in graphs.indices {
+            for index in 0..<UInt32(graphs[number].state.count) {
+                let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+                if isEnqueued(operation) { ready[graphs[number].queue(index)] += 1 }
+                switch graphs[number].state[Int(index)] {
+                case .dispatched, .executing: inFlight[graphs[number].queue(index)] += 1
+                case .pending, .ready, .finished: break
+                }
+            }
+        }
+        for index in queues.indices {
+            guard queues[index].ready == ready[index], queues[index].inFlight == inFlight[index]
+            else {
+                return "queue “\(queues[index].name)” counts \(queues[index].ready) ready and "
+                    + "\(queues[index].inFlight) in flight of \(ready[index]) and \(inFlight[index])"
+            }
+            let inLanes = queues[index].lanes.reduce(0) { $0 + lanes[$1].heap.count }
+            guard inLanes >= ready[index] else {
+                return "queue “\(queues[index].name)” has ready operations that stand in no lane"
+            }
+        }
+        return nil
+    }
+
+    private func violatedInvariantOfAttempts() -> String? {
+        var listed = 0
+        for index in workers.indices {
+            var held = 0
+            var backlog: Int64 = 0
+            var place = workers[index].firstAttempt
+            while place != GraphState.noAttempt {
+                guard let attempt = attempts[Int(place)] else {
+                    return "worker \(index) lists an attempt that is gone"
+                }
+                guard attempt.worker == index, attemptPlaces[attempt.id] == place else {
+                    return "attempt \(attempt.id) is listed by a worker that does not own it"
+                }
+                let graph = graphs[Int(attempt.operation.graph.rawValue)]
+                guard graph.attempt[Int(attempt.operation.index)] == place else {
+                    return "attempt \(attempt.id) is not that of its operation"
+                }
+                held += 1
+                backlog += min(attempt.estimate, Self.estimateMax)
+                place = attempt.next
+            }
+            guard held == workers[index].held, backlog == workers[index].backlog else {
+                return "worker \(index) counts \(workers[index].held) held of \(held)"
+            }
+            guard workers[index].isAlive || held == 0 else {
+                return "worker \(index) is gone and still owns attempts"
+            }
+            listed += held
+        }
+        guard listed == attemptPlaces.count, listed == attempts.count - freeAttempts.count else {
+            return "\(attemptPlaces.count) attempts in flight, \(listed) owned by workers"
+        }
+        return nil
+    }
+
+    private func violatedInvariantOfKeys() -> String? {
+        for key in keys {
+            guard let holder = key.holder else {
+                guard key.parked.isEmpty else { return "key “\(key.name)” is free and waited for" }
+                continue
+            }
+            switch state(of: holder) {
+            case .dispatched, .executing: continue
+            case .pending, .ready, .finished:
+                return "key “\(key.name)” is held by \(holder), which is not in flight"
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,538 @@
+package import OperonModel
+
+// The conversation with workers: hellos, beats, events. *Stored → owned → numbered → judged behind
+// what it names → forgotten on the last word.*
+extension Scheduler {
+    mutating func transportCameUp(at now: Moment, into effects: inout Effects) {
+        isConnected = true
+        // After deafness everybody has a whole lease to be heard in.
+        for index in workers.indices where workers[index].isAlive {
+            workers[index].leaseEnd = now.monotonic + configuration.lease
+            armLease(of: index)
+        }
+        effects.messages.append(
+            Message(destination: .everyWorker, sequence: 0, body: .plain(.resync))
+        )
+    }
+
+    mutating func receive(
+        _ envelope: WorkerEnvelope,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if case .hello(let hello) = envelope.body {
+            greet(hello, of: envelope.reign, from: envelope.sender, at: now, into: &effects)
+            return
+        }
+        guard envelope.reign == reign,
+            let index = workerNumbers[envelope.sender.incarnation],
+            workers[index].isAlive
+        else {
+            // Somebody whom a coordinator before this one welcomed, or whose lease ran out.
+            resync(envelope.sender, into: &effects)
+            return
+        }
+        guard
+            envelope.sender.connection == workers[index].identity.connection
+                || configuration.violation == .acceptsOldConnections
+        else {
+            // benign: what an old connection still had in the broker. A newer hello covers it.
+            return
+        }
+        workers[index].leaseEnd = now.monotonic + configuration.lease
+        switch envelope.body {
+        case .hello: break  // Handled above.
+        case .events(let batch): receive(batch, from: index, at: now, into: &effects)
+        case .beat(let beat): receive(beat, from: index, at: now, into: &effects)
+        case .log(let chunk): effects.notices.append(.log(chunk))
+        }
+    }
+
+    private func resync(_ sender: WorkerIdentity, into effects: inout Effects) {
+        let address = WorkerAddress(
+            incarnation: sender.incarnation,
+            connection: sender.connection
+        )
+        effects.messages.append(
+            Message(destination: .worker(address), sequence: 0, body: .plain(.resync))
+        )
+    }
+}
+
+// MARK: - Hello
+
+extension Scheduler {
+    private mutating func greet(
+        _ hello: Hello,
+        of helloReign: Reign,
+        from sender: WorkerIdentity,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let isOurs = helloReign == reign
+        guard isOurs || hello.held.isEmpty && hello.firstEvent > hello.lastEvent else {
+            // It stays true to whoever gave it what it holds.
+            effects.notices.append(.workerBusy(sender, helloReign))
+            return
+        }
+        let index: Int
+        if let known = workerNumbers[sender.incarnation] {
+            guard sender.connection >= workers[known].identity.connection else {
+                let address = WorkerAddress(
+                    incarnation: sender.incarnation,
+                    connection: sender.connection
+                )
+                effects.messages.append(
+                    Message(
+                        destination: .worker(address),
+                        sequence: 0,
+                        body: .plain(.refused(.newIncarnation))
+                    )
+                )
+                return
+            }
+            index = known
+            if sender.connection > workers[known].identity.connection {
+                workers[known].sequence = 0
+            }
+            workers[known].identity = sender
+        } else {
+            index = add(hello, from: sender, at: now)
+        }
+        let wasAlive = workers[index].isAlive
+        workers[index].isAlive = true
+        workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
+        workers[index].isDraining = hello.isDraining
+        workers[index].leaseEnd = now.monotonic + configuration.lease
+        workers[index].handledAtClaim = workers[index].handled
+        if !wasAlive {
+            armLease(of: index)
+            effects.notices.append(
+                .workerJoined(sender, host: hello.host, slots: Int(hello.slots))
+            )
+        }
+        // Events below the first it holds are gone for good: it was told that they are handled.
+        if isOurs, hello.firstEvent > 0 {
+            workers[index].handled = max(workers[index].handled, hello.firstEvent - 1)
+        }
+        // What was dispatched before this hello is judged by what the hello lists, behind the
+        // events that it names.
+        workers[index].claim = Claim(
+            received: workers[index].sequence,
+            sent: isOurs ? hello.lastEvent : 0,
+            held: hello.held
+        )
+        renumberOwed(of: index)
+        send(
+            .plain(
+                .welcome(
+                    Welcome(
+                        answers: hello.sentAt,
+                        lease: configuration.lease,
+                        beat: configuration.beat,
+                        eventWindow: configuration.eventWindow,
+                        orphanAfter: configuration.orphanAfter,
+                        acknowledged: workers[index].handled,
+                        orders: outstandingOrders(of: index, held: hello.held)
+                    )
+                )
+            ),
+            to: index,
+            into: &effects
+        )
+        judgeClaim(of: index, at: now, into: &effects)
+    }
+
+    private mutating func add(
+        _ hello: Hello,
+        from sender: WorkerIdentity,
+        at now: Moment
+    ) -> Int {
+        let index = workers.count
+        workers.append(
+            WorkerState(
+                identity: sender,
+                host: hello.host,
+                slots: Int(hello.slots),
+                queueNames: hello.queues,
+                kindNames: hello.kinds,
+                leaseEnd: now.monotonic
+            )
+        )
+        workerNumbers[sender.incarnation] = index
+        learnNames(of: index)
+        return index
+    }
+
+    /// Which of the scheduler's queues and kinds a worker named.
+    mutating func learnNames(of worker: Int) {
+        let names = workers[worker].queueNames
+        workers[worker].servesQueue = queues.map { names.isEmpty || names.contains($0.name) }
+        let kindNames = workers[worker].kindNames
+        workers[worker].knowsKind = kinds.map { kindNames.contains($0.name) }
+    }
+
+    /// What went out on earlier connections, or before this hello, counts as received: nothing of
+    /// it can still be on its way to a worker that has dropped whatever came before its welcome.
+    private mutating func renumberOwed(of worker: Int) {
+        var place = workers[worker].firstAttempt
+        while place != GraphState.noAttempt {
+            attempts[Int(place)]?.sequence = 0
+            place = attempts[Int(place)]?.next ?? GraphState.noAttempt
+        }
+    }
+}
+
+// MARK: - Beats
+
+extension Scheduler {
+    private mutating func receive(
+        _ beat: Beat,
+        from worker: Int,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if beat.isDraining, !workers[worker].isDraining {
+            workers[worker].isDraining = true
+            effects.notices.append(.workerDraining(workers[worker].identity))
+        }
+        var resendFrom: UInt64?
+        if let claim = workers[worker].claim {
+            // An older claim still waits for its events. If none came since the last beat, they
+            // are lost: beats and events travel apart, so one beat of patience is due.
+            if workers[worker].handled == workers[worker].handledAtClaim,
+                claim.sent > workers[worker].handled
+            {
+                resendFrom = workers[worker].handled + 1
+            }
+        } else {
+            workers[worker].claim = Claim(
+                received: beat.received,
+                sent: beat.sent,
+                held: beat.held
+            )
+        }
+        workers[worker].handledAtClaim = workers[worker].handled
+        judgeClaim(of: worker, at: now, into: &effects)
+        let orders = outstandingOrders(of: worker, held: beat.held)
+        send(
+            .plain(
+                .control(
+                    Control(
+                        answers: beat.sentAt,
+                        acknowledged: workers[worker].handled,
+                        resendFrom: resendFrom,
+                        orders: orders
+                    )
+                )
+            ),
+            to: worker,
+            into: &effects
+        )
+    }
+
+    /// Recalls that have no answer yet, and an end for whatever it holds that is not its own.
+    private func outstandingOrders(of worker: Int, held: [HeldAttempt]) -> [Order] {
+        var orders: [Order] = []
+        var place = workers[worker].firstAttempt
+        while place != GraphState.noAttempt {
+            guard let attempt = attempts[Int(place)] else { break }
+            let held = HeldAttempt(attempt: attempt.id, operation: attempt.operation)
+            switch attempt.recall {
+            case .none: break
+            case .recall: if !attempt.hasStarted { orders.append(.recall(held)) }
+            case .cancel: orders.append(.cancel(held))
+            }
+            place = attempt.next
+        }
+        for held in held where !owns(worker, held.attempt) { orders.append(.stop(held)) }
+        return orders
+    }
+
+    private func owns(_ worker: Int, _ id: AttemptID) -> Bool {
+        guard let place = attemptPlaces[id] else { return false }
+        return attempts[Int(place)]?.worker == worker
+    }
+
+    /// Compares what a worker says it holds with what it owes, once every event that the claim
+    /// names is handled: what it should have received and does not list was lost on the way.
+    private mutating func judgeClaim(
+        of worker: Int,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        guard let claim = workers[worker].claim,
+            claim.sent <= workers[worker].handled || configuration.violation == .judgesBeatEarly
+        else { return }
+        workers[worker].claim = nil
+        guard configuration.violation != .neverRepeats else { return }
+        let held = claim.held.map(\.attempt).sorted()
+        var lost: [UInt32] = []
+        var place = workers[worker].firstAttempt
+        while place != GraphState.noAttempt {
+            guard let attempt = attempts[Int(place)] else { break }
+            if attempt.sequence <= claim.received
+                || configuration.violation == .repeatsWhatIsInFlight,
+                attempt.recall == .none || configuration.violation == .repeatsRecalled,
+                !held.containsSorted(attempt.id)
+            {
+                lost.append(place)
+            }
+            place = attempt.next
+        }
+        // The list is newest first; what was dispatched first goes first again.
+        for place in lost.reversed() { dispatch(place, into: &effects) }
+    }
+}
+
+extension [AttemptID] {
+    /// Binary search.
+    fileprivate func containsSorted(_ id: AttemptID) -> Bool {
+        var low = 0
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if self[middle] < id { low = middle + 1 } else { high = middle }
+        }
+        return low < count && self[low] == id
+    }
+}
+
+// MARK: - Events
+
+extension Scheduler {
+    private mutating func receive(
+        _ batch: EventBatch,
+        from worker: Int,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        var number = batch.firstNumber
+        for event in batch.events {
+            defer { number += 1 }
+            // benign: sent again before the acknowledgement had arrived.
+            if number <= workers[worker].handled { continue }
+            guard
+                number <= workers[worker].handled + 1
+                    || configuration.violation == .acknowledgesBeyondGap
+            else { break }
+            // Behind a gap nothing is handled: the next beat shows the gap, and asks for it.
+            workers[worker].handled = max(workers[worker].handled, number)
+            workers[worker].unacknowledgedBytes += event.byteCount
+            handle(event, sentAt: batch.sentAt, from: worker, at: now, into: &effects)
+        }
+        judgeClaim(of: worker, at: now, into: &effects)
+        if workers[worker].unacknowledgedBytes >= Int(configuration.eventWindow) / 2 {
+            send(
+                .plain(.control(Control(acknowledged: workers[worker].handled))),
+                to: worker,
+                into: &effects
+            )
+        }
+    }
+
+    private mutating func handle(
+        _ event: WorkerEvent,
+        sentAt: Timestamp,
+        from worker: Int,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let id = event.held.attempt
+        guard let place = placeOfEvent(event, from: worker) else {
+            // Refused, and handled all the same: the worker may forget it.
+            effects.notices.append(.eventRefused(id))
+            return
+        }
+        switch event {
+        case .started(_, let at):
+            started(place, at: now.monotonic - (sentAt - at), into: &effects)
+        case .finished(_, let result):
+            let start = now.monotonic - (sentAt - result.startedAt)
+            let end = now.monotonic - (sentAt - result.endedAt)
+            started(place, at: start, into: &effects)
+            finished(place, result, start: start, end: end, at: now, into: &effects)
+        case .returned:
+            comeBack(place, .returned, at: now, into: &effects)
+        }
+    }
+
+    /// The attempt that an event is about, if it is in flight and the sender's.
+    private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
+        let held = event.held
+        if configuration.violation == .acceptsStaleResults, exists(held.operation) {
+            let graph = graphs[Int(held.operation.graph.rawValue)]
+            let place = graph.attempt[Int(held.operation.index)]
+            return place == GraphState.noAttempt ? nil : place
+        }
+        guard let place = attemptPlaces[held.attempt], let attempt = attempts[Int(place)],
+            attempt.worker == worker, attempt.operation == held.operation
+        else { return nil }
+        return place
+    }
+
+    private mutating func started(
+        _ place: UInt32,
+        at start: Timestamp,
+        into effects: inout Effects
+    ) {
+        guard let attempt = attempts[Int(place)], !attempt.hasStarted else { return }
+        attempts[Int(place)]?.hasStarted = true
+        attempts[Int(place)]?.startedAt = start
+        let operation = attempt.operation
+        graphs[Int(operation.graph.rawValue)].state[Int(operation.index)] = .executing
+        effects.records.append(.started(attempt.id, operation))
+        effects.notices.append(.started(operation, attempt.id, at: start))
+    }
+
+    private mutating func finished(
+        _ place: UInt32,
+        _ result: AttemptResult,
+        start: Timestamp,
+        end: Timestamp,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let attempt = removeAttempt(place)
+        let operation = attempt.operation
+        let graph = Int(operation.graph.rawValue)
+        kinds[graphs[graph].kind(operation.index)].measured((end - start).nanoseconds)
+        let flags = graphs[graph].flags[Int(operation.index)]
+        let ending: AttemptEnding
+        switch result.end {
+        case .succeeded: ending = .succeeded
+        case .failed(let error): ending = .failed(error)
+        case .cancelled: ending = .cancelled
+        }
+        effects.notices.append(.result(operation, attempt.id, result))
+        effects.notices.append(
+            .attemptEnded(operation, attempt.id, ending, start: start, end: end)
+        )
+        switch ending {
+        case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
+        case .failed(let error):
+            if error.isRetryable, flags.isDisjoint(with: [.cancelRequested, .deadlinePassed]),
+                !graphs[graph].isCancelled,
+                graphs[graph].retries[Int(operation.index)]
+                    < graphs[graph].policy(operation.index).retry.limit
+            {
+                effects.records.append(.attemptEnded(attempt.id, operation, ending))
+                retry(operation, at: now, into: &effects)
+            } else {
+                finish(operation, .failed(error), at: now, into: &effects)
+            }
+        case .cancelled:
+            finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
+        case .returned, .lost:
+            preconditionFailure("a result has neither ending")
+        }
+    }
+
+    /// What an operation that stopped on request ends as.
+    func cancelledOutcome(of operation: OperationID) -> Outcome {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        if graph.flags[Int(operation.index)].contains(.deadlinePassed) {
+            return .failed(.deadline)
+        }
+        return .cancelled(reason: graph.reasons[operation.index] ?? graph.cancelReason)
+    }
+
+    private mutating func retry(
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        graphs[graph].retries[index] += 1
+        let pause = graphs[graph].policy(operation.index).retry.pause(
+            before: Int(graphs[graph].retries[index]),
+            chance: generator.chance()
+        )
+        graphs[graph].state[index] = .ready
+        graphs[graph].flags[index].insert([.comesBack, .delayed])
+        effects.records.append(.retryScheduled(operation, pause: pause))
+        effects.notices.append(.retry(operation, at: now.monotonic + pause))
+        if pause > .zero {
+            arm(.release(operation), at: now.monotonic + pause)
+        } else {
+            enqueue(operation)
+        }
+    }
+}
+
+extension WorkerEvent {
+    /// About what it takes in a message.
+    package var byteCount: Int {
+        let fixed = 48
+        guard case .finished(_, let result) = self else { return fixed }
+        return fixed + result.output.bytes.count + result.logTail.count
+    }
+}
+
+// MARK: - Attempts that come back
+
+extension Scheduler {
+    /// An attempt ended without a result. The operation goes back to the front of its priority,
+    /// unless it was cancelled meanwhile.
+    mutating func comeBack(
+        _ place: UInt32,
+        _ ending: AttemptEnding,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let attempt = removeAttempt(place)
+        let operation = attempt.operation
+        let graph = Int(operation.graph.rawValue)
+        let flags = graphs[graph].flags[Int(operation.index)]
+        effects.records.append(.attemptEnded(attempt.id, operation, ending))
+        effects.notices.append(
+            .attemptEnded(
+                operation,
+                attempt.id,
+                ending,
+                start: attempt.startedAt,
+                end: now.monotonic
+            )
+        )
+        graphs[graph].state[Int(operation.index)] = .ready
+        graphs[graph].flags[Int(operation.index)].insert(.comesBack)
+        if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
+            || graphs[graph].isCancelled
+        {
+            // It stands in no lane; `settle` must not count it out of one.
+            graphs[graph].flags[Int(operation.index)].insert(.heldBack)
+            finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
+        } else {
+            enqueue(operation)
+        }
+    }
+
+    /// One entry per worker, however often its lease is renewed meanwhile.
+    private mutating func armLease(of worker: Int) {
+        guard !workers[worker].isLeaseArmed else { return }
+        workers[worker].isLeaseArmed = true
+        arm(.lease(worker: worker), at: workers[worker].leaseEnd)
+    }
+
+    mutating func leaseDue(_ worker: Int, at now: Moment, into effects: inout Effects) {
+        workers[worker].isLeaseArmed = false
+        guard workers[worker].isAlive else { return }
+        // Deaf: nobody can be heard, so nobody is given up. `transportCameUp` arms it anew.
+        guard isConnected else { return }
+        guard workers[worker].leaseEnd <= now.monotonic else {
+            armLease(of: worker)
+            return
+        }
+        workers[worker].isAlive = false
+        workers[worker].claim = nil
+        effects.notices.append(.workerLost(workers[worker].identity))
+        var places: [UInt32] = []
+        var place = workers[worker].firstAttempt
+        while place != GraphState.noAttempt {
+            places.append(place)
+            place = attempts[Int(place)]?.next ?? GraphState.noAttempt
+        }
+        for place in places.reversed() { comeBack(place, .lost, at: now, into: &effects) }
+    }
+}

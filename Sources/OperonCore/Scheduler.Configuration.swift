@@ -1,0 +1,70 @@
+package import OperonModel
+
+extension Scheduler {
+    /// Every interval and limit of a scheduler.
+    package struct Configuration: Hashable, Sendable {
+        /// How often a worker says what it holds.
+        package var beat: Duration = .seconds(2)
+        /// Silence after which a worker counts as gone: three beats, so that one lost beat and a
+        /// late one cost nobody an attempt.
+        package var lease: Duration = .seconds(6)
+        /// Bytes of events that a worker may have in flight.
+        package var eventWindow: UInt32 = 1 << 20
+        /// How long a worker stays true to a silent reign that keeps nothing on disk.
+        package var orphanAfter: Duration = .seconds(60)
+        /// Work that a worker may hold beyond its slots: enough to cover a round trip (measured
+        /// 0.4 ms on loopback), too little to matter for a schedule.
+        package var readAhead: Duration = .milliseconds(4)
+        /// Operations that a worker may hold beyond its slots, however short they are.
+        package var readAheadCountMax = 64
+        /// Operations in one message.
+        package var operationsPerMessage = 1
+        package var limits = Limits()
+        /// Seeds the jitter of retries.
+        package var seed: UInt64 = 0
+        /// A rule broken on purpose: the simulator must notice. Never set outside its tests.
+        package var violation: PlantedViolation?
+
+        package init() {}
+    }
+}
+
+/// Rules of the conversation, each of which a simulator that is worth its name must see broken.
+package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
+    // The coordinator's.
+    /// Acknowledges events behind a gap.
+    case acknowledgesBeyondGap
+    /// Judges a beat before the events it names.
+    case judgesBeatEarly
+    /// Sends again what may still be on its way.
+    case repeatsWhatIsInFlight
+    /// Never sends again what was lost.
+    case neverRepeats
+    /// Moves a lost attempt to another worker under its old number.
+    case reusesAttempts
+    /// Accepts a result of an attempt that is not the sender's any more.
+    case acceptsStaleResults
+    /// Sends an attempt again although it was recalled.
+    case repeatsRecalled
+    /// Dispatches beyond the limit of the queue.
+    case ignoresQueueLimit
+    /// Releases at the first dependency.
+    case releasesEarly
+    /// Accepts messages from an old connection.
+    case acceptsOldConnections
+    // The worker's.
+    /// Starts without an unexpired answer.
+    case startsWithoutLease
+    /// Starts between its hello and the welcome.
+    case startsBeforeWelcome
+    /// Runs a copy of an attempt that it holds.
+    case runsCopies
+    /// Forgets a result when it is sent, not when it is acknowledged.
+    case forgetsOnSend
+    /// Forgets to hand back what it was asked to return.
+    case ignoresRecalls
+    /// Accepts dispatches of a lower epoch.
+    case acceptsLowerEpochs
+    /// Lists in its beats only what runs.
+    case hidesWaiting
+}

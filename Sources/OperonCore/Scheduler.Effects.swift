@@ -1,0 +1,117 @@
+package import OperonModel
+
+extension Scheduler {
+    /// What a scheduler asks for, to be done in this order, which is the crash-safety argument:
+    /// records are stored before any message leaves, so that no worker ever holds an attempt that
+    /// the store does not know; acknowledgements travel in messages, so that no worker forgets
+    /// what is not stored. Notices affect nothing.
+    package struct Effects: Sendable {
+        package var records: [Record] = []
+        package var messages: [Message] = []
+        package var refusals: [Refusal] = []
+        package var notices: [Notice] = []
+        /// When `timeReached` is wanted; `nil`: not at all.
+        package var wakeAt: Timestamp?
+
+        package init() {}
+
+        /// Forgets everything but the wake-up, keeping the memory.
+        package mutating func removeAll() {
+            records.removeAll(keepingCapacity: true)
+            messages.removeAll(keepingCapacity: true)
+            refusals.removeAll(keepingCapacity: true)
+            notices.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// What a store keeps: enough to rebuild the scheduler.
+    package enum Record: Hashable, Sendable {
+        case graphAdded(GraphID)
+        case granted(AttemptID, OperationID, ordinal: UInt32, to: Incarnation)
+        case started(AttemptID, OperationID)
+        /// The attempt ended without a result: given back, or lost with its worker.
+        case attemptEnded(AttemptID, OperationID, AttemptEnding)
+        case finished(OperationID, Outcome)
+        case retryScheduled(OperationID, pause: Duration)
+        case cancelled(Target, reason: String, cascade: Bool)
+        case suspended(Target, Bool)
+        case queueLimit(queue: String, maximum: Int?)
+        case priority(OperationID, QueuePriority)
+    }
+
+    /// How an attempt ended, from the coordinator's point of view.
+    package enum AttemptEnding: Hashable, Sendable {
+        case succeeded
+        case failed(OperationError)
+        case cancelled
+        /// Its worker gave it back.
+        case returned
+        /// Its worker's lease ran out.
+        case lost
+    }
+
+    package struct Message: Hashable, Sendable {
+        package var destination: Destination
+        package var sequence: UInt64
+        package var body: Body
+    }
+
+    package enum Destination: Hashable, Sendable {
+        case worker(WorkerAddress)
+        case everyWorker
+    }
+
+    package enum Body: Hashable, Sendable {
+        /// The shell adds what the operations are made of.
+        case dispatch(acknowledged: UInt64, [Grant])
+        case plain(CoordinatorMessage)
+    }
+
+    /// A stored attempt on its way to its worker.
+    package struct Grant: Hashable, Sendable {
+        package var held: HeldAttempt
+        package var ordinal: UInt32
+        package var priority: QueuePriority
+        package var rank: UInt64
+
+        package init(
+            held: HeldAttempt,
+            ordinal: UInt32,
+            priority: QueuePriority,
+            rank: UInt64
+        ) {
+            self.held = held
+            self.ordinal = ordinal
+            self.priority = priority
+            self.rank = rank
+        }
+    }
+
+    /// What somebody may want to see; never affects correctness.
+    package enum Notice: Hashable, Sendable {
+        case ready(OperationID)
+        case granted(OperationID, AttemptID, worker: Incarnation)
+        case started(OperationID, AttemptID, at: Timestamp)
+        /// `start` is `nil` for an attempt that never started or was lost before it said so.
+        case attemptEnded(
+            OperationID,
+            AttemptID,
+            AttemptEnding,
+            start: Timestamp?,
+            end: Timestamp
+        )
+        /// What a finished attempt left; before its `attemptEnded`.
+        case result(OperationID, AttemptID, AttemptResult)
+        case finished(OperationID, Outcome)
+        case retry(OperationID, at: Timestamp)
+        case graphFinished(GraphID)
+        case workerJoined(WorkerIdentity, host: String, slots: Int)
+        case workerLost(WorkerIdentity)
+        case workerDraining(WorkerIdentity)
+        /// It holds something of another reign, and was not welcomed.
+        case workerBusy(WorkerIdentity, Reign)
+        /// A late or repeated event that changed nothing.
+        case eventRefused(AttemptID)
+        case log(LogChunk)
+    }
+}

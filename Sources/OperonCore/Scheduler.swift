@@ -1,0 +1,112 @@
+import HeapModule
+package import OperonModel
+
+/// The coordinator's decisions: which operations are ready, which worker runs which, what became
+/// of them. Driven by the coordinator's shell and by the simulator, one event at a time; it knows
+/// no clock, no chance and no I/O, and the same events give the same effects, byte for byte.
+package struct Scheduler: Sendable {
+    package let configuration: Configuration
+    package let reign: Reign
+    package let epoch: Epoch
+
+    var graphs: [GraphState] = []
+    var queues: [QueueState] = []
+    var queueNumbers: [String: Int] = [:]
+    var kinds: [KindState] = []
+    var kindNumbers: [String: Int] = [:]
+    var keys: [KeyState] = []
+    var keyNumbers: [String: Int] = [:]
+    var lanes: [Lane] = []
+
+    var workers: [WorkerState] = []
+    var workerNumbers: [Incarnation: Int] = [:]
+    var isConnected = false
+
+    /// Attempts in flight; free places are listed behind.
+    var attempts: [AttemptState?] = []
+    var freeAttempts: [UInt32] = []
+    var attemptPlaces: [AttemptID: UInt32] = [:]
+    var nextAttemptNumber: UInt64 = 1
+
+    var deadlines = Heap<Deadline>()
+    var nextDeadlineOrder: UInt64 = 0
+    var servings: UInt64 = 0
+    var generator: SeededGenerator
+    /// Reused by `finish`, so that a release allocates nothing.
+    var worklist: [(operation: OperationID, outcome: Outcome)] = []
+
+    package init(configuration: Configuration, reign: Reign, epoch: Epoch) {
+        self.configuration = configuration
+        self.reign = reign
+        self.epoch = epoch
+        generator = SeededGenerator(seed: configuration.seed)
+    }
+
+    /// Takes one event and appends what follows from it.
+    package mutating func handle(
+        _ event: Event,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        switch event {
+        case .graphSubmitted(let graph): submit(graph, at: now, into: &effects)
+        case .queueLimitSet(let queue, let maximum):
+            setLimit(of: queue, to: maximum, into: &effects)
+        case .suspensionRequested(let target, let suspended):
+            setSuspended(target, suspended, into: &effects)
+        case .cancelRequested(let target, let reason, let cascade):
+            cancel(target, reason: reason, cascade: cascade, at: now, into: &effects)
+        case .priorityRequested(let operation, let priority):
+            setPriority(of: operation, to: priority, into: &effects)
+        case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
+        case .transportUp: transportCameUp(at: now, into: &effects)
+        case .transportDown: isConnected = false
+        case .addressReturned: break  // A hint only: the lease decides.
+        case .timeReached: timeReached(now, into: &effects)
+        }
+        admit(at: now, into: &effects)
+        effects.wakeAt = deadlines.min?.time
+    }
+
+    mutating func arm(_ kind: Deadline.Kind, at time: Timestamp) {
+        deadlines.insert(Deadline(time: time, order: nextDeadlineOrder, kind: kind))
+        nextDeadlineOrder += 1
+    }
+
+    private mutating func timeReached(_ now: Moment, into effects: inout Effects) {
+        while let next = deadlines.min, next.time <= now.monotonic {
+            deadlines.removeMin()
+            switch next.kind {
+            case .lease(let worker): leaseDue(worker, at: now, into: &effects)
+            case .release(let operation): releaseDue(operation, at: now, into: &effects)
+            case .deadline(let operation): deadlineDue(operation, at: now, into: &effects)
+            }
+        }
+    }
+}
+
+/// What is known of a kind of work.
+struct KindState: Sendable {
+    let name: String
+    /// How long one takes, in nanoseconds, rising at once and falling slowly; `nil`: none was seen.
+    var duration: Int64?
+
+    /// An estimate that is too short hoards work at one worker; one that is too long only costs a
+    /// round trip. So it follows longer runs at once and shorter ones by an eighth.
+    mutating func measured(_ nanoseconds: Int64) {
+        let sample = max(0, nanoseconds)
+        guard let known = duration else {
+            duration = sample
+            return
+        }
+        duration = sample >= known ? sample : known - (known - sample) / 8
+    }
+}
+
+/// A name that only one operation in flight may hold.
+struct KeyState: Sendable {
+    let name: String
+    var holder: OperationID?
+    /// Ready operations that came up while it was held.
+    var parked: [OperationID] = []
+}

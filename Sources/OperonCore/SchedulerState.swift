@@ -1,0 +1,178 @@
+import OperonModel
+
+/// What the scheduler knows of one graph, one array per property. 29 bytes an operation beside the
+/// compiled graph.
+struct GraphState: Sendable {
+    let compiled: CompiledGraph
+    /// Local number to the scheduler's.
+    let queues: [Int]
+    let kinds: [Int]
+    let keys: [Int]
+    let submittedAt: Moment
+
+    var state: [OperationState]
+    var outcome: [OutcomeKind?]
+    var flags: [OperationFlags]
+    var level: [UInt8]
+    /// Dependencies that have no outcome yet.
+    var waiting: [UInt32]
+    /// Place in the table of attempts; `noAttempt`.
+    var attempt: [UInt32]
+    /// Attempts so far.
+    var ordinal: [UInt32]
+    /// Further attempts after a failure of its own, so far.
+    var retries: [UInt16]
+    /// What belongs to an outcome that is not success. Only looked up, never walked.
+    var outcomes: [UInt32: Outcome] = [:]
+    var reasons: [UInt32: String] = [:]
+    /// Ready operations that were taken from their lane while they, or the graph, were suspended.
+    var heldBack: [UInt32] = []
+
+    var unfinished: Int
+    var isSuspended = false
+    var isCancelled = false
+    var cancelReason = ""
+    var counts: [Int] = [0, 0, 0, 0]
+
+    static let noAttempt = UInt32.max
+
+    func policy(_ index: UInt32) -> OperationPolicy {
+        compiled.policies[Int(compiled.policy[Int(index)])]
+    }
+
+    func queue(_ index: UInt32) -> Int {
+        queues[Int(compiled.policies[Int(compiled.policy[Int(index)])].queue)]
+    }
+
+    func kind(_ index: UInt32) -> Int {
+        kinds[Int(compiled.policies[Int(compiled.policy[Int(index)])].kind)]
+    }
+
+    func finalOutcome(_ index: UInt32) -> Outcome? {
+        guard let kind = outcome[Int(index)] else { return nil }
+        return kind == .succeeded ? .succeeded : outcomes[index]
+    }
+}
+
+struct OperationFlags: OptionSet, Hashable, Sendable {
+    let rawValue: UInt8
+
+    /// One of its dependencies had an outcome that forbids it to run.
+    static let skipDemanded = OperationFlags(rawValue: 1)
+    static let cancelRequested = OperationFlags(rawValue: 2)
+    static let suspended = OperationFlags(rawValue: 4)
+    /// It had an attempt already: it goes to the front of its priority.
+    static let comesBack = OperationFlags(rawValue: 8)
+    /// Ready, but its time has not come.
+    static let delayed = OperationFlags(rawValue: 16)
+    /// Ready, but one of its keys is held.
+    static let parked = OperationFlags(rawValue: 32)
+    /// Ready, but set aside by a suspension.
+    static let heldBack = OperationFlags(rawValue: 64)
+    static let deadlinePassed = OperationFlags(rawValue: 128)
+}
+
+struct QueueState: Sendable {
+    let name: String
+    var maximum: Int?
+    var isSuspended = false
+    var priority: QueuePriority = .normal
+    /// Ready and neither delayed nor parked nor set aside.
+    var ready = 0
+    /// Dispatched or executing.
+    var inFlight = 0
+    /// Orders queues that hold equally many slots: the one served longest ago first.
+    var servedAt: UInt64 = 0
+    var lanes: [Int] = []
+
+    var hasRoom: Bool {
+        guard let maximum else { return true }
+        return inFlight < maximum
+    }
+}
+
+struct WorkerState: Sendable {
+    var identity: WorkerIdentity
+    var host: String
+    var slots: Int
+    /// Empty: all.
+    var queueNames: [String]
+    var kindNames: [String]
+    /// By the scheduler's numbers, as far as they were known.
+    var servesQueue: [Bool] = []
+    var knowsKind: [Bool] = []
+    /// Welcomed, and its lease has not run out.
+    var isAlive = false
+    var isDraining = false
+    /// The last number sent on its connection.
+    var sequence: UInt64 = 0
+    /// The highest contiguous event handled.
+    var handled: UInt64 = 0
+    /// Bytes of events handled since the last acknowledgement went out.
+    var unacknowledgedBytes = 0
+    var leaseEnd: Timestamp
+    var isLeaseArmed = false
+    /// Attempts that are its own, newest first, as a list through the table of attempts.
+    var firstAttempt = GraphState.noAttempt
+    var held = 0
+    /// What the attempts it holds are expected to take, in nanoseconds, saturating.
+    var backlog: Int64 = 0
+    /// The oldest beat or hello that waits for events it names.
+    var claim: Claim?
+    /// `handled` when the last claim was seen: no progress since means a gap.
+    var handledAtClaim: UInt64 = 0
+
+    var address: WorkerAddress {
+        WorkerAddress(incarnation: identity.incarnation, connection: identity.connection)
+    }
+}
+
+/// What a beat or a hello says a worker holds.
+struct Claim: Sendable {
+    var received: UInt64
+    var sent: UInt64
+    var held: [HeldAttempt]
+}
+
+struct AttemptState: Sendable {
+    enum Recall: Sendable {
+        case none
+        case recall
+        case cancel
+    }
+
+    let id: AttemptID
+    let operation: OperationID
+    let ordinal: UInt32
+    var worker: Int
+    /// The number of the message that carried it last.
+    var sequence: UInt64
+    var hasStarted = false
+    /// On the coordinator's clock.
+    var startedAt: Timestamp?
+    var recall = Recall.none
+    /// What it is expected to take, in nanoseconds.
+    let estimate: Int64
+    var next = GraphState.noAttempt
+    var previous = GraphState.noAttempt
+}
+
+/// Something that becomes due.
+struct Deadline: Comparable, Sendable {
+    enum Kind: Sendable {
+        case lease(worker: Int)
+        case release(OperationID)
+        case deadline(OperationID)
+    }
+
+    let time: Timestamp
+    /// Breaks ties: first armed, first due.
+    let order: UInt64
+    let kind: Kind
+
+    static func < (left: Deadline, right: Deadline) -> Bool {
+        (left.time, left.order) < (right.time, right.order)
+    }
+
+    static func == (left: Deadline, right: Deadline) -> Bool { left.order == right.order }
+}

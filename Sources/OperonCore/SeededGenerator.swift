@@ -1,0 +1,20 @@
+/// SplitMix64 (Steele, Lea, Flood, “Fast splittable pseudorandom number generators”, 2014): small,
+/// fast, and the same everywhere. Jitter and simulations draw from it; nothing secret does.
+package struct SeededGenerator: RandomNumberGenerator, Hashable, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// Even in 0..<1, with 53 bits.
+    package mutating func chance() -> Double {
+        Double(next() >> 11) * 0x1p-53
+    }
+}

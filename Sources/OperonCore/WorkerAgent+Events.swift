@@ -1,0 +1,101 @@
+import DequeModule
+import OperonModel
+
+// What the coordinator is told, and when that may be forgotten.
+extension WorkerAgent {
+    /// Numbers an event; it is kept until it is acknowledged.
+    mutating func record(_ event: WorkerEvent) {
+        let bytes = event.byteCount
+        events.append(RetainedEvent(event: event, byteCount: bytes))
+        retainedBytes += bytes
+        switch event {
+        case .started: break
+        case .finished(let held, _), .returned(let held): finalAttempts.insert(held.attempt)
+        }
+    }
+
+    /// The last word on everything up to this number.
+    mutating func acknowledge(_ number: UInt64) {
+        while firstEvent <= number, let first = events.first {
+            forget(first)
+        }
+    }
+
+    private mutating func forget(_ first: RetainedEvent) {
+        events.removeFirst()
+        firstEvent += 1
+        retainedBytes -= first.byteCount
+        if sentCount > 0 {
+            sentCount -= 1
+            inFlightBytes -= first.byteCount
+        }
+        switch first.event {
+        case .started: break
+        case .finished(let held, _), .returned(let held): finalAttempts.remove(held.attempt)
+        }
+    }
+
+    /// The coordinator misses what was sent from this number on.
+    mutating func resend(from number: UInt64) {
+        guard number >= firstEvent else { return }
+        let keep = Int(min(number - firstEvent, UInt64(sentCount)))
+        for index in keep..<sentCount { inFlightBytes -= events[index].byteCount }
+        sentCount = keep
+    }
+
+    /// Sends what fits into the window, several events to a message.
+    mutating func sendEvents(at now: Timestamp, into effects: inout Effects) {
+        guard link == .welcomed else { return }
+        while sentCount < events.count {
+            var batch: [WorkerEvent] = []
+            var bytes = 0
+            let firstNumber = firstEvent + UInt64(sentCount)
+            while sentCount < events.count, batch.count < configuration.eventsPerMessage {
+                let next = events[sentCount]
+                // One event may exceed the window, and a message: it travels alone.
+                let fits =
+                    inFlightBytes == 0
+                    || inFlightBytes + next.byteCount <= settings.eventWindow
+                let joins =
+                    batch.isEmpty || bytes + next.byteCount <= configuration.eventBytesPerMessage
+                guard fits, joins else { break }
+                batch.append(next.event)
+                bytes += next.byteCount
+                inFlightBytes += next.byteCount
+                sentCount += 1
+            }
+            guard !batch.isEmpty else { return }
+            append(
+                .events(EventBatch(firstNumber: firstNumber, sentAt: now, events: batch)),
+                lane: .events,
+                into: &effects
+            )
+            if configuration.violation == .forgetsOnSend {
+                acknowledge(firstEvent + UInt64(sentCount) - 1)
+            }
+        }
+    }
+
+    /// Starts that have lasted long enough to be worth a word of their own.
+    mutating func reportStarts(at now: Timestamp) {
+        while let attempt = unreportedStarts.first {
+            guard let holding = held[attempt], let startedAt = holding.startedAt,
+                !holding.isStartReported
+            else {
+                unreportedStarts.removeFirst()
+                continue
+            }
+            guard now - startedAt >= configuration.startReportDelay else { return }
+            unreportedStarts.removeFirst()
+            reportStart(attempt)
+        }
+    }
+
+    mutating func reportStart(_ attempt: AttemptID) {
+        guard let holding = held[attempt], let startedAt = holding.startedAt,
+            !holding.isStartReported
+        else { return }
+        held[attempt]?.isStartReported = true
+        record(.started(holding.operation.held, at: startedAt))
+    }
+}

@@ -1,0 +1,245 @@
+import DequeModule
+import OperonModel
+
+// Hellos, beats, and who is believed.
+extension WorkerAgent {
+    mutating func linkCameUp(
+        _ connection: UInt32,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) {
+        self.connection = connection
+        sayHello(at: now, into: &effects)
+    }
+
+    mutating func linkWentDown() {
+        link = .down
+        unansweredSince = nil
+    }
+
+    /// From here to the welcome nothing is started, and what is dispatched is dropped: the hello
+    /// says what is held, and the coordinator judges by it.
+    mutating func sayHello(at now: Timestamp, into effects: inout Effects) {
+        link = .greeting
+        received = 0
+        sentCount = 0
+        inFlightBytes = 0
+        nextBeat = now + settings.beat
+        if unansweredSince == nil { unansweredSince = now }
+        let hello = Hello(
+            sentAt: now,
+            host: configuration.host,
+            processID: configuration.processID,
+            slots: UInt32(configuration.slots),
+            queues: configuration.queues,
+            kinds: configuration.kinds,
+            held: heldOrder.filter(isListed),
+            firstEvent: firstEvent,
+            lastEvent: firstEvent + UInt64(events.count) - 1,
+            isDraining: drain != .none
+        )
+        append(.hello(hello), lane: .events, into: &effects)
+    }
+
+    /// What was given up by order is not held any more, though its process may take a moment.
+    private func isListed(_ attempt: HeldAttempt) -> Bool {
+        guard let holding = held[attempt.attempt], holding.end != .silent else { return false }
+        return configuration.violation != .hidesWaiting || holding.state == .running
+    }
+
+    mutating func beatIfDue(at now: Timestamp, into effects: inout Effects) {
+        guard link != .down, nextBeat <= now else { return }
+        if let since = unansweredSince, now - since >= settings.lease {
+            unansweredSince = now
+            nextBeat = now + settings.beat
+            effects.wantsReconnect = true
+            return
+        }
+        switch link {
+        case .down: break  // Excluded above.
+        case .greeting: sayHello(at: now, into: &effects)
+        case .welcomed: sayBeat(at: now, into: &effects)
+        }
+    }
+
+    mutating func sayBeat(at now: Timestamp, into effects: inout Effects) {
+        nextBeat = now + settings.beat
+        if unansweredSince == nil { unansweredSince = now }
+        let sent = firstEvent + UInt64(sentCount) - 1
+        var listed = heldOrder.filter(isListed)
+        // Final events that wait for room in the window are not sent, so their attempts count as
+        // held.
+        for index in sentCount..<events.count {
+            switch events[index].event {
+            case .started: continue
+            case .finished(let held, _), .returned(let held): listed.append(held)
+            }
+        }
+        append(
+            .beat(
+                Beat(
+                    sentAt: now,
+                    received: received,
+                    sent: sent,
+                    held: listed,
+                    isDraining: drain != .none
+                )
+            ),
+            lane: .beats,
+            into: &effects
+        )
+    }
+
+    func append(_ message: WorkerMessage, lane: Lane, into effects: inout Effects) {
+        let sender = WorkerIdentity(
+            name: configuration.name,
+            incarnation: configuration.incarnation,
+            connection: connection
+        )
+        effects.messages.append(
+            (
+                lane,
+                WorkerEnvelope(
+                    reign: reign,
+                    epoch: epoch,
+                    sequence: 0,
+                    sender: sender,
+                    body: message
+                )
+            )
+        )
+    }
+
+    func nextWake() -> Timestamp? {
+        var wake: Timestamp?
+        func consider(_ time: Timestamp) { wake = min(wake ?? time, time) }
+        if link != .down { consider(nextBeat) }
+        if let first = unreportedStarts.first, let started = held[first]?.startedAt {
+            consider(started + configuration.startReportDelay)
+        }
+        switch drain {
+        case .none, .ending, .left: break
+        case .finishing(let until), .leaving(let until): consider(until)
+        }
+        return wake
+    }
+}
+
+// MARK: - Receiving
+
+extension WorkerAgent {
+    mutating func receive(
+        _ envelope: CoordinatorEnvelope,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) {
+        guard link != .down, follows(envelope, at: now, into: &effects) else { return }
+        switch envelope.body {
+        case .resync:
+            heardAt = now
+            if link == .welcomed { sayHello(at: now, into: &effects) }
+            return
+        case .refused(let reason):
+            effects.notices.append(.refused(reason))
+            effects.wantsReconnect = true
+            return
+        case .welcome, .dispatch, .control: break
+        }
+        // Epochs compare only within a reign.
+        let knownEpoch = envelope.reign == reign ? epoch : Epoch(rawValue: 0)
+        guard
+            envelope.epoch >= knownEpoch || configuration.violation == .acceptsLowerEpochs,
+            // benign: a copy from a connection of the coordinator's that has ended.
+            envelope.sequence > received
+        else { return }
+        if envelope.epoch > knownEpoch, link == .welcomed {
+            // Somebody else rules now, and has not welcomed this worker yet.
+            dropWaiting(into: &effects)
+            sayHello(at: now, into: &effects)
+        }
+        heardAt = now
+        switch envelope.body {
+        case .welcome(let welcome):
+            received = envelope.sequence
+            accept(welcome, envelope, at: now, into: &effects)
+        case .dispatch(let dispatch):
+            guard link == .welcomed || configuration.violation == .startsBeforeWelcome else {
+                for operation in dispatch.operations {
+                    effects.notices.append(.dispatchIgnored(operation.held.attempt))
+                }
+                return
+            }
+            received = envelope.sequence
+            acknowledge(dispatch.acknowledged)
+            for operation in dispatch.operations { take(operation, into: &effects) }
+        case .control(let control):
+            guard link == .welcomed else { return }
+            received = envelope.sequence
+            accept(control, into: &effects)
+        case .resync, .refused: break  // Handled above.
+        }
+    }
+
+    /// A worker belongs to a reign while it holds anything of it, and follows another only
+    /// empty-handed or after long silence.
+    private mutating func follows(
+        _ envelope: CoordinatorEnvelope,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) -> Bool {
+        if envelope.reign == reign { return true }
+        if events.isEmpty, heldOrder.allSatisfy({ held[$0.attempt]?.end == .silent }) {
+            // A new reign counts events from 1, and answers a hello that names no old one.
+            switch envelope.body {
+            case .welcome, .resync: return true
+            case .dispatch, .control, .refused: return false
+            }
+        }
+        guard now - heardAt >= settings.orphanAfter else { return false }
+        effects.notices.append(.orphaned(reign))
+        abandonEverything(into: &effects)
+        sayHello(at: now, into: &effects)
+        return false
+    }
+
+    private mutating func accept(
+        _ welcome: Welcome,
+        _ envelope: CoordinatorEnvelope,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) {
+        if envelope.reign != reign {
+            reign = envelope.reign
+            firstEvent = 1
+            sentCount = 0
+        }
+        let wasWelcomed = link == .welcomed
+        epoch = envelope.epoch
+        settings = Settings(
+            lease: max(welcome.lease, .seconds(2)),
+            beat: max(welcome.beat, .milliseconds(10)),
+            eventWindow: Int(welcome.eventWindow),
+            orphanAfter: welcome.orphanAfter
+        )
+        link = .welcomed
+        leaseProof = max(leaseProof ?? .zero, min(welcome.answers, now))
+        unansweredSince = nil
+        acknowledge(welcome.acknowledged)
+        for order in welcome.orders { obey(order, into: &effects) }
+        // benign: the answers to several hellos of one connection.
+        if !wasWelcomed {
+            effects.notices.append(.welcomed(reign, epoch))
+            sayBeat(at: now, into: &effects)
+        }
+    }
+
+    private mutating func accept(_ control: Control, into effects: inout Effects) {
+        if let answers = control.answers {
+            leaseProof = max(leaseProof ?? .zero, answers)
+            unansweredSince = nil
+        }
+        acknowledge(control.acknowledged)
+        if let from = control.resendFrom { resend(from: from) }
+        for order in control.orders { obey(order, into: &effects) }
+    }
+}

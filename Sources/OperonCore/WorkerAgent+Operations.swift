@@ -1,0 +1,204 @@
+import HeapModule
+import OperonModel
+
+// Taking, starting, giving back and ending operations.
+extension WorkerAgent {
+    mutating func take(_ operation: DispatchedOperation, into effects: inout Effects) {
+        let attempt = operation.held.attempt
+        let isCopy = held[attempt] != nil || finalAttempts.contains(attempt)
+        guard !isCopy || configuration.violation == .runsCopies else {
+            effects.notices.append(.dispatchIgnored(attempt))
+            return
+        }
+        if held[attempt] == nil { heldOrder.append(operation.held) }
+        held[attempt] = Holding(operation: operation, state: .waiting)
+        if drain != .none {
+            giveBack(attempt)
+            return
+        }
+        waiting.insert(
+            WaitingOperation(
+                priority: operation.priority,
+                rank: operation.rank,
+                arrival: arrivals,
+                attempt: attempt
+            )
+        )
+        arrivals += 1
+    }
+
+    /// Starts the most urgent that wait, while there are slots, room for their results, and an
+    /// unexpired right to do so.
+    mutating func startWhatMay(at now: Timestamp, into effects: inout Effects) {
+        guard link == .welcomed || configuration.violation == .startsBeforeWelcome else { return }
+        while runningCount < configuration.slots,
+            retainedBytes <= configuration.limits.retainedBytes,
+            let next = waiting.max
+        {
+            guard held[next.attempt]?.state == .waiting else {
+                waiting.removeMax()
+                continue
+            }
+            guard hasLease(at: now) || configuration.violation == .startsWithoutLease else {
+                // Nobody may believe any more that this worker holds them: they may be elsewhere.
+                let dropped = dropWaiting(into: &effects)
+                effects.notices.append(.leaseExpired(dropped: dropped))
+                sayHello(at: now, into: &effects)
+                return
+            }
+            waiting.removeMax()
+            start(next.attempt, at: now, into: &effects)
+        }
+    }
+
+    /// One second short of the lease: what is started now was still its own when the last beat
+    /// left, however slow the way.
+    private func hasLease(at now: Timestamp) -> Bool {
+        guard let leaseProof else { return false }
+        return now - leaseProof < settings.lease - .seconds(1)
+    }
+
+    private mutating func start(
+        _ attempt: AttemptID,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) {
+        guard let holding = held[attempt] else { return }
+        held[attempt]?.state = .running
+        held[attempt]?.startedAt = now
+        runningCount += 1
+        unreportedStarts.append(attempt)
+        effects.starts.append(holding.operation)
+    }
+
+    mutating func ended(
+        _ attempt: AttemptID,
+        _ result: AttemptResult,
+        into effects: inout Effects
+    ) {
+        guard let holding = held[attempt], holding.state == .running else { return }
+        runningCount -= 1
+        remove(attempt)
+        switch holding.end {
+        case .report: record(.finished(holding.operation.held, result))
+        case .giveBack:
+            // What ended by itself meanwhile has a result that counts.
+            if result.end == .cancelled {
+                record(.returned(holding.operation.held))
+            } else {
+                record(.finished(holding.operation.held, result))
+            }
+        case .silent: break
+        }
+    }
+
+    private mutating func remove(_ attempt: AttemptID) {
+        held[attempt] = nil
+        if let position = heldOrder.firstIndex(where: { $0.attempt == attempt }) {
+            heldOrder.remove(at: position)
+        }
+    }
+
+    private mutating func giveBack(_ attempt: AttemptID) {
+        guard let holding = held[attempt] else { return }
+        remove(attempt)
+        record(.returned(holding.operation.held))
+    }
+
+    mutating func obey(_ order: Order, into effects: inout Effects) {
+        guard configuration.violation != .ignoresRecalls else { return }
+        switch order {
+        case .recall(let wanted), .cancel(let wanted):
+            let attempt = wanted.attempt
+            guard let holding = held[attempt] else {
+                // Its final event is on its way; or it never came here, and now never will.
+                if !finalAttempts.contains(attempt) { record(.returned(wanted)) }
+                return
+            }
+            switch holding.state {
+            case .waiting: giveBack(attempt)
+            case .running:
+                reportStart(attempt)
+                if case .cancel = order { effects.stops.append(.cancel(attempt)) }
+            }
+        case .stop(let unwanted):
+            guard let holding = held[unwanted.attempt] else { return }
+            switch holding.state {
+            case .waiting: remove(unwanted.attempt)
+            case .running:
+                guard holding.end != .silent else { return }
+                held[unwanted.attempt]?.end = .silent
+                effects.stops.append(.kill(unwanted.attempt))
+            }
+        }
+    }
+
+    /// Lets go of everything that has not started, without a word: the next hello does not list it.
+    @discardableResult
+    mutating func dropWaiting(into effects: inout Effects) -> Int {
+        let dropped = heldOrder.filter { held[$0.attempt]?.state == .waiting }
+        for attempt in dropped { remove(attempt.attempt) }
+        waiting = Heap()
+        return dropped.count
+    }
+
+    /// The reign is gone for good: its operations and results interest nobody.
+    mutating func abandonEverything(into effects: inout Effects) {
+        dropWaiting(into: &effects)
+        for attempt in heldOrder {
+            held[attempt.attempt]?.end = .silent
+            effects.stops.append(.kill(attempt.attempt))
+        }
+        events.removeAll()
+        finalAttempts.removeAll()
+        unreportedStarts.removeAll()
+        firstEvent = 1
+        sentCount = 0
+        retainedBytes = 0
+        inFlightBytes = 0
+        reign = Reign(rawValue: 0)
+        epoch = Epoch(rawValue: 0)
+        leaseProof = nil
+    }
+}
+
+// MARK: - Leaving
+
+extension WorkerAgent {
+    mutating func startDrain(until deadline: Timestamp, into effects: inout Effects) {
+        guard drain == .none else { return }
+        drain = .finishing(until: deadline)
+        let waiting = heldOrder.filter { held[$0.attempt]?.state == .waiting }
+        for attempt in waiting { giveBack(attempt.attempt) }
+        self.waiting = Heap()
+        effects.notices.append(.draining(returned: waiting.count, running: runningCount))
+        // Says so at once: nothing more should be sent here.
+        nextBeat = .zero
+    }
+
+    mutating func stopNow(into effects: inout Effects) {
+        startDrain(until: .zero, into: &effects)
+        for attempt in heldOrder { effects.stops.append(.kill(attempt.attempt)) }
+        drain = .left
+        effects.wantsExit = true
+    }
+
+    mutating func finishDrain(at now: Timestamp, into effects: inout Effects) {
+        if case .finishing(let until) = drain, runningCount > 0, until <= now {
+            drain = .ending
+            for attempt in heldOrder where held[attempt.attempt]?.end == .report {
+                held[attempt.attempt]?.end = .giveBack
+                effects.stops.append(.cancel(attempt.attempt))
+            }
+        }
+        switch drain {
+        case .none, .left: break
+        case .finishing, .ending:
+            if runningCount == 0 { drain = .leaving(until: now + configuration.farewell) }
+        case .leaving: break
+        }
+        guard case .leaving(let until) = drain, events.isEmpty || until <= now else { return }
+        drain = .left
+        effects.wantsExit = true
+    }
+}

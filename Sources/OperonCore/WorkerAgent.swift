@@ -1,0 +1,243 @@
+import DequeModule
+import HeapModule
+package import OperonModel
+
+/// A worker's decisions: what to start, what to give back, what to tell the coordinator and when
+/// to forget it. Driven by the worker's shell and by the simulator; it knows no clock, no chance,
+/// and nothing of how an operation runs.
+package struct WorkerAgent: Sendable {
+    package let configuration: Configuration
+
+    /// What it belongs to; the zero reign before its first welcome.
+    package internal(set) var reign = Reign(rawValue: 0)
+    package internal(set) var epoch = Epoch(rawValue: 0)
+    var link = Link.down
+    var connection: UInt32 = 0
+    /// The highest sequence number received on this connection.
+    var received: UInt64 = 0
+    var settings = Settings()
+
+    /// Dispatched and not started, most urgent first; out of date where `isWaiting` says so.
+    var waiting = Heap<WaitingOperation>()
+    var arrivals: UInt64 = 0
+    /// Everything held without a final event. Only looked up; `heldOrder` is walked.
+    var held: [AttemptID: Holding] = [:]
+    /// The keys of `held` in the order of arrival.
+    var heldOrder: [HeldAttempt] = []
+    var runningCount = 0
+    /// Running, and not yet reported as started.
+    var unreportedStarts = Deque<AttemptID>()
+
+    /// Events without an acknowledgement, the first numbered `firstEvent`.
+    var events = Deque<RetainedEvent>()
+    var firstEvent: UInt64 = 1
+    /// How many of `events` were sent on this connection.
+    var sentCount = 0
+    var retainedBytes = 0
+    var inFlightBytes = 0
+    /// Attempts that have a final event among `events`.
+    var finalAttempts: Set<AttemptID> = []
+
+    /// When the last answered beat or hello was sent: what the right to start rests on.
+    var leaseProof: Timestamp?
+    /// When the first beat or hello without an answer was sent.
+    var unansweredSince: Timestamp?
+    var nextBeat: Timestamp = .zero
+    /// Last word of the coordinator.
+    var heardAt: Timestamp = .zero
+    var drain = Drain.none
+
+    package init(configuration: Configuration) {
+        self.configuration = configuration
+    }
+
+    /// Takes one event and appends what follows from it.
+    package mutating func handle(
+        _ event: Event,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) {
+        switch event {
+        case .linkUp(let connection): linkCameUp(connection, at: now, into: &effects)
+        case .linkDown: linkWentDown()
+        case .message(let envelope): receive(envelope, at: now, into: &effects)
+        case .ended(let attempt, let result): ended(attempt, result, into: &effects)
+        case .drainRequested(let deadline): startDrain(until: deadline, into: &effects)
+        case .stopRequested: stopNow(into: &effects)
+        case .timeReached: break  // Whatever is due is looked at below, after every event.
+        }
+        beatIfDue(at: now, into: &effects)
+        startWhatMay(at: now, into: &effects)
+        reportStarts(at: now)
+        sendEvents(at: now, into: &effects)
+        finishDrain(at: now, into: &effects)
+        effects.wakeAt = nextWake()
+    }
+}
+
+extension WorkerAgent {
+    package struct Configuration: Hashable, Sendable {
+        package var name: String
+        package var incarnation: Incarnation
+        package var host: String
+        package var processID: Int32
+        package var slots: Int
+        /// Queues it serves; empty: all.
+        package var queues: [String] = []
+        /// Kinds it knows, sorted.
+        package var kinds: [String]
+        /// A start is reported by itself after this long; what ends sooner reports both at once.
+        package var startReportDelay: Duration = .milliseconds(100)
+        /// How long a drained worker waits for its last events to be acknowledged.
+        package var farewell: Duration = .seconds(5)
+        /// Events in one message.
+        package var eventsPerMessage = 256
+        /// Bytes of events in one message, or one event if larger.
+        package var eventBytesPerMessage = 256 << 10
+        package var limits = Limits()
+        package var violation: PlantedViolation?
+
+        package init(
+            name: String,
+            incarnation: Incarnation,
+            host: String,
+            processID: Int32,
+            slots: Int,
+            kinds: [String]
+        ) {
+            self.name = name
+            self.incarnation = incarnation
+            self.host = host
+            self.processID = processID
+            self.slots = slots
+            self.kinds = kinds.sorted()
+        }
+    }
+
+    package enum Event: Sendable {
+        /// A connection is up: its queue is bound and consumed.
+        case linkUp(connection: UInt32)
+        case linkDown
+        case message(CoordinatorEnvelope)
+        /// What was started has ended.
+        case ended(AttemptID, AttemptResult)
+        /// Start nothing more, give back what waits, and what still runs at this moment.
+        case drainRequested(deadline: Timestamp)
+        /// End everything now.
+        case stopRequested
+        case timeReached
+    }
+
+    /// To be done in this order.
+    package struct Effects: Sendable {
+        package var messages: [(lane: Lane, envelope: WorkerEnvelope)] = []
+        package var starts: [DispatchedOperation] = []
+        package var stops: [Stop] = []
+        /// The connection says nothing: open another.
+        package var wantsReconnect = false
+        /// Everything is done or given up.
+        package var wantsExit = false
+        package var notices: [Notice] = []
+        package var wakeAt: Timestamp?
+
+        package init() {}
+
+        package mutating func removeAll() {
+            messages.removeAll(keepingCapacity: true)
+            starts.removeAll(keepingCapacity: true)
+            stops.removeAll(keepingCapacity: true)
+            notices.removeAll(keepingCapacity: true)
+            wantsReconnect = false
+        }
+    }
+
+    package enum Lane: Hashable, Sendable {
+        case events
+        case beats
+    }
+
+    package enum Stop: Hashable, Sendable {
+        /// Ask it to stop; it may take its grace, and reports how it ended.
+        case cancel(AttemptID)
+        /// End it at once; its end interests nobody.
+        case kill(AttemptID)
+    }
+
+    package enum Notice: Hashable, Sendable {
+        case welcomed(Reign, Epoch)
+        /// The lease ran out before it could start what it had: given up, and asked for again.
+        case leaseExpired(dropped: Int)
+        case refused(RefusalReason)
+        case draining(returned: Int, running: Int)
+        case orphaned(Reign)
+        /// A copy, or what came before a welcome: dropped, and repaired by the next beat.
+        case dispatchIgnored(AttemptID)
+    }
+
+    enum Link: Hashable, Sendable {
+        case down
+        /// Connected; says hello every beat until it is welcomed.
+        case greeting
+        case welcomed
+    }
+
+    struct Settings: Hashable, Sendable {
+        var lease: Duration = .seconds(6)
+        var beat: Duration = .seconds(2)
+        var eventWindow = 1 << 20
+        var orphanAfter: Duration = .seconds(60)
+    }
+
+    enum Drain: Hashable, Sendable {
+        case none
+        /// Finishing what runs, until the moment.
+        case finishing(until: Timestamp)
+        /// Its processes were told to end.
+        case ending
+        /// Nothing runs; waiting for the last acknowledgement.
+        case leaving(until: Timestamp)
+        case left
+    }
+
+    struct Holding: Sendable {
+        let operation: DispatchedOperation
+        var state: State
+        var startedAt: Timestamp?
+        var isStartReported = false
+        /// Its result is not wanted: the attempt is somebody else's now, or it was given back.
+        var end = End.report
+
+        enum State: Hashable, Sendable {
+            case waiting
+            case running
+        }
+
+        enum End: Hashable, Sendable {
+            /// Report how it ended.
+            case report
+            /// Report that it was given back.
+            case giveBack
+            /// Report nothing.
+            case silent
+        }
+    }
+
+    struct RetainedEvent: Sendable {
+        let event: WorkerEvent
+        let byteCount: Int
+    }
+
+    /// Ordered as the coordinator orders: priority, rank, arrival.
+    struct WaitingOperation: Comparable, Sendable {
+        let priority: QueuePriority
+        let rank: UInt64
+        let arrival: UInt64
+        let attempt: AttemptID
+
+        static func < (left: WaitingOperation, right: WaitingOperation) -> Bool {
+            if left.priority != right.priority { return left.priority < right.priority }
+            if left.rank != right.rank { return left.rank < right.rank }
+            return left.arrival > right.arrival
+        }
+    }
+}

@@ -1,0 +1,212 @@
+/// Checks and writes JSON (RFC 8259) without building anything from it: an output may be large, and
+/// is only carried.
+struct JSONText {
+    /// Levels of arrays and objects. Whoever reads `OPERON_INPUTS` finds an output one level
+    /// deeper; Foundation's reader refuses more than 512.
+    static let depthMax = 256
+
+    /// Why some bytes are not one JSON value.
+    struct Malformed: Error, Hashable, CustomStringConvertible {
+        let offset: Int
+        let expected: String
+
+        var description: String { "at byte \(offset), \(expected) was expected" }
+    }
+
+    private let bytes: [UInt8]
+    private var index = 0
+    /// The brackets that are open, outermost first.
+    private var open: [UInt8] = []
+
+    private init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// Throws unless `bytes` are exactly one JSON value in UTF-8, with white space around it.
+    static func check(_ bytes: [UInt8]) throws(Malformed) {
+        var text = JSONText(bytes)
+        try text.document()
+        guard String(validating: bytes, as: UTF8.self) != nil else {
+            throw Malformed(offset: firstBeyondUTF8(bytes), expected: "UTF-8")
+        }
+    }
+
+    /// A JSON string: quotes, backslashes and control characters escaped.
+    static func quoted(_ text: String) -> [UInt8] {
+        let digits = Array("0123456789abcdef".utf8)
+        var quoted: [UInt8] = [UInt8(ascii: "\"")]
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                quoted += [UInt8(ascii: "\\"), byte]
+            case 0..<0x20:
+                quoted += "\\u00".utf8
+                quoted += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: quoted.append(byte)
+            }
+        }
+        quoted.append(UInt8(ascii: "\""))
+        return quoted
+    }
+
+    private static func firstBeyondUTF8(_ bytes: [UInt8]) -> Int {
+        var decoder = UTF8()
+        var iterator = CountingIterator(bytes: bytes)
+        while case .scalarValue = decoder.decode(&iterator) { continue }
+        return max(0, iterator.index - 1)
+    }
+
+    private struct CountingIterator: IteratorProtocol {
+        let bytes: [UInt8]
+        var index = 0
+
+        mutating func next() -> UInt8? {
+            guard index < bytes.count else { return nil }
+            defer { index += 1 }
+            return bytes[index]
+        }
+    }
+}
+
+// MARK: - The grammar
+
+extension JSONText {
+    private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
+
+    private func expected(_ what: String) -> Malformed {
+        Malformed(offset: index, expected: what)
+    }
+
+    private mutating func skipSpace() {
+        while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
+            index += 1
+        }
+    }
+
+    private mutating func skip(_ character: Unicode.Scalar) -> Bool {
+        guard next == UInt8(ascii: character) else { return false }
+        index += 1
+        return true
+    }
+
+    private mutating func document() throws(Malformed) {
+        repeat { try value() } while try continues()
+    }
+
+    /// A scalar, an empty array or object, or the beginning of one, up to its first value.
+    private mutating func value() throws(Malformed) {
+        while true {
+            skipSpace()
+            guard let byte = next else { throw expected("a value") }
+            switch byte {
+            case UInt8(ascii: "{"):
+                try opens(byte)
+                if skip("}") { return closes() }
+                try key()
+            case UInt8(ascii: "["):
+                try opens(byte)
+                if skip("]") { return closes() }
+            case UInt8(ascii: "\""): return try string()
+            case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
+            default: return try literal()
+            }
+        }
+    }
+
+    /// Closes what ends here. Returns whether another value follows.
+    private mutating func continues() throws(Malformed) -> Bool {
+        while true {
+            skipSpace()
+            guard let bracket = open.last else {
+                guard index == bytes.count else { throw expected("the end") }
+                return false
+            }
+            let isObject = bracket == UInt8(ascii: "{")
+            if skip(",") {
+                if isObject {
+                    skipSpace()
+                    try key()
+                }
+                return true
+            }
+            guard skip(isObject ? "}" : "]") else {
+                throw expected(isObject ? "“,” or “}”" : "“,” or “]”")
+            }
+            closes()
+        }
+    }
+
+    private mutating func opens(_ bracket: UInt8) throws(Malformed) {
+        guard open.count < JSONText.depthMax else {
+            throw expected("an end to \(JSONText.depthMax) levels of nesting")
+        }
+        open.append(bracket)
+        index += 1
+        skipSpace()
+    }
+
+    private mutating func closes() { open.removeLast() }
+
+    private mutating func key() throws(Malformed) {
+        guard next == UInt8(ascii: "\"") else { throw expected("a name in quotes") }
+        try string()
+        skipSpace()
+        guard skip(":") else { throw expected("“:”") }
+    }
+
+    private mutating func string() throws(Malformed) {
+        index += 1
+        while let byte = next {
+            switch byte {
+            case UInt8(ascii: "\""):
+                index += 1
+                return
+            case UInt8(ascii: "\\"):
+                index += 1
+                try escape()
+            case 0..<0x20: throw expected("no control character in a string")
+            default: index += 1
+            }
+        }
+        throw expected("the end of a string")
+    }
+
+    private mutating func escape() throws(Malformed) {
+        guard let byte = next else { throw expected("an escape") }
+        if "\"\\/bfnrt".utf8.contains(byte) {
+            index += 1
+            return
+        }
+        guard skip("u") else { throw expected("an escape") }
+        for _ in 0..<4 {
+            guard let digit = next, Character(Unicode.Scalar(digit)).isHexDigit, digit < 0x80 else {
+                throw expected("four hexadecimal digits")
+            }
+            index += 1
+        }
+    }
+
+    private mutating func number() throws(Malformed) {
+        _ = skip("-")
+        if !skip("0") { try digits() }
+        if skip(".") { try digits() }
+        if skip("e") || skip("E") {
+            if !skip("+") { _ = skip("-") }
+            try digits()
+        }
+    }
+
+    private mutating func digits() throws(Malformed) {
+        let start = index
+        while let byte = next, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") { index += 1 }
+        guard index > start else { throw expected("a digit") }
+    }
+
+    private mutating func literal() throws(Malformed) {
+        for word in ["true", "false", "null"] where bytes[index...].starts(with: word.utf8) {
+            index += word.utf8.count
+            return
+        }
+        throw expected("a value")
+    }
+}

@@ -1,0 +1,213 @@
+import COperonProcess
+import Glibc
+package import OperonModel
+
+/// Takes a piece of what a process prints: its stream, how many bytes of that stream came before,
+/// and at most 64 KiB. Called on the thread that serves all processes: it must return at once, and
+/// drop what it has no room for.
+package typealias LogHandler = @Sendable (LogStream, UInt64, [UInt8]) -> Void
+
+/// A process to start, with all that its watching needs.
+struct SpawnRequest: Sendable {
+    let id: UInt64
+    let arguments: [String]
+    /// `NAME=value`, checked.
+    let environment: [String]
+    /// What `PATH` was in it.
+    let path: String
+    let directory: String?
+    let niceness: Int32
+    let timeout: Duration?
+    let grace: Duration
+    let logBytes: Int
+    /// Looked for when the process has ended.
+    let outputPath: String
+    let stopSignal: StopSignal
+    let onLog: LogHandler?
+    /// Called once, on a thread of ours.
+    let completion: @Sendable (Outcome) -> Void
+
+    /// What became of it.
+    enum Outcome: Sendable {
+        case ended(RunningProcess.End)
+        case failed(SpawnFailure)
+        /// It was asked to stop before it had started.
+        case stopped
+    }
+}
+
+/// Why a process could not be started, as a sentence for the person who wrote the command.
+struct SpawnFailure: Error, Hashable {
+    let message: String
+
+    /// The outcome of its attempt.
+    var operationError: OperationError {
+        .thrown(type: "spawn", message: message, payload: [])
+    }
+}
+
+/// Starts processes: called on the spawn thread only, because the death signal of a child follows
+/// the thread that made it.
+struct ProcessSpawn: Sendable {
+    /// `/dev/null`, the standard input of all.
+    let input: Int32
+    let loop: ProcessLoop
+
+    /// As the C library's `execvp` does without a `PATH`, and where people install things.
+    static let defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+    /// Starts it and hands it to the loop, or completes it at once.
+    func start(_ request: SpawnRequest) {
+        guard request.stopSignal.requested == nil else { return request.completion(.stopped) }
+        do throws(SpawnFailure) {
+            loop.add(try spawn(request))
+        } catch {
+            request.completion(.failed(error))
+        }
+    }
+
+    private func spawn(_ request: SpawnRequest) throws(SpawnFailure) -> RunningProcess {
+        let output = try ProcessSpawn.pipe()
+        let error = try ProcessSpawn.pipe()
+        let startedAt = SystemClock.now()
+        let spawned = ProcessSpawn.spawn(
+            request,
+            input: input,
+            output: output.writer.number,
+            error: error.writer.number
+        )
+        guard spawned.step == OPERON_PROCESS_STARTED else {
+            throw SpawnFailure(spawned, of: request)
+        }
+        // The writers are closed here: only the process and its heirs have them.
+        return RunningProcess(
+            process: spawned.process,
+            descriptor: Descriptor(owning: spawned.descriptor),
+            output: output.reader,
+            error: error.reader,
+            startedAt: startedAt,
+            request: request
+        )
+    }
+
+    private static func pipe() throws(SpawnFailure) -> Pipe {
+        do throws(SystemError) {
+            return try Pipe()
+        } catch {
+            throw SpawnFailure(message: "The process could not be started: \(error).")
+        }
+    }
+
+    /// Lays out the request as C wants it, for the time of the call.
+    private static func spawn(
+        _ request: SpawnRequest,
+        input: Int32,
+        output: Int32,
+        error: Int32
+    ) -> operon_process_spawned {
+        let arguments = CStringArray(request.arguments)
+        let environment = CStringArray(request.environment)
+        let candidates = CStringArray(
+            ProcessSpawn.candidates(for: request.arguments[0], path: request.path)
+        )
+        let directory = CStringArray(request.directory.map { [$0] } ?? [])
+        var described = unsafe operon_process_request()
+        unsafe described.candidates = candidates.constants
+        unsafe described.arguments = UnsafePointer(arguments.pointers)
+        unsafe described.environment = UnsafePointer(environment.pointers)
+        unsafe described.directory = UnsafePointer(directory.pointers[0])
+        unsafe described.input = input
+        unsafe described.output = output
+        unsafe described.error = error
+        unsafe described.niceness = request.niceness
+        return unsafe operon_process_spawn(&described)
+    }
+
+    /// The paths at which a program may be, in the order in which they are tried.
+    static func candidates(for program: String, path: String) -> [String] {
+        guard !program.utf8.contains(UInt8(ascii: "/")), !program.isEmpty else { return [program] }
+        return path.split(separator: ":", omittingEmptySubsequences: false).map { folder in
+            // POSIX: an empty entry means the current directory.
+            folder.isEmpty ? "./\(program)" : "\(folder)/\(program)"
+        }
+    }
+}
+
+/// Strings as C wants them: a list of pointers that ends with NULL, freed with its owner.
+@safe private struct CStringArray: ~Copyable {
+    let pointers: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+    private let count: Int
+
+    init(_ strings: [String]) {
+        count = strings.count
+        unsafe pointers = .allocate(capacity: count + 1)
+        for (index, string) in strings.enumerated() {
+            // strdup fails only without memory, where Swift itself cannot go on either.
+            unsafe (pointers + index).initialize(to: strdup(string))
+        }
+        unsafe (pointers + count).initialize(to: nil)
+    }
+
+    /// The same, for a `const char *const *`.
+    var constants: UnsafePointer<UnsafePointer<CChar>?> {
+        unsafe UnsafeRawPointer(pointers).assumingMemoryBound(to: UnsafePointer<CChar>?.self)
+    }
+
+    deinit {
+        for index in 0..<count { unsafe free(pointers[index]) }
+        unsafe pointers.deallocate()
+    }
+}
+
+// MARK: - Sentences
+
+extension SpawnFailure {
+    init(_ spawned: operon_process_spawned, of request: SpawnRequest) {
+        let why = SystemError.text(spawned.error)
+        switch spawned.step {
+        case OPERON_PROCESS_DIRECTORY:
+            message = SpawnFailure.directory(request.directory ?? "", spawned.error)
+        case OPERON_PROCESS_EXECUTE:
+            message = SpawnFailure.program(request, spawned.error)
+        case OPERON_PROCESS_DESCRIPTORS:
+            message = "The process could not be given its input and output: \(why)."
+        default:
+            message = "The worker's machine could not start a process: \(why)."
+        }
+    }
+
+    private static func directory(_ directory: String, _ code: Int32) -> String {
+        switch code {
+        case ENOENT: "The directory “\(directory)” does not exist on the worker's machine."
+        case ENOTDIR: "“\(directory)” is not a directory on the worker's machine."
+        case EACCES: "The worker may not enter the directory “\(directory)”."
+        default: "The directory “\(directory)” cannot be entered: \(SystemError.text(code))."
+        }
+    }
+
+    private static func program(_ request: SpawnRequest, _ code: Int32) -> String {
+        let program = request.arguments[0]
+        switch code {
+        case ENOENT where program.isEmpty:
+            return "The command names no program: its first argument is empty."
+        case ENOENT where !program.contains("/"):
+            return "The program “\(program)” was not found in PATH (\(request.path))."
+        case ENOENT where exists(program, from: request.directory):
+            return "The interpreter that “\(program)” names in its first line does not exist."
+        case ENOENT, ENOTDIR:
+            return "The program “\(program)” does not exist on the worker's machine."
+        case EACCES:
+            return "The program “\(program)” may not be executed: it is not an executable file."
+        case ENOEXEC:
+            return "“\(program)” is not a program: a script starts with a “#!” line."
+        case E2BIG: return "The arguments and the environment are too large for the system."
+        default: return "The program “\(program)” cannot be executed: \(SystemError.text(code))."
+        }
+    }
+
+    private static func exists(_ program: String, from directory: String?) -> Bool {
+        let isAbsolute = program.utf8.first == UInt8(ascii: "/")
+        let path = isAbsolute ? program : "\(directory ?? ".")/\(program)"
+        return unsafe access(path, F_OK) == 0
+    }
+}

@@ -1,0 +1,175 @@
+import COperonProcess
+import Glibc
+import OperonModel
+
+/// One process that has started: its descriptors, what it printed, its watch.
+///
+/// Made by the spawn thread and handed to the loop thread, which alone touches it from then on.
+/// `@unchecked Sendable`: the hand-over goes through the loop's locked inbox, which orders the two.
+final class RunningProcess: @unchecked Sendable {
+    /// The end of a process, before its output file was read.
+    struct End: Sendable {
+        /// `nil`: it had to be given up at once.
+        let status: ProcessStatus?
+        let stopReason: ProcessWatch.StopReason?
+        let startedAt: Timestamp
+        let endedAt: Timestamp
+        let logTail: [UInt8]
+        let logBytesDropped: UInt64
+        /// Whether something lies where its output belongs.
+        let hasOutput: Bool
+    }
+
+    /// One of its two streams.
+    struct Stream: ~Copyable {
+        /// `nil` once it has ended or is given up.
+        var reader: Descriptor?
+        /// Bytes read so far.
+        var offset: UInt64 = 0
+    }
+
+    let id: UInt64
+    /// Also the number of its group; ours until it is collected.
+    let process: pid_t
+    /// Readable when the process has ended; `nil` once it was collected.
+    var descriptor: Descriptor?
+    var output: Stream
+    var error: Stream
+    var watch: ProcessWatch
+    var tail: LogTail
+    var status: ProcessStatus?
+    let stopSignal: StopSignal
+    private let request: SpawnRequest
+
+    init(
+        process: pid_t,
+        descriptor: consuming Descriptor,
+        output: consuming Descriptor,
+        error: consuming Descriptor,
+        startedAt: Timestamp,
+        request: SpawnRequest
+    ) {
+        id = request.id
+        self.process = process
+        self.descriptor = consume descriptor
+        self.output = Stream(reader: consume output)
+        self.error = Stream(reader: consume error)
+        watch = ProcessWatch(
+            startedAt: startedAt,
+            timeout: request.timeout,
+            grace: request.grace
+        )
+        tail = LogTail(limit: request.logBytes)
+        stopSignal = request.stopSignal
+        self.request = request
+    }
+
+    /// Sends a signal to its group. Only before it is collected: until then the number is its own.
+    func signalGroup(_ signal: Int32) {
+        guard status == nil else { return }
+        // Fails only when nobody in the group can be signalled any more.
+        _ = kill(-process, signal)
+    }
+
+    /// Collects it if it has ended; before that, kills what is left of its group, while the number
+    /// of the group cannot belong to anybody else. Returns whether it has ended.
+    func collect() -> Bool {
+        guard status == nil else { return true }
+        signalGroup(SIGKILL)
+        let end = operon_process_collect(process)
+        guard end.state != 0 else { return false }
+        if end.state < 0 {
+            status = .unknown
+        } else if end.signaled != 0 {
+            status = .signaled(end.value)
+        } else {
+            status = .exited(code: end.value)
+        }
+        descriptor = nil
+        return true
+    }
+
+    /// What `epoll` watches for its end.
+    var descriptorNumber: Int32? {
+        switch descriptor {
+        case .some(let descriptor): descriptor.number
+        case .none: nil
+        }
+    }
+
+    /// Kills it and waits for its end: for a process that cannot be watched. SIGKILL is not long in
+    /// coming.
+    func abandon() {
+        signalGroup(SIGKILL)
+        while waitpid(process, nil, 0) < 0, errno == EINTR {}
+        descriptor = nil
+    }
+
+    /// Reads once from a stream into `buffer`.
+    func read(_ stream: LogStream, into buffer: inout [UInt8]) -> ReadProgress {
+        switch stream {
+        case .output: read(&output, stream, into: &buffer)
+        case .error: read(&error, stream, into: &buffer)
+        }
+    }
+
+    /// What one read brought.
+    enum ReadProgress {
+        case bytes
+        /// Nothing for now.
+        case empty
+        /// The stream ended with this read.
+        case ended
+        /// It had ended before.
+        case closed
+    }
+
+    private func read(
+        _ source: inout Stream,
+        _ stream: LogStream,
+        into buffer: inout [UInt8]
+    ) -> ReadProgress {
+        guard let number = source.number else { return .closed }
+        let count = unsafe buffer.withUnsafeMutableBytes { bytes in
+            unsafe Glibc.read(number, bytes.baseAddress, bytes.count)
+        }
+        if count < 0, errno == EAGAIN || errno == EINTR { return .empty }
+        guard count > 0 else {
+            // A read error on a pipe cannot be; if it were, nothing more would come.
+            source.reader = nil
+            return .ended
+        }
+        let chunk = buffer[..<count]
+        tail.append(chunk)
+        request.onLog?(stream, source.offset, Array(chunk))
+        source.offset += UInt64(count)
+        return .bytes
+    }
+
+    /// Gives up both streams and reports.
+    func finish(at now: Timestamp) {
+        output.reader = nil
+        error.reader = nil
+        stopSignal.detach()
+        let end = End(
+            status: status,
+            stopReason: watch.stopReason,
+            startedAt: watch.startedAt,
+            endedAt: watch.endedAt ?? now,
+            logTail: tail.bytes,
+            logBytesDropped: tail.dropped,
+            hasOutput: ProcessFiles.hasOutput(request.outputPath)
+        )
+        request.completion(.ended(end))
+    }
+}
+
+extension RunningProcess.Stream {
+    /// The open descriptor's number.
+    var number: Int32? {
+        switch reader {
+        case .some(let reader): reader.number
+        case .none: nil
+        }
+    }
+}

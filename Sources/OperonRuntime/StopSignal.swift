@@ -1,0 +1,54 @@
+import NIOConcurrencyHelpers
+
+/// Asks one run of a process to stop, from outside and at any time: before it starts, while it
+/// runs, or too late.
+package final class StopSignal: Sendable {
+    /// How urgently; a stronger request overrides a weaker one, never the other way round.
+    enum Request: UInt8, Comparable {
+        case cancel
+        case kill
+
+        static func < (left: Request, right: Request) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    private struct State {
+        var request: Request?
+        var deliver: (@Sendable (Request) -> Void)?
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    package init() {}
+
+    /// SIGTERM to the process group now, SIGKILL after the command's grace. Returns at once.
+    package func cancel() { ask(.cancel) }
+
+    /// SIGKILL to the process group now. Returns at once.
+    package func kill() { ask(.kill) }
+
+    /// Whether either was asked.
+    package var isRequested: Bool { requested != nil }
+
+    /// The strongest request so far.
+    var requested: Request? { state.withLockedValue { $0.request } }
+
+    private func ask(_ request: Request) {
+        let deliver: (@Sendable (Request) -> Void)? = state.withLockedValue { state in
+            if let before = state.request, before >= request { return nil }
+            state.request = request
+            return state.deliver
+        }
+        deliver?(request)
+    }
+
+    /// From here on requests go to `deliver`; returns what was asked before.
+    func attach(_ deliver: @escaping @Sendable (Request) -> Void) -> Request? {
+        state.withLockedValue { state in
+            state.deliver = deliver
+            return state.request
+        }
+    }
+
+    /// The process has ended: nobody is left to be asked.
+    func detach() { state.withLockedValue { $0.deliver = nil } }
+}

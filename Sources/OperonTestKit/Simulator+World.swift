@@ -1,0 +1,442 @@
+import OperonCore
+import OperonModel
+
+/// One place in the simulated cluster where workers live, one life after the other.
+struct SimulatedWorker {
+    let slots: Int
+    var lives = 0
+    var agent: WorkerAgent?
+    var effects = WorkerAgent.Effects()
+    var connection: UInt32 = 0
+    var isUp = false
+    var frozenUntil: Timestamp?
+    /// What arrived while it was frozen, in order.
+    var inbox: [(WorkerAgent.Event, connection: UInt32?)] = []
+    var wake: Timestamp?
+    /// A welcome arrived since the last hello left.
+    var wasWelcomed = false
+    var running: Set<AttemptID> = []
+    /// When its beats left, by connection: an answer must belong to one of them.
+    var beatsSent: [UInt32: Set<Timestamp>] = [:]
+
+    var incarnation: Incarnation? { agent?.configuration.incarnation }
+}
+
+// What happens in the world, and what each side's effects do to it.
+extension Simulator {
+    mutating func perform(_ happening: Happening) {
+        switch happening {
+        case .coordinatorUp: connectCoordinator()
+        case .coordinatorDown: disconnectCoordinator()
+        case .coordinatorWake:
+            guard let wake = coordinatorWake, wake <= now else { return }
+            coordinatorWake = nil
+            drive(.timeReached)
+        case .brokerDown: crashBroker()
+        case .brokerUp: restartBroker()
+        case .workerBoot(let index): boot(index)
+        case .workerUp(let index, let incarnation): connect(index, incarnation)
+        case .workerDown(let index): disconnect(index)
+        case .workerKilled(let index): kill(index)
+        case .workerFrozen(let index, let until): freeze(index, until: until)
+        case .workerWake(let index, let incarnation):
+            guard workers[index].incarnation == incarnation, let wake = workers[index].wake,
+                wake <= now
+            else { return }
+            if let frozen = workers[index].frozenUntil, frozen > now {
+                at(frozen, .workerWake(index, incarnation: incarnation))
+                return
+            }
+            workers[index].wake = nil
+            thaw(index)
+            drive(index, .timeReached)
+        case .ended(let index, let incarnation, let held): end(held, index, incarnation)
+        case .toWorker(let index, let connection, let envelope):
+            deliver(envelope, to: index, connection: connection)
+        case .toCoordinator(let connection, let envelope):
+            guard coordinatorIsUp, connection == coordinatorConnection else { return }
+            drive(.workerMessage(envelope))
+        case .command(let event): drive(event)
+        case .ghost(let index): haunt(index)
+        case .heal: heal()
+        }
+    }
+
+    // MARK: The coordinator
+
+    mutating func drive(_ event: Scheduler.Event) {
+        effects.removeAll()
+        if case .queueLimitSet("a", let maximum) = event { ledger.limit = maximum }
+        scheduler.handle(
+            event,
+            at: Moment(
+                monotonic: now,
+                wall: WallTime(nanosecondsSince1970: now.nanoseconds)
+            ),
+            into: &effects
+        )
+        ledger.record(effects, of: scheduler)
+        if let wake = effects.wakeAt, wake < (coordinatorWake ?? .distantFuture) {
+            coordinatorWake = wake
+            at(max(wake, now), .coordinatorWake)
+        }
+        guard coordinatorIsUp else { return }
+        for message in effects.messages { send(message) }
+    }
+
+    private mutating func send(_ message: Scheduler.Message) {
+        let body: CoordinatorMessage
+        switch message.body {
+        case .plain(let plain): body = plain
+        case .dispatch(let acknowledged, let grants):
+            body = .dispatch(
+                Dispatch(
+                    acknowledged: acknowledged,
+                    operations: grants.map { Self.operation($0) }
+                )
+            )
+        }
+        let envelope = CoordinatorEnvelope(
+            reign: scheduler.reign,
+            epoch: scheduler.epoch,
+            sequence: message.sequence,
+            sender: .none,
+            body: body
+        )
+        switch message.destination {
+        case .everyWorker:
+            for index in workers.indices where workers[index].isUp {
+                post(envelope, to: index, connection: workers[index].connection)
+            }
+        case .worker(let address):
+            guard
+                let index = workers.firstIndex(where: { $0.incarnation == address.incarnation })
+            else { return }
+            checkAnswer(body, to: index, connection: address.connection)
+            post(envelope, to: index, connection: address.connection)
+        }
+    }
+
+    private mutating func checkAnswer(
+        _ body: CoordinatorMessage,
+        to index: Int,
+        connection: UInt32
+    ) {
+        guard case .control(let control) = body, let answers = control.answers,
+            workers[index].beatsSent[connection]?.contains(answers) != true
+        else { return }
+        ledger.broken("a beat of an old connection was answered on connection \(connection)")
+    }
+
+    static func operation(_ grant: Scheduler.Grant) -> DispatchedOperation {
+        DispatchedOperation(
+            held: grant.held,
+            ordinal: grant.ordinal,
+            graphName: "simulated",
+            name: "\(grant.held.operation.index)",
+            queue: "a",
+            work: .nothing,
+            priority: grant.priority,
+            rank: grant.rank,
+            timeout: nil,
+            qualityOfService: .default,
+            inputs: []
+        )
+    }
+
+    private mutating func connectCoordinator() {
+        guard !coordinatorIsUp else { return }
+        guard brokerIsUp else {
+            at(now + .milliseconds(500), .coordinatorUp)
+            return
+        }
+        coordinatorIsUp = true
+        coordinatorConnection += 1
+        drive(.transportUp)
+    }
+
+    private mutating func disconnectCoordinator() {
+        guard coordinatorIsUp else { return }
+        coordinatorIsUp = false
+        drive(.transportDown)
+        at(now + .milliseconds(Int64(network.next() % 13_000)), .coordinatorUp)
+    }
+
+    private mutating func crashBroker() {
+        guard brokerIsUp else { return }
+        brokerIsUp = false
+        disconnectCoordinator()
+        for index in workers.indices { disconnect(index) }
+        at(now + .milliseconds(Int64(network.next() % 8_000)), .brokerUp)
+    }
+
+    private mutating func restartBroker() { brokerIsUp = true }
+
+    // MARK: The transport
+
+    private mutating func delay() -> Duration {
+        .microseconds(100 + Int64(network.next() % UInt64(scenario.delayMax * 1_000)))
+    }
+
+    private mutating func isLost() -> Bool {
+        !isHealed && scenario.loss > 0 && network.chance() < scenario.loss
+    }
+
+    /// Order is kept within a lane; a message may vanish, alone or with its connection.
+    private mutating func arrival(on lane: Lane, lag: Duration = .zero) -> Timestamp {
+        let time = max(now + delay() + lag, laneFree[lane] ?? now)
+        laneFree[lane] = time
+        return time
+    }
+
+    private mutating func post(
+        _ envelope: CoordinatorEnvelope,
+        to index: Int,
+        connection: UInt32
+    ) {
+        guard let incarnation = workers[index].incarnation, !isLost() else { return }
+        let time = arrival(on: .toWorker(incarnation, connection))
+        at(time, .toWorker(index, connection: connection, envelope))
+    }
+
+    private mutating func deliver(
+        _ envelope: CoordinatorEnvelope,
+        to index: Int,
+        connection: UInt32
+    ) {
+        guard workers[index].isUp, workers[index].connection == connection else { return }
+        if workers[index].frozenUntil != nil {
+            workers[index].inbox.append((.message(envelope), connection))
+            return
+        }
+        receive(envelope, index)
+    }
+
+    private mutating func receive(_ envelope: CoordinatorEnvelope, _ index: Int) {
+        switch envelope.body {
+        case .welcome(let welcome):
+            workers[index].wasWelcomed = true
+            for order in welcome.orders { ledger.delivered(order) }
+        case .control(let control) where workers[index].wasWelcomed:
+            for order in control.orders { ledger.delivered(order) }
+        case .control, .dispatch, .resync, .refused: break
+        }
+        drive(index, .message(envelope))
+    }
+
+    // MARK: Workers
+
+    private mutating func boot(_ index: Int) {
+        guard workers[index].agent == nil else { return }
+        workers[index].lives += 1
+        let incarnation = Incarnation(
+            rawValue: UInt64(index + 1) << 32 | UInt64(workers[index].lives)
+        )
+        var configuration = WorkerAgent.Configuration(
+            name: "w\(index)",
+            incarnation: incarnation,
+            host: "simulated",
+            processID: 1,
+            slots: workers[index].slots,
+            kinds: [Work.nothingKind, Work.waitKind]
+        )
+        configuration.violation = scenario.violation
+        workers[index].agent = WorkerAgent(configuration: configuration)
+        workers[index].connection = 0
+        workers[index].beatsSent = [:]
+        at(now + delay(), .workerUp(index, incarnation: incarnation))
+    }
+
+    private mutating func connect(_ index: Int, _ incarnation: Incarnation) {
+        guard workers[index].incarnation == incarnation, !workers[index].isUp else { return }
+        guard brokerIsUp else {
+            at(now + .milliseconds(300), .workerUp(index, incarnation: incarnation))
+            return
+        }
+        workers[index].isUp = true
+        workers[index].connection += 1
+        accept(.linkUp(connection: workers[index].connection), index)
+    }
+
+    private mutating func disconnect(_ index: Int) {
+        guard let incarnation = workers[index].incarnation, workers[index].isUp else { return }
+        workers[index].isUp = false
+        workers[index].inbox.removeAll { $0.connection != nil }
+        accept(.linkDown, index)
+        // Often at once: what the old connection sent is then still on its way.
+        let pause: Int64 = network.next() % 2 == 0 ? 5 : 5_000
+        at(
+            now + .milliseconds(Int64(network.next() % UInt64(pause))),
+            .workerUp(index, incarnation: incarnation)
+        )
+    }
+
+    /// Events of its own connection wait while it is frozen, as in the socket of a stopped process.
+    private mutating func accept(_ event: WorkerAgent.Event, _ index: Int) {
+        if workers[index].frozenUntil != nil {
+            workers[index].inbox.append((event, nil))
+        } else {
+            drive(index, event)
+        }
+    }
+
+    private mutating func kill(_ index: Int) {
+        guard workers[index].agent != nil else { return }
+        workers[index] = SimulatedWorker(slots: workers[index].slots, lives: workers[index].lives)
+        at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
+    }
+
+    private mutating func freeze(_ index: Int, until: Timestamp) {
+        guard let incarnation = workers[index].incarnation,
+            workers[index].frozenUntil == nil
+        else { return }
+        workers[index].frozenUntil = until
+        workers[index].wake = until
+        at(until, .workerWake(index, incarnation: incarnation))
+    }
+
+    private mutating func thaw(_ index: Int) {
+        guard workers[index].frozenUntil != nil else { return }
+        workers[index].frozenUntil = nil
+        let inbox = workers[index].inbox
+        workers[index].inbox = []
+        for (event, _) in inbox {
+            if case .message(let envelope) = event {
+                receive(envelope, index)
+            } else {
+                drive(index, event)
+            }
+        }
+    }
+
+    mutating func drive(_ index: Int, _ event: WorkerAgent.Event) {
+        guard workers[index].agent != nil else { return }
+        var effects = workers[index].effects
+        effects.removeAll()
+        workers[index].agent?.handle(event, at: now, into: &effects)
+        perform(effects, index)
+        workers[index].effects = effects
+    }
+
+    private mutating func perform(_ effects: WorkerAgent.Effects, _ index: Int) {
+        guard let incarnation = workers[index].incarnation else { return }
+        for notice in effects.notices {
+            if case .dispatchIgnored = notice, workers[index].wasWelcomed { ledger.copied() }
+        }
+        for operation in effects.starts { start(operation.held, index, incarnation) }
+        for (lane, envelope) in effects.messages {
+            switch envelope.body {
+            case .hello: workers[index].wasWelcomed = false
+            case .beat(let beat):
+                workers[index].beatsSent[workers[index].connection, default: []]
+                    .insert(beat.sentAt)
+            case .events, .log: break
+            }
+            post(envelope, lane, index, incarnation)
+        }
+        for stop in effects.stops { self.stop(stop, index, incarnation) }
+        if effects.wantsReconnect { disconnect(index) }
+        if let wake = effects.wakeAt, wake < (workers[index].wake ?? .distantFuture) {
+            workers[index].wake = max(wake, now)
+            at(max(wake, now), .workerWake(index, incarnation: incarnation))
+        }
+    }
+
+    private mutating func post(
+        _ envelope: WorkerEnvelope,
+        _ lane: WorkerAgent.Lane,
+        _ index: Int,
+        _ incarnation: Incarnation
+    ) {
+        guard workers[index].isUp, coordinatorIsUp, !isLost() else { return }
+        let connection = workers[index].connection
+        // Events may queue behind others for longer than a beat. A hello that does so is repeated,
+        // and answered twice: copies that are nobody's fault, so not in a fault-free run.
+        var lag = Duration.zero
+        if scenario.eventLag > 0 {
+            let drawn = Duration.milliseconds(Int64(network.next() % UInt64(scenario.eventLag)))
+            if case .hello = envelope.body, scenario.isFaultFree {} else { lag = drawn }
+        }
+        let time =
+            switch lane {
+            case .beats: arrival(on: .beats(incarnation, connection))
+            case .events: arrival(on: .events(incarnation, connection), lag: lag)
+            }
+        at(time, .toCoordinator(connection: coordinatorConnection, envelope))
+    }
+
+    private mutating func start(_ held: HeldAttempt, _ index: Int, _ incarnation: Incarnation) {
+        ledger.started(
+            held,
+            by: incarnation,
+            wasWelcomed: workers[index].wasWelcomed,
+            scheduler: scheduler
+        )
+        workers[index].running.insert(held.attempt)
+        let length = Duration.microseconds(
+            1 + Int64(work.next() % UInt64(scenario.durationMax * 1_000))
+        )
+        at(now + length, .ended(index, incarnation: incarnation, held))
+    }
+
+    private mutating func end(_ held: HeldAttempt, _ index: Int, _ incarnation: Incarnation) {
+        guard workers[index].incarnation == incarnation,
+            workers[index].running.contains(held.attempt)
+        else { return }
+        if let frozen = workers[index].frozenUntil {
+            at(frozen + .microseconds(1), .ended(index, incarnation: incarnation, held))
+            return
+        }
+        workers[index].running.remove(held.attempt)
+        ledger.ended(held)
+        let fails = work.chance() < scenario.failure
+        report(held, fails ? .failed(.exit(code: 1)) : .succeeded, index)
+    }
+
+    private mutating func report(_ held: HeldAttempt, _ end: AttemptEnd, _ index: Int) {
+        drive(
+            index,
+            .ended(held.attempt, AttemptResult(end: end, startedAt: now, endedAt: now))
+        )
+    }
+
+    /// What is asked to stop does so at once, or goes on to its end; what is killed ends.
+    private mutating func stop(
+        _ stop: WorkerAgent.Stop,
+        _ index: Int,
+        _ incarnation: Incarnation
+    ) {
+        let attempt: AttemptID
+        switch stop {
+        case .cancel(let id):
+            guard work.chance() < 0.7 else { return }
+            attempt = id
+        case .kill(let id): attempt = id
+        }
+        guard workers[index].running.remove(attempt) != nil else { return }
+        let held = HeldAttempt(
+            attempt: attempt,
+            operation: OperationID(graph: GraphID(rawValue: 0), index: 0)
+        )
+        report(held, .cancelled, index)
+    }
+
+    /// A dispatch of a coordinator that rules no more, which only now gets through.
+    private mutating func haunt(_ index: Int) {
+        guard let incarnation = workers[index].incarnation, workers[index].isUp else { return }
+        let held = HeldAttempt(
+            attempt: AttemptID(epoch: Epoch(rawValue: 1), number: network.next() % 1_000),
+            operation: OperationID(graph: GraphID(rawValue: 0), index: 0)
+        )
+        let grant = Scheduler.Grant(held: held, ordinal: 1, priority: .veryHigh, rank: .max)
+        let envelope = CoordinatorEnvelope(
+            reign: scheduler.reign,
+            epoch: Epoch(rawValue: 1),
+            sequence: UInt64(UInt32.max),
+            sender: .none,
+            body: .dispatch(Dispatch(acknowledged: 0, operations: [Self.operation(grant)]))
+        )
+        _ = incarnation
+        post(envelope, to: index, connection: workers[index].connection)
+    }
+}

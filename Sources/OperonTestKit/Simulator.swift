@@ -1,0 +1,240 @@
+import HeapModule
+package import OperonCore
+import OperonModel
+
+/// A whole cluster on one thread, from a seed: one `Scheduler`, several `WorkerAgent`s, and a model
+/// of the transport that loses, delays and cuts. It checks what must hold after every event, then
+/// heals everything and demands that the graph finishes.
+package struct Simulator {
+    package let seed: UInt64
+    package let scenario: SimulatorScenario
+
+    var now = Timestamp(nanoseconds: 1_000_000_000)
+    var agenda = Heap<Entry>()
+    var entries: UInt64 = 0
+    /// Streams of chance, so that one more message does not reshuffle the faults.
+    var network: SeededGenerator
+    var work: SeededGenerator
+
+    var scheduler: Scheduler
+    var effects = Scheduler.Effects()
+    var coordinatorIsUp = false
+    /// Counts the coordinator's connections: what was sent to an old one is lost.
+    var coordinatorConnection = 0
+    var coordinatorWake: Timestamp?
+    var brokerIsUp = true
+    var workers: [SimulatedWorker] = []
+    var isHealed = false
+    /// When a lane may deliver next: order is kept within it.
+    var laneFree: [Lane: Timestamp] = [:]
+
+    package var ledger = SimulatorLedger()
+    /// Is given each happening with its time in seconds, to read how a seed failed.
+    package var trace: ((String) -> Void)?
+
+    package init(seed: UInt64, scenario: SimulatorScenario) {
+        self.seed = seed
+        self.scenario = scenario
+        network = SeededGenerator(seed: seed ^ 0x6e65_7477_6f72_6b00)
+        work = SeededGenerator(seed: seed ^ 0x776f_726b_0000_0000)
+        var configuration = Scheduler.Configuration()
+        configuration.seed = seed
+        configuration.violation = scenario.violation
+        scheduler = Scheduler(
+            configuration: configuration,
+            reign: Reign(rawValue: 7),
+            epoch: Epoch(rawValue: 2)
+        )
+    }
+
+    /// A seed's own swarm draw.
+    package init(seed: UInt64, violation: PlantedViolation? = nil) {
+        var generator = SeededGenerator(seed: seed)
+        var scenario = SimulatorScenario.drawn(from: &generator)
+        scenario.violation = violation
+        self.init(seed: seed, scenario: scenario)
+    }
+
+    enum Lane: Hashable {
+        case toWorker(Incarnation, UInt32)
+        case events(Incarnation, UInt32)
+        case beats(Incarnation, UInt32)
+    }
+
+    enum Happening {
+        case coordinatorUp
+        case coordinatorDown
+        case coordinatorWake
+        case brokerDown
+        case brokerUp
+        case workerBoot(Int)
+        case workerUp(Int, incarnation: Incarnation)
+        case workerDown(Int)
+        case workerKilled(Int)
+        case workerFrozen(Int, until: Timestamp)
+        case workerWake(Int, incarnation: Incarnation)
+        case ended(Int, incarnation: Incarnation, HeldAttempt)
+        case toWorker(Int, connection: UInt32, CoordinatorEnvelope)
+        case toCoordinator(connection: Int, WorkerEnvelope)
+        case command(Scheduler.Event)
+        case ghost(Int)
+        case heal
+    }
+
+    struct Entry: Comparable {
+        let time: Timestamp
+        let order: UInt64
+        let happening: Happening
+
+        static func < (left: Entry, right: Entry) -> Bool {
+            (left.time, left.order) < (right.time, right.order)
+        }
+
+        static func == (left: Entry, right: Entry) -> Bool { left.order == right.order }
+    }
+
+    /// Faults happen in the first minute of virtual time; then everything is healed, and half an
+    /// hour must do for whatever is left.
+    static let faultPhase = Duration.seconds(60)
+    static let drainBound = Duration.seconds(1_800)
+    /// More happenings than any healthy run needs: a livelock.
+    static let happeningsMax = 200_000
+
+    /// Runs to the end. The first thing that did not hold, or `nil`.
+    package mutating func run() -> String? {
+        prepare()
+        var count = 0
+        let end = now + Self.faultPhase + Self.drainBound
+        while let entry = agenda.popMin() {
+            now = max(now, entry.time)
+            count += 1
+            guard count <= Self.happeningsMax else { return "livelock: \(count) happenings" }
+            guard now <= end else { return notDrained() }
+            if let trace { trace("\(now.nanoseconds / 1_000) µs \(entry.happening)") }
+            perform(entry.happening)
+            ledger.fold(now.nanoseconds)
+            if let broken = ledger.violation ?? scheduler.violatedInvariant() { return broken }
+            if isHealed, isDrained { return finalCheck() }
+        }
+        return notDrained()
+    }
+
+    private var isDrained: Bool {
+        scheduler.isFinished(GraphID(rawValue: 0))
+    }
+
+    private func notDrained() -> String {
+        let graph = GraphID(rawValue: 0)
+        guard scheduler.graphCount > 0 else { return "the graph was never submitted" }
+        for index in 0..<UInt32(scheduler.operationCount(of: graph)) {
+            let operation = OperationID(graph: graph, index: index)
+            guard scheduler.outcome(of: operation) == nil else { continue }
+            return "not drained: \(operation) is \(scheduler.state(of: operation)): "
+                + "\(scheduler.explain(operation))"
+        }
+        return "not drained, though everything is finished"
+    }
+
+    private func finalCheck() -> String? {
+        if scenario.isFaultFree, ledger.copies > 0 {
+            return "\(ledger.copies) copies were sent over a transport that lost nothing"
+        }
+        return nil
+    }
+
+    mutating func at(_ time: Timestamp, _ happening: Happening) {
+        agenda.insert(Entry(time: time, order: entries, happening: happening))
+        entries += 1
+    }
+}
+
+// MARK: - The schedule
+
+extension Simulator {
+    private mutating func prepare() {
+        var faults = SeededGenerator(seed: seed ^ 0x6661_756c_7473_0000)
+        var graphs = GraphGenerator(seed: seed ^ 0x6772_6170_6800_0000)
+        let graph = scenario.graph(from: &graphs)
+        ledger.topology = graph.topology
+        ledger.limited = (0..<UInt32(graph.topology.operationCount)).map {
+            graph.policies[Int(graph.policy[Int($0)])].queue == 0
+        }
+        ledger.limit = scenario.queueLimit
+        let start = now
+        for index in 0..<scenario.workers {
+            workers.append(
+                SimulatedWorker(slots: 1 + Int(faults.next() % UInt64(scenario.slotsMax)))
+            )
+            at(moment(in: &faults, from: start, seconds: 1), .workerBoot(index))
+        }
+        at(moment(in: &faults, from: start, seconds: 1), .coordinatorUp)
+        at(moment(in: &faults, from: start, seconds: 1), .command(.graphSubmitted(graph)))
+        let faultsStart = start + .seconds(1)
+        func some() -> Timestamp { moment(in: &faults, from: faultsStart, seconds: 50) }
+        func worker() -> Int { Int(faults.next() % UInt64(scenario.workers)) }
+        func operation() -> OperationID {
+            OperationID(
+                graph: GraphID(rawValue: 0),
+                index: UInt32(faults.next() % UInt64(scenario.operations))
+            )
+        }
+        for _ in 0..<scenario.cuts { at(some(), .workerDown(worker())) }
+        for _ in 0..<scenario.coordinatorCuts { at(some(), .coordinatorDown) }
+        for _ in 0..<scenario.brokerCrashes { at(some(), .brokerDown) }
+        for _ in 0..<scenario.kills { at(some(), .workerKilled(worker())) }
+        for _ in 0..<scenario.freezes {
+            let time = some()
+            let length = Duration.milliseconds(Int64(faults.next() % 20_000))
+            at(time, .workerFrozen(worker(), until: time + length))
+        }
+        for _ in 0..<scenario.ghosts { at(some(), .ghost(worker())) }
+        for _ in 0..<scenario.suspensions {
+            let targets: [Scheduler.Target] = [
+                .queue("a"), .graph(GraphID(rawValue: 0)), .operation(operation()),
+            ]
+            let target = targets[Int(faults.next() % 3)]
+            let time = some()
+            at(time, .command(.suspensionRequested(target, true)))
+            at(
+                time + .milliseconds(Int64(faults.next() % 10_000)),
+                .command(.suspensionRequested(target, false))
+            )
+        }
+        for _ in 0..<scenario.cancels {
+            let target: Scheduler.Target =
+                faults.next() % 8 == 0 ? .queue("b") : .operation(operation())
+            let cascade = faults.next() % 2 == 0
+            at(some(), .command(.cancelRequested(target, reason: "test", cascade: cascade)))
+        }
+        for _ in 0..<scenario.limitChanges {
+            let maximum = Int(faults.next() % 4)
+            at(some(), .command(.queueLimitSet(queue: "a", maximum: maximum)))
+        }
+        for _ in 0..<scenario.priorityChanges {
+            let priority = QueuePriority.allCases[Int(faults.next() % 5)]
+            at(some(), .command(.priorityRequested(operation(), priority)))
+        }
+        at(start + Self.faultPhase, .heal)
+    }
+
+    private func moment(
+        in generator: inout SeededGenerator,
+        from start: Timestamp,
+        seconds: Int64
+    ) -> Timestamp {
+        start + .nanoseconds(Int64(generator.next() % UInt64(seconds * 1_000_000_000)))
+    }
+
+    mutating func heal() {
+        isHealed = true
+        if !brokerIsUp { perform(.brokerUp) }
+        drive(.queueLimitSet(queue: "a", maximum: 2))
+        for name in ["a", "b"] { drive(.suspensionRequested(.queue(name), false)) }
+        let graph = GraphID(rawValue: 0)
+        drive(.suspensionRequested(.graph(graph), false))
+        for index in 0..<UInt32(scenario.operations) {
+            let operation = OperationID(graph: graph, index: index)
+            drive(.suspensionRequested(.operation(operation), false))
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import OperonCore
+import OperonModel
+
+/// What really happened in a simulated world, kept apart from what the scheduler believes, and the
+/// rules that both must keep.
+package struct SimulatorLedger {
+    var topology: GraphTopology?
+    /// Which operations are in the queue that has a limit, and the limit in force.
+    var limited: [Bool] = []
+    var limit: Int?
+    /// The first rule that was broken.
+    package private(set) var violation: String?
+    /// Attempts sent to a worker that had them, or had finished them.
+    package private(set) var copies = 0
+    package private(set) var starts = 0
+    package private(set) var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    private var granted: [AttemptID: Incarnation] = [:]
+    private var started: Set<AttemptID> = []
+    private var ended: Set<AttemptID> = []
+    private var recalled: Set<AttemptID> = []
+    private var recallDelivered: Set<AttemptID> = []
+    private var sentTo: [AttemptID: Int] = [:]
+    private var finished: [OperationID: Outcome] = [:]
+    private var inFlight: Set<OperationID> = []
+
+    mutating func broken(_ rule: String) {
+        if violation == nil { violation = rule }
+    }
+
+    /// Part of the fingerprint of the run (FNV-1a): the same seed must give the same.
+    mutating func fold(_ value: Int64) {
+        hash = (hash ^ UInt64(bitPattern: value)) &* 0x100_0000_01b3
+    }
+
+    // MARK: What the scheduler did
+
+    mutating func record(_ effects: Scheduler.Effects, of scheduler: Scheduler) {
+        fold(Int64(effects.messages.count) << 20 + Int64(effects.records.count))
+        for record in effects.records {
+            switch record {
+            case .granted(let attempt, let operation, _, let incarnation):
+                if limited[Int(operation.index)] {
+                    inFlight.insert(operation)
+                    if let limit, inFlight.count > limit {
+                        broken("\(inFlight.count) in flight in a queue of \(limit)")
+                    }
+                }
+                if granted.updateValue(incarnation, forKey: attempt) != nil {
+                    broken("attempt \(attempt) was granted twice")
+                }
+            case .attemptEnded(_, let operation, _): inFlight.remove(operation)
+            case .finished(let operation, let outcome):
+                inFlight.remove(operation)
+                if let before = finished.updateValue(outcome, forKey: operation) {
+                    broken("\(operation) finished twice: \(before), then \(outcome)")
+                }
+            case .graphAdded, .started, .retryScheduled, .cancelled, .suspended,
+                .queueLimit, .priority:
+                continue
+            }
+        }
+        for message in effects.messages { record(message) }
+        for notice in effects.notices {
+            guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
+                continue
+            }
+            switch ending {
+            case .succeeded, .failed:
+                if !ended.contains(attempt) {
+                    broken("\(operation): a result of attempt \(attempt), which has not ended")
+                }
+            case .cancelled, .returned, .lost: continue
+            }
+        }
+    }
+
+    private mutating func record(_ message: Scheduler.Message) {
+        switch message.body {
+        case .dispatch(_, let grants):
+            for grant in grants {
+                let attempt = grant.held.attempt
+                if recalled.contains(attempt) {
+                    broken("attempt \(attempt) was sent again after it was recalled")
+                }
+                sentTo[attempt, default: 0] += 1
+            }
+        case .plain(.control(let control)): ordered(control.orders)
+        case .plain(.welcome(let welcome)): ordered(welcome.orders)
+        case .plain: return
+        }
+    }
+
+    private mutating func ordered(_ orders: [Order]) {
+        for order in orders {
+            switch order {
+            case .recall(let held), .cancel(let held): recalled.insert(held.attempt)
+            case .stop: continue
+            }
+        }
+    }
+
+    // MARK: What the workers did
+
+    mutating func delivered(_ order: Order) {
+        switch order {
+        case .recall(let held), .cancel(let held): recallDelivered.insert(held.attempt)
+        case .stop: return
+        }
+    }
+
+    mutating func copied() { copies += 1 }
+
+    mutating func started(
+        _ held: HeldAttempt,
+        by incarnation: Incarnation,
+        wasWelcomed: Bool,
+        scheduler: Scheduler
+    ) {
+        starts += 1
+        let attempt = held.attempt
+        fold(Int64(bitPattern: attempt.number))
+        if !wasWelcomed { broken("attempt \(attempt) started between a hello and its welcome") }
+        if !started.insert(attempt).inserted { broken("attempt \(attempt) started twice") }
+        if granted[attempt] != incarnation {
+            broken("attempt \(attempt) was started by a worker that it was not granted to")
+        }
+        if !scheduler.isInFlight(attempt) {
+            broken("attempt \(attempt) of \(held.operation) started although it was given up")
+        }
+        if recallDelivered.contains(attempt) {
+            broken("attempt \(attempt) started after its recall arrived")
+        }
+        guard let topology else { return }
+        for edge in topology.dependencies(of: held.operation.index) {
+            let dependency = OperationID(graph: held.operation.graph, index: edge.operation)
+            guard let outcome = finished[dependency] else {
+                broken("\(held.operation) started before \(dependency) finished")
+                return
+            }
+            if !edge.condition.isSatisfied(by: outcome.kind) {
+                broken("\(held.operation) started although \(dependency) \(outcome)")
+            }
+        }
+    }
+
+    mutating func ended(_ held: HeldAttempt) { ended.insert(held.attempt) }
+}

@@ -1,0 +1,106 @@
+package import OperonCore
+import OperonModel
+
+/// What one seed is about: a graph, workers, and which faults may happen how often. Each seed
+/// enables a random subset, so that rare combinations are met and fault-free runs stay common.
+package struct SimulatorScenario: Sendable {
+    package var operations = 12
+    package var workers = 3
+    package var slotsMax = 2
+    package var queueLimit: Int?
+    /// Probability that a single message is lost.
+    package var loss = 0.0
+    /// Longest time on the way, in milliseconds.
+    package var delayMax: Int64 = 5
+    /// How much longer events may take than beats, in milliseconds.
+    package var eventLag: Int64 = 0
+    /// Faults of each kind in the first phase.
+    package var cuts = 0
+    package var coordinatorCuts = 0
+    package var brokerCrashes = 0
+    package var kills = 0
+    package var freezes = 0
+    /// Messages of a coordinator that rules no more.
+    package var ghosts = 0
+    package var suspensions = 0
+    package var cancels = 0
+    package var limitChanges = 0
+    package var priorityChanges = 0
+    /// Probability that an attempt fails by itself.
+    package var failure = 0.0
+    package var retryLimit: UInt16 = 0
+    /// Longest operation, in milliseconds.
+    package var durationMax: Int64 = 50
+    package var usesKeys = false
+    package var violation: PlantedViolation?
+
+    package var isFaultFree: Bool {
+        loss == 0 && cuts + coordinatorCuts + brokerCrashes + kills + freezes + ghosts == 0
+    }
+
+    package init() {}
+
+    /// The swarm: what this seed draws.
+    package static func drawn(from generator: inout SeededGenerator) -> SimulatorScenario {
+        var scenario = SimulatorScenario()
+        func chance(_ probability: Double) -> Bool { generator.chance() < probability }
+        func some(_ range: ClosedRange<Int>, _ probability: Double) -> Int {
+            chance(probability) ? Int.random(in: range, using: &generator) : 0
+        }
+        scenario.operations = Int.random(in: 1...24, using: &generator)
+        scenario.workers = Int.random(in: 1...4, using: &generator)
+        scenario.slotsMax = Int.random(in: 1...3, using: &generator)
+        if chance(0.4) { scenario.queueLimit = Int.random(in: 1...4, using: &generator) }
+        scenario.delayMax = [1, 5, 50, 500][Int.random(in: 0...3, using: &generator)]
+        scenario.eventLag = [0, 0, 20, 3_000][Int.random(in: 0...3, using: &generator)]
+        scenario.durationMax = [1, 50, 2_000, 20_000][Int.random(in: 0...3, using: &generator)]
+        if chance(0.3) { scenario.failure = generator.chance() * 0.5 }
+        if chance(0.5) { scenario.retryLimit = UInt16.random(in: 1...3, using: &generator) }
+        scenario.usesKeys = chance(0.2)
+        scenario.suspensions = some(1...3, 0.3)
+        scenario.cancels = some(1...3, 0.3)
+        scenario.limitChanges = some(1...4, 0.3)
+        scenario.priorityChanges = some(1...3, 0.2)
+        guard chance(0.75) else { return scenario }
+        if chance(0.5) { scenario.loss = generator.chance() * 0.3 }
+        scenario.cuts = some(1...4, 0.4)
+        scenario.coordinatorCuts = some(1...2, 0.25)
+        scenario.brokerCrashes = some(1...2, 0.25)
+        scenario.kills = some(1...3, 0.4)
+        scenario.freezes = some(1...3, 0.3)
+        scenario.ghosts = some(1...3, 0.2)
+        return scenario
+    }
+
+    /// The graph of this scenario: random shape, priorities, two kinds, sometimes two queues.
+    package func graph(from generator: inout GraphGenerator) -> CompiledGraph {
+        let topology = generator.scattered(operations: operations, degree: 3)
+        var policies: [OperationPolicy] = []
+        var policy: [UInt32] = []
+        var rank: [UInt64] = []
+        for index in 0..<operations {
+            var next = OperationPolicy()
+            next.queue = UInt32.random(in: 0...1, using: &generator.generator)
+            next.kind = UInt32.random(in: 0...1, using: &generator.generator)
+            next.priority = QueuePriority.allCases.randomElement(using: &generator.generator)
+            next.retry = RetryPolicy(limit: retryLimit, delay: .milliseconds(100))
+            if usesKeys, generator.generator.chance() < 0.4 { next.keys = [0] }
+            policies.append(next)
+            policy.append(UInt32(index))
+            rank.append(generator.generator.next() % 4)
+        }
+        return CompiledGraph(
+            name: "simulated",
+            topology: topology,
+            queues: [
+                QueueSettings(name: "a", maxConcurrentOperationCount: queueLimit),
+                QueueSettings(name: "b"),
+            ],
+            kinds: [Work.nothingKind, Work.waitKind],
+            keys: ["key"],
+            policies: policies,
+            policy: policy,
+            rank: rank
+        )
+    }
+}

@@ -1,0 +1,170 @@
+import Glibc
+import OperonModel
+import OperonRuntime
+import Testing
+
+/// What a process leaves behind: nothing.
+@Suite(.timeLimit(.minutes(1)))
+struct ProcessGroupTests {
+    @Test func `grandchildren in the group do not outlive the process`() async throws {
+        let result = try await ProcessSupport.withRunner { runner in
+            await runner.shell(
+                "sh -c 'trap \"\" TERM HUP; sleep 1000 & echo $!; wait' & sleep 0.1; echo $!"
+            )
+        }
+
+        #expect(result.attempt.end == .succeeded)
+        let processes = result.lines.compactMap { pid_t($0) }
+        #expect(processes.count == 2)
+        for process in processes { #expect(await eventually { !isAlive(process) }) }
+    }
+
+    @Test func `a grandchild that holds the output does not hold the result`() async throws {
+        let (result, returned) = try await ProcessSupport.withRunner { runner in
+            // It has left the group when the shell ends: only the drain time ends the reading.
+            let result = await runner.shell(
+                "setsid sh -c 'echo $$ > $OPERON_OUTPUT; exec sleep 1000' & "
+                    + "while [ ! -s $OPERON_OUTPUT ]; do sleep 0.01; done"
+            )
+            return (result, SystemClock.now())
+        }
+
+        #expect(result.attempt.end == .succeeded)
+        #expect(returned - result.attempt.endedAt >= .seconds(1))
+        #expect(returned - result.attempt.endedAt < .seconds(10))
+        let printed = String(decoding: result.attempt.output.bytes.dropLast(), as: UTF8.self)
+        let process = try #require(pid_t(printed))
+        #expect(isAlive(process))
+        kill(process, SIGKILL)
+    }
+
+    @Test func `a grandchild that prints for ever does not hold the result`() async throws {
+        let (result, returned) = try await ProcessSupport.withRunner { runner in
+            let result = await runner.shell(
+                "setsid sh -c 'echo 1 > $OPERON_OUTPUT; exec yes' & "
+                    + "while [ ! -s $OPERON_OUTPUT ]; do sleep 0.01; done"
+            )
+            return (result, SystemClock.now())
+        }
+
+        // Its only reader gone, it ends by itself.
+        #expect(result.attempt.end == .succeeded)
+        #expect(returned - result.attempt.endedAt < .seconds(10))
+        #expect(result.attempt.logTail.count == Limits().logBytes)
+    }
+
+    @Test func `a thousand runs leave no descriptor, no zombie, no file and no thread`()
+        async throws
+    {
+        let runner = try ProcessRunner(
+            ProcessRunner.Configuration(environment: ProcessSupport.environment)
+        )
+        await runSome(50, runner)
+        let before = try openDescriptors()
+        let result = await runner.shell("dirname $OPERON_OUTPUT")
+        let folder = try #require(result.lines.first)
+
+        await runSome(1_000, runner)
+
+        // Other tests run beside this one, so only growth with the number of runs would show.
+        #expect(abs(try openDescriptors() - before) < 200)
+        #expect(try entries(folder) == ["no-inputs.json"])
+        await runner.shutdown()
+        #expect(access(folder, F_OK) != 0)
+        #expect(await eventually { zombies() == 0 })
+    }
+
+    @Test func `fifty processes run at once`() async throws {
+        try await ProcessSupport.withRunner { runner in
+            // Each waits until all have said that they run.
+            let folder = ProcessSupport.temporaryFolder()
+            let line =
+                "touch \(folder)/$OPERON_ATTEMPT; "
+                + "while [ $(ls \(folder) | wc -l) -lt 50 ]; do sleep 0.05; done"
+            await withTaskGroup(of: AttemptEnd.self) { group in
+                for index in 0..<50 {
+                    var context = ProcessSupport.context(timeout: .seconds(30))
+                    context.ordinal = UInt32(index)
+                    group.addTask { [context] in
+                        await runner.run(ProcessSupport.shell(line), attempt: context).attempt.end
+                    }
+                }
+                for await end in group { #expect(end == .succeeded) }
+            }
+            _ = await runner.shell("rm -r \(folder)")
+        }
+    }
+
+    /// The process starts a child in the group and one that left it, says so, and is then killed
+    /// with its worker.
+    @Test func `processes die with a worker that is killed`() async throws {
+        let file = "/tmp/operon-test-orphan-\(getpid())"
+        unlink(file)
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            let file = "/tmp/operon-test-orphan-\(getppid())"
+            let runner = try ProcessRunner(
+                ProcessRunner.Configuration(environment: ProcessSupport.environment)
+            )
+            let log = LogWaiter()
+            async let result = runner.run(
+                ProcessSupport.shell("echo $$ > \(file); echo ready; exec sleep 1000"),
+                attempt: ProcessSupport.context(),
+                onLog: log.handler
+            )
+            _ = await log.wait(for: "ready")
+            kill(getpid(), SIGKILL)
+            _ = await result
+        }
+
+        let process = try await ProcessSupport.withRunner { runner in
+            await runner.shell("cat \(file); rm \(file)").lines.first.flatMap { pid_t($0) }
+        }
+        let orphan = try #require(process)
+        #expect(await eventually { !isAlive(orphan) })
+    }
+
+    // MARK: -
+
+    /// Two at a time, as a worker with two slots.
+    private func runSome(_ count: Int, _ runner: ProcessRunner) async {
+        let command = CommandDescription(arguments: ["/bin/true"])
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    for _ in 0..<count / 2 {
+                        let result = await runner.run(command, attempt: ProcessSupport.context())
+                        #expect(result.attempt.end == .succeeded)
+                    }
+                }
+            }
+        }
+    }
+
+    private func openDescriptors() throws -> Int { try entries("/proc/self/fd").count }
+
+    private func entries(_ path: String) throws -> [String] {
+        let folder = try #require(opendir(path))
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// Children of this process that nobody has collected.
+    private func zombies() -> Int {
+        var found = 0
+        for task in (try? entries("/proc/self/task")) ?? [] {
+            let children = (try? readProc("self/task/\(task)/children")) ?? ""
+            for child in children.split(separator: " ") {
+                let status = (try? readProc("\(child)/stat")) ?? ""
+                if status.contains(") Z ") { found += 1 }
+            }
+        }
+        return found
+    }
+}
