@@ -28,7 +28,7 @@ enum Rules {
             "OperonGraphFile": ["OperonModel", "Yams", "Foundation"],
             "OperonTerminal": libc.union(["OperonModel", "Rainbow"]),
             "OperonRuntime": shell.union(libc).union(["NIOConcurrencyHelpers", "Foundation"]),
-            "OperonTestKit": ports.union(["OperonCore", "OperonWire"]),
+            "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire"]),
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),
             "operon-benchmarks": programs.union(nio).union(["OperonTestKit"]),
