@@ -65,6 +65,7 @@ let package = Package(
                 "OperonModel",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
             ],
+            exclude: ["Protobuf"],
             swiftSettings: settings
         ),
         .target(name: "OperonPorts", dependencies: ["OperonModel"], swiftSettings: settings),

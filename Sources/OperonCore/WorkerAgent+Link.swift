@@ -172,6 +172,7 @@ extension WorkerAgent {
             received = envelope.sequence
             acknowledge(dispatch.acknowledged)
             for operation in dispatch.operations { take(operation, into: &effects) }
+            for operation in dispatch.unreadable { refuse(operation, at: now, into: &effects) }
         case .control(let control):
             guard link == .welcomed else { return }
             received = envelope.sequence

@@ -27,6 +27,26 @@ extension WorkerAgent {
         arrivals += 1
     }
 
+    /// What cannot be read ends here: sent again it would be no more readable.
+    mutating func refuse(
+        _ operation: UnreadableOperation,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) {
+        let attempt = operation.held.attempt
+        guard held[attempt] == nil, !finalAttempts.contains(attempt) else {
+            effects.notices.append(.dispatchIgnored(attempt))
+            return
+        }
+        let error = OperationError.undecodable(operation.why)
+        record(
+            .finished(
+                operation.held,
+                AttemptResult(end: .failed(error), startedAt: now, endedAt: now)
+            )
+        )
+    }
+
     /// Starts the most urgent that wait, while there are slots, room for their results, and an
     /// unexpired right to do so.
     mutating func startWhatMay(at now: Timestamp, into effects: inout Effects) {

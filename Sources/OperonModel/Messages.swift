@@ -289,10 +289,30 @@ package struct Welcome: Hashable, Sendable {
 package struct Dispatch: Hashable, Sendable {
     package var acknowledged: UInt64
     package var operations: [DispatchedOperation]
+    /// Those that arrived and cannot be read here. Never sent: only decoding fills it.
+    package var unreadable: [UnreadableOperation]
 
-    package init(acknowledged: UInt64, operations: [DispatchedOperation]) {
+    package init(
+        acknowledged: UInt64,
+        operations: [DispatchedOperation],
+        unreadable: [UnreadableOperation] = []
+    ) {
         self.acknowledged = acknowledged
         self.operations = operations
+        self.unreadable = unreadable
+    }
+}
+
+/// An attempt that a worker was given and cannot read: it ends `failed(undecodable)`, so that it is
+/// not dispatched to the same worker for ever.
+package struct UnreadableOperation: Hashable, Sendable {
+    package var held: HeldAttempt
+    /// One sentence for a person.
+    package var why: String
+
+    package init(held: HeldAttempt, why: String) {
+        self.held = held
+        self.why = why
     }
 }
 

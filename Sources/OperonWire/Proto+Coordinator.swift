@@ -1,0 +1,119 @@
+import OperonModel
+
+// What a coordinator says, but for the operations: those are in Proto+Operation.swift.
+
+extension ProtoEnvelope.OneOf_Body {
+    init(_ message: CoordinatorMessage) {
+        switch message {
+        case .welcome(let welcome): self = .welcome(ProtoWelcome(welcome))
+        case .dispatch(let dispatch): self = .dispatch(ProtoDispatch(dispatch))
+        case .control(let control): self = .control(ProtoControl(control))
+        case .resync: self = .resync(ProtoEmpty())
+        case .refused(.newIncarnation): self = .refused(.newIncarnation)
+        case .refused(.nameTaken): self = .refused(.nameTaken)
+        }
+    }
+}
+
+extension CoordinatorMessage {
+    init(_ body: ProtoEnvelope.OneOf_Body, limits: Limits) throws(WireError) {
+        switch body {
+        case .welcome(let welcome): self = .welcome(try Welcome(welcome))
+        case .dispatch(let dispatch): self = .dispatch(try Dispatch(dispatch, limits: limits))
+        case .control(let control): self = .control(try Control(control))
+        case .resync: self = .resync
+        case .refused(.newIncarnation): self = .refused(.newIncarnation)
+        case .refused(.nameTaken): self = .refused(.nameTaken)
+        case .refused(.unspecified), .refused(.UNRECOGNIZED): throw .missing("refused")
+        case .hello: throw Wire.misplaced("hello", from: "coordinator")
+        case .events: throw Wire.misplaced("events", from: "coordinator")
+        case .beat: throw Wire.misplaced("beat", from: "coordinator")
+        case .log: throw Wire.misplaced("log", from: "coordinator")
+        }
+    }
+}
+
+// MARK: - Welcome
+
+extension ProtoWelcome {
+    init(_ welcome: Welcome) {
+        self.init()
+        answersNanoseconds = welcome.answers.nanoseconds
+        orders = welcome.orders.map { ProtoOrder($0) }
+        leaseNanoseconds = welcome.lease.nanoseconds
+        beatNanoseconds = welcome.beat.nanoseconds
+        eventWindow = welcome.eventWindow
+        orphanAfterNanoseconds = welcome.orphanAfter.nanoseconds
+        acknowledged = welcome.acknowledged
+    }
+}
+
+extension Welcome {
+    init(_ proto: ProtoWelcome) throws(WireError) {
+        self.init(
+            answers: try Check.moment(proto.answersNanoseconds, "welcome.answers"),
+            lease: try Check.interval(proto.leaseNanoseconds, "welcome.lease"),
+            beat: try Check.interval(proto.beatNanoseconds, "welcome.beat"),
+            eventWindow: try Check.ordinal(proto.eventWindow, "welcome.event_window"),
+            orphanAfter: try Check.duration(
+                proto.orphanAfterNanoseconds,
+                "welcome.orphan_after"
+            ),
+            acknowledged: proto.acknowledged,
+            orders: try proto.orders.map { order throws(WireError) in try Order(order) }
+        )
+    }
+}
+
+// MARK: - Control
+
+extension ProtoControl {
+    init(_ control: Control) {
+        self.init()
+        if let answers = control.answers { answersNanoseconds = answers.nanoseconds }
+        acknowledged = control.acknowledged
+        if let resendFrom = control.resendFrom { self.resendFrom = resendFrom }
+        orders = control.orders.map { ProtoOrder($0) }
+    }
+}
+
+extension Control {
+    init(_ proto: ProtoControl) throws(WireError) {
+        var answers: Timestamp?
+        if proto.hasAnswersNanoseconds {
+            answers = try Check.moment(proto.answersNanoseconds, "control.answers")
+        }
+        var resendFrom: UInt64?
+        if proto.hasResendFrom {
+            resendFrom = try Check.ordinal(proto.resendFrom, "control.resend_from")
+        }
+        self.init(
+            answers: answers,
+            acknowledged: proto.acknowledged,
+            resendFrom: resendFrom,
+            orders: try proto.orders.map { order throws(WireError) in try Order(order) }
+        )
+    }
+}
+
+extension ProtoOrder {
+    init(_ order: Order) {
+        self.init()
+        switch order {
+        case .recall(let attempt): self.order = .recall(ProtoHeldAttempt(attempt))
+        case .cancel(let attempt): self.order = .cancel(ProtoHeldAttempt(attempt))
+        case .stop(let attempt): self.order = .stop(ProtoHeldAttempt(attempt))
+        }
+    }
+}
+
+extension Order {
+    init(_ proto: ProtoOrder) throws(WireError) {
+        switch proto.order {
+        case .recall(let attempt): self = .recall(try HeldAttempt(attempt, "order.recall"))
+        case .cancel(let attempt): self = .cancel(try HeldAttempt(attempt, "order.cancel"))
+        case .stop(let attempt): self = .stop(try HeldAttempt(attempt, "order.stop"))
+        case nil: throw .missing("order")
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import OperonModel
+
+// The envelope and who is named in it.
+
+extension ProtoEnvelope {
+    init<Body>(_ envelope: Envelope<Body>, _ body: OneOf_Body) {
+        self.init()
+        schemaMajor = Wire.schemaMajor
+        schemaMinor = Wire.schemaMinor
+        reign = envelope.reign.rawValue
+        epoch = envelope.epoch.rawValue
+        sequence = envelope.sequence
+        if envelope.sender != .none { sender = ProtoSender(envelope.sender) }
+        self.body = body
+    }
+}
+
+extension ProtoSender {
+    init(_ identity: WorkerIdentity) {
+        self.init()
+        name = identity.name
+        incarnation = identity.incarnation.rawValue
+        connection = identity.connection
+    }
+}
+
+extension WorkerIdentity {
+    init(_ proto: ProtoSender, limits: Limits) throws(WireError) {
+        guard proto.incarnation != 0 else {
+            throw .invalid("sender.incarnation", "is 0: a worker draws another")
+        }
+        self.init(
+            name: try Check.name(proto.name, "sender.name", limits: limits),
+            incarnation: Incarnation(rawValue: proto.incarnation),
+            connection: try Check.ordinal(proto.connection, "sender.connection")
+        )
+    }
+
+    /// That of a coordinator, which nobody looks at.
+    init(unchecked proto: ProtoSender) {
+        self.init(
+            name: proto.name,
+            incarnation: Incarnation(rawValue: proto.incarnation),
+            connection: proto.connection
+        )
+    }
+}
+
+// MARK: - Attempts
+
+extension ProtoAttemptID {
+    init(_ attempt: AttemptID) {
+        self.init()
+        epoch = attempt.epoch.rawValue
+        number = attempt.number
+    }
+}
+
+extension AttemptID {
+    init(_ proto: ProtoAttemptID, _ field: String) throws(WireError) {
+        try self.init(epoch: proto.epoch, number: proto.number, field)
+    }
+
+    fileprivate init(epoch: UInt32, number: UInt64, _ field: String) throws(WireError) {
+        guard epoch >= 1, number >= 1 else {
+            throw .invalid(
+                field,
+                "is the attempt \(epoch).\(number): epochs and attempts count from 1"
+            )
+        }
+        self.init(epoch: Epoch(rawValue: epoch), number: number)
+    }
+}
+
+extension ProtoHeldAttempt {
+    init(_ held: HeldAttempt) {
+        self.init()
+        epoch = held.attempt.epoch.rawValue
+        number = held.attempt.number
+        graph = held.operation.graph.rawValue
+        index = held.operation.index
+    }
+}
+
+extension HeldAttempt {
+    init(_ proto: ProtoHeldAttempt, _ field: String) throws(WireError) {
+        self.init(
+            attempt: try AttemptID(epoch: proto.epoch, number: proto.number, field),
+            operation: OperationID(graph: GraphID(rawValue: proto.graph), index: proto.index)
+        )
+    }
+}
+
+// MARK: - Payloads
+
+extension ProtoPayload {
+    init(_ payload: Payload) {
+        self.init()
+        if payload.contentType != Payload.json { contentType = payload.contentType }
+        value = byteString(payload.bytes)
+    }
+}
+
+extension Payload {
+    init(_ proto: ProtoPayload) {
+        self.init(
+            contentType: proto.hasContentType ? proto.contentType : Payload.json,
+            bytes: [UInt8](proto.value)
+        )
+    }
+}

@@ -1,0 +1,201 @@
+import OperonModel
+
+// A dispatch: operations, each with everything that its worker needs.
+
+extension ProtoDispatch {
+    init(_ dispatch: Dispatch) {
+        self.init()
+        acknowledged = dispatch.acknowledged
+        operations = dispatch.operations.map { ProtoDispatchedOperation($0) }
+    }
+}
+
+extension Dispatch {
+    /// An operation that cannot be read is set aside with the reason, if its attempt can be read:
+    /// its worker ends it `failed(undecodable)`. Dropping it would only bring it back, for ever.
+    init(_ proto: ProtoDispatch, limits: Limits) throws(WireError) {
+        guard !proto.operations.isEmpty else {
+            throw .invalid("dispatch.operations", "is empty")
+        }
+        self.init(acknowledged: proto.acknowledged, operations: [])
+        operations.reserveCapacity(proto.operations.count)
+        for operation in proto.operations {
+            guard operation.hasHeld else { throw .missing("operation.held") }
+            let held = try HeldAttempt(operation.held, "operation.held")
+            do throws(WireError) {
+                operations.append(
+                    try DispatchedOperation(operation, held: held, limits: limits)
+                )
+            } catch {
+                unreadable.append(UnreadableOperation(held: held, why: error.message))
+            }
+        }
+    }
+}
+
+// MARK: - One operation
+
+extension ProtoDispatchedOperation {
+    init(_ operation: DispatchedOperation) {
+        self.init()
+        held = ProtoHeldAttempt(operation.held)
+        ordinal = operation.ordinal
+        graphName = operation.graphName
+        name = operation.name
+        queue = operation.queue
+        priority = Int32(operation.priority.rawValue)
+        rank = operation.rank
+        if let timeout = operation.timeout { timeoutNanoseconds = timeout.nanoseconds }
+        switch operation.qualityOfService {
+        case .default: qualityOfService = .default
+        case .background: qualityOfService = .background
+        case .utility: qualityOfService = .utility
+        case .userInitiated: qualityOfService = .userInitiated
+        case .userInteractive: qualityOfService = .userInteractive
+        }
+        if !operation.inputs.isEmpty { inputs = operation.inputs.map { ProtoNamedInput($0) } }
+        switch operation.work {
+        case .nothing: work = .nothing(ProtoEmpty())
+        case .wait(let duration): work = .waitNanoseconds(duration.nanoseconds)
+        case .command(let command): work = .command(ProtoCommand(command))
+        case .registered(let kind, let input):
+            var registered = ProtoRegistered()
+            registered.kind = kind
+            if input != .empty { registered.input = ProtoPayload(input) }
+            work = .registered(registered)
+        }
+    }
+}
+
+extension DispatchedOperation {
+    fileprivate init(
+        _ proto: ProtoDispatchedOperation,
+        held: HeldAttempt,
+        limits: Limits
+    ) throws(WireError) {
+        guard
+            let level = Int8(exactly: proto.priority),
+            let priority = QueuePriority(rawValue: level)
+        else {
+            throw .invalid(
+                "operation.priority",
+                "is \(proto.priority): it must be -8, -4, 0, 4 or 8"
+            )
+        }
+        guard proto.graphName.utf8.count <= limits.nameBytes else {
+            throw .invalid(
+                "operation.graph_name",
+                "has more than \(limits.nameBytes) bytes (nameBytes)"
+            )
+        }
+        var timeout: Duration?
+        if proto.hasTimeoutNanoseconds {
+            timeout = try Check.duration(proto.timeoutNanoseconds, "operation.timeout")
+        }
+        self.init(
+            held: held,
+            ordinal: try Check.ordinal(proto.ordinal, "operation.ordinal"),
+            graphName: proto.graphName,
+            name: try Check.name(proto.name, "operation.name", limits: limits),
+            queue: try Check.name(proto.queue, "operation.queue", limits: limits),
+            work: try Work(proto.work, limits: limits),
+            priority: priority,
+            rank: proto.rank,
+            timeout: timeout,
+            qualityOfService: try QualityOfService(proto.qualityOfService),
+            inputs: proto.inputs.map { NamedInput($0) }
+        )
+    }
+}
+
+extension QualityOfService {
+    fileprivate init(_ proto: ProtoQualityOfService) throws(WireError) {
+        switch proto {
+        case .default: self = .default
+        case .background: self = .background
+        case .utility: self = .utility
+        case .userInitiated: self = .userInitiated
+        case .userInteractive: self = .userInteractive
+        case .UNRECOGNIZED(let value):
+            throw .invalid(
+                "operation.quality_of_service",
+                "is \(value), which this version does not know"
+            )
+        }
+    }
+}
+
+extension ProtoNamedInput {
+    fileprivate init(_ input: NamedInput) {
+        self.init()
+        name = input.name
+        if let output = input.output { self.output = ProtoPayload(output) }
+    }
+}
+
+extension NamedInput {
+    fileprivate init(_ proto: ProtoNamedInput) {
+        self.init(name: proto.name, output: proto.hasOutput ? Payload(proto.output) : nil)
+    }
+}
+
+// MARK: - Work
+
+extension Work {
+    fileprivate init(
+        _ proto: ProtoDispatchedOperation.OneOf_Work?,
+        limits: Limits
+    ) throws(WireError) {
+        switch proto {
+        case .nothing: self = .nothing
+        case .waitNanoseconds(let duration):
+            self = .wait(try Check.duration(duration, "operation.wait"))
+        case .command(let command): self = .command(try CommandDescription(command))
+        case .registered(let registered):
+            self = .registered(
+                kind: try Check.name(registered.kind, "operation.kind", limits: limits),
+                input: registered.hasInput ? Payload(registered.input) : .empty
+            )
+        case nil: throw .missing("operation.work")
+        }
+    }
+}
+
+extension ProtoCommand {
+    fileprivate init(_ command: CommandDescription) {
+        self.init()
+        arguments = command.arguments
+        // A dictionary has another order in every process; the bytes must not.
+        environment = command.environment.map { name, value in
+            var variable = ProtoVariable()
+            variable.name = name
+            variable.value = value
+            return variable
+        }
+        environment.sort { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+        inheritEnvironment = command.inheritEnvironment
+        if let directory = command.directory { self.directory = directory }
+        graceNanoseconds = command.grace.nanoseconds
+    }
+}
+
+extension CommandDescription {
+    fileprivate init(_ proto: ProtoCommand) throws(WireError) {
+        guard !proto.arguments.isEmpty else {
+            throw .invalid("command.arguments", "is empty: there is no program to run")
+        }
+        var environment: [String: String] = [:]
+        environment.reserveCapacity(proto.environment.count)
+        for variable in proto.environment
+        where environment.updateValue(variable.value, forKey: variable.name) != nil {
+            throw .invalid("command.environment", "sets “\(variable.name)” twice")
+        }
+        self.init(
+            arguments: proto.arguments,
+            environment: environment,
+            inheritEnvironment: proto.inheritEnvironment,
+            directory: proto.hasDirectory ? proto.directory : nil,
+            grace: try Check.duration(proto.graceNanoseconds, "command.grace")
+        )
+    }
+}

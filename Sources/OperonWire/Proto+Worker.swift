@@ -1,0 +1,200 @@
+import OperonModel
+
+// What a worker says, one message after the other: to the generated type, and back with every
+// field checked.
+
+extension ProtoEnvelope.OneOf_Body {
+    init(_ message: WorkerMessage) {
+        switch message {
+        case .hello(let hello): self = .hello(ProtoHello(hello))
+        case .events(let batch): self = .events(ProtoEventBatch(batch))
+        case .beat(let beat): self = .beat(ProtoBeat(beat))
+        case .log(let chunk): self = .log(ProtoLogChunk(chunk))
+        }
+    }
+}
+
+extension WorkerMessage {
+    init(_ body: ProtoEnvelope.OneOf_Body, limits: Limits) throws(WireError) {
+        switch body {
+        case .hello(let hello): self = .hello(try Hello(hello, limits: limits))
+        case .events(let batch): self = .events(try EventBatch(batch))
+        case .beat(let beat): self = .beat(try Beat(beat))
+        case .log(let chunk): self = .log(try LogChunk(chunk))
+        case .dispatch: throw Wire.misplaced("dispatch", from: "worker")
+        case .control: throw Wire.misplaced("control", from: "worker")
+        case .welcome: throw Wire.misplaced("welcome", from: "worker")
+        case .resync: throw Wire.misplaced("resync", from: "worker")
+        case .refused: throw Wire.misplaced("refused", from: "worker")
+        }
+    }
+}
+
+// MARK: - Hello
+
+extension ProtoHello {
+    init(_ hello: Hello) {
+        self.init()
+        sentAtNanoseconds = hello.sentAt.nanoseconds
+        host = hello.host
+        processID = hello.processID
+        slots = hello.slots
+        queues = hello.queues
+        kinds = hello.kinds
+        held = hello.held.map { ProtoHeldAttempt($0) }
+        firstEvent = hello.firstEvent
+        lastEvent = hello.lastEvent
+        isDraining = hello.isDraining
+    }
+}
+
+extension Hello {
+    init(_ proto: ProtoHello, limits: Limits) throws(WireError) {
+        guard proto.processID >= 0 else {
+            throw .invalid("hello.process_id", "is negative: \(proto.processID)")
+        }
+        guard proto.slots >= 1, proto.slots <= limits.slots else {
+            throw .invalid(
+                "hello.slots",
+                "is \(proto.slots): a worker has 1 to \(limits.slots) (slots)"
+            )
+        }
+        let first = try Check.ordinal(proto.firstEvent, "hello.first_event")
+        guard first - 1 <= proto.lastEvent else {
+            throw .invalid(
+                "hello.first_event",
+                "is \(first): more than one above the last event, \(proto.lastEvent)"
+            )
+        }
+        self.init(
+            sentAt: try Check.moment(proto.sentAtNanoseconds, "hello.sent_at"),
+            host: proto.host,
+            processID: proto.processID,
+            slots: proto.slots,
+            queues: try proto.queues.map { name throws(WireError) in
+                try Check.name(name, "hello.queues", limits: limits)
+            },
+            kinds: try proto.kinds.map { name throws(WireError) in
+                try Check.name(name, "hello.kinds", limits: limits)
+            },
+            held: try proto.held.map { held throws(WireError) in
+                try HeldAttempt(held, "hello.held")
+            },
+            firstEvent: first,
+            lastEvent: proto.lastEvent,
+            isDraining: proto.isDraining
+        )
+    }
+}
+
+// MARK: - Events
+
+extension ProtoEventBatch {
+    init(_ batch: EventBatch) {
+        self.init()
+        firstNumber = batch.firstNumber
+        sentAtNanoseconds = batch.sentAt.nanoseconds
+        events = batch.events.map { ProtoWorkerEvent($0) }
+    }
+}
+
+extension EventBatch {
+    init(_ proto: ProtoEventBatch) throws(WireError) {
+        guard !proto.events.isEmpty else { throw .invalid("events.events", "is empty") }
+        let first = try Check.ordinal(proto.firstNumber, "events.first_number")
+        guard !first.addingReportingOverflow(UInt64(proto.events.count)).overflow else {
+            throw .invalid("events.first_number", "is \(first): the events after it have none")
+        }
+        self.init(
+            firstNumber: first,
+            sentAt: try Check.moment(proto.sentAtNanoseconds, "events.sent_at"),
+            events: try proto.events.map { event throws(WireError) in try WorkerEvent(event) }
+        )
+    }
+}
+
+extension ProtoWorkerEvent {
+    init(_ event: WorkerEvent) {
+        self.init()
+        held = ProtoHeldAttempt(event.held)
+        switch event {
+        case .started(_, let moment): what = .startedAtNanoseconds(moment.nanoseconds)
+        case .finished(_, let result): what = .finished(ProtoAttemptResult(result))
+        case .returned: what = .returned(ProtoEmpty())
+        }
+    }
+}
+
+extension WorkerEvent {
+    init(_ proto: ProtoWorkerEvent) throws(WireError) {
+        guard proto.hasHeld else { throw .missing("event.held") }
+        let held = try HeldAttempt(proto.held, "event.held")
+        switch proto.what {
+        case .startedAtNanoseconds(let moment):
+            self = .started(held, at: try Check.moment(moment, "event.started_at"))
+        case .finished(let result): self = .finished(held, try AttemptResult(result))
+        case .returned: self = .returned(held)
+        case nil: throw .missing("event.what")
+        }
+    }
+}
+
+// MARK: - Beat
+
+extension ProtoBeat {
+    init(_ beat: Beat) {
+        self.init()
+        sentAtNanoseconds = beat.sentAt.nanoseconds
+        received = beat.received
+        sent = beat.sent
+        held = beat.held.map { ProtoHeldAttempt($0) }
+        isDraining = beat.isDraining
+    }
+}
+
+extension Beat {
+    init(_ proto: ProtoBeat) throws(WireError) {
+        self.init(
+            sentAt: try Check.moment(proto.sentAtNanoseconds, "beat.sent_at"),
+            received: proto.received,
+            sent: proto.sent,
+            held: try proto.held.map { attempt throws(WireError) in
+                try HeldAttempt(attempt, "beat.held")
+            },
+            isDraining: proto.isDraining
+        )
+    }
+}
+
+// MARK: - Log
+
+extension ProtoLogChunk {
+    init(_ chunk: LogChunk) {
+        self.init()
+        held = ProtoHeldAttempt(chunk.held)
+        switch chunk.stream {
+        case .output: stream = .output
+        case .error: stream = .error
+        }
+        offset = chunk.offset
+        value = byteString(chunk.bytes)
+    }
+}
+
+extension LogChunk {
+    init(_ proto: ProtoLogChunk) throws(WireError) {
+        guard proto.hasHeld else { throw .missing("log.held") }
+        let stream: LogStream
+        switch proto.stream {
+        case .output: stream = .output
+        case .error: stream = .error
+        case .unspecified, .UNRECOGNIZED: throw .missing("log.stream")
+        }
+        self.init(
+            held: try HeldAttempt(proto.held, "log.held"),
+            stream: stream,
+            offset: proto.offset,
+            bytes: [UInt8](proto.value)
+        )
+    }
+}

@@ -1,0 +1,213 @@
+import OperonModel
+import Testing
+
+/// A message that was sent once by a released program, and must be read for ever. `name` is that of
+/// its file in Corpus/v1.
+struct CorpusCase: Sendable, CustomTestStringConvertible {
+    let name: String
+    let message: Message
+
+    var testDescription: String { name }
+
+    init(_ name: String, coordinator body: CoordinatorMessage) {
+        self.name = name
+        message = .from(coordinator: body)
+    }
+
+    init(_ name: String, worker body: WorkerMessage) {
+        self.name = name
+        message = .from(worker: body)
+    }
+
+    init(_ name: String, _ message: Message) {
+        self.name = name
+        self.message = message
+    }
+}
+
+/// Every kind of message and every case in it. Never change one: a new field or case is a new line,
+/// and scripts/bless-wire-corpus writes its file.
+enum Corpus {
+    static let cases: [CorpusCase] = coordinator + worker + errors
+
+    private static let coordinator = [
+        CorpusCase("dispatch-nothing", coordinator: Samples.dispatch(.nothing)),
+        CorpusCase("dispatch-wait", coordinator: Samples.dispatch(.wait(.milliseconds(250)))),
+        CorpusCase(
+            "dispatch-command",
+            coordinator: Samples.dispatch(.command(Samples.command))
+        ),
+        CorpusCase(
+            "dispatch-command-least",
+            coordinator: Samples.dispatch(
+                .command(
+                    CommandDescription(
+                        arguments: ["true"],
+                        inheritEnvironment: [],
+                        grace: .zero
+                    )
+                )
+            )
+        ),
+        CorpusCase(
+            "dispatch-registered",
+            coordinator: Samples.dispatch(
+                .registered(
+                    kind: "MergeCounts",
+                    input: Payload(bytes: Array("{\"top\":20}".utf8))
+                )
+            )
+        ),
+        CorpusCase(
+            "dispatch-registered-no-input",
+            coordinator: Samples.dispatch(.registered(kind: "MergeCounts", input: .empty))
+        ),
+        CorpusCase("dispatch-full", coordinator: Samples.fullDispatch),
+        CorpusCase(
+            "control-acknowledgement",
+            coordinator: .control(Control(acknowledged: 5))
+        ),
+        CorpusCase(
+            "control-answer",
+            coordinator: .control(
+                Control(answers: Samples.moment, acknowledged: 5, resendFrom: 6)
+            )
+        ),
+        CorpusCase(
+            "control-orders",
+            coordinator: .control(
+                Control(
+                    acknowledged: 0,
+                    orders: [
+                        .recall(Samples.held.attempt), .cancel(Samples.held.attempt),
+                        .stop(Samples.other.attempt),
+                    ]
+                )
+            )
+        ),
+        CorpusCase(
+            "welcome",
+            coordinator: .welcome(
+                Welcome(
+                    lease: .seconds(6),
+                    beat: .seconds(2),
+                    eventWindow: 1 << 20,
+                    orphanAfter: .seconds(86_400),
+                    acknowledged: 17
+                )
+            )
+        ),
+        CorpusCase("resync", .from(coordinator: .resync, sequence: 0)),
+        CorpusCase("refused-new-incarnation", coordinator: .refused(.newIncarnation)),
+        CorpusCase("refused-name-taken", coordinator: .refused(.nameTaken)),
+    ]
+
+    private static let worker = [
+        CorpusCase("hello", worker: .hello(Samples.hello)),
+        CorpusCase(
+            "hello-first",
+            .worker(
+                WorkerEnvelope(
+                    reign: Reign(rawValue: 0),
+                    epoch: Epoch(rawValue: 0),
+                    sequence: 1,
+                    sender: WorkerIdentity(
+                        name: "rack-1",
+                        incarnation: Incarnation(rawValue: 1),
+                        connection: 1
+                    ),
+                    body: .hello(Samples.firstHello)
+                )
+            )
+        ),
+        CorpusCase(
+            "events-started",
+            worker: Samples.events(.started(Samples.held, at: Samples.moment))
+        ),
+        CorpusCase(
+            "events-succeeded",
+            worker: Samples.events(.finished(Samples.held, Samples.result(.succeeded)))
+        ),
+        CorpusCase(
+            "events-cancelled",
+            worker: Samples.events(.finished(Samples.held, Samples.result(.cancelled)))
+        ),
+        CorpusCase("events-returned", worker: Samples.events(.returned(Samples.held))),
+        CorpusCase(
+            "events-mixed",
+            worker: Samples.events(
+                .started(Samples.held, at: Samples.moment),
+                .finished(
+                    Samples.held,
+                    AttemptResult(
+                        end: .succeeded,
+                        startedAt: Samples.moment,
+                        endedAt: Samples.moment
+                    )
+                ),
+                .returned(Samples.other)
+            )
+        ),
+        CorpusCase(
+            "beat",
+            worker: .beat(
+                Beat(
+                    sentAt: Samples.moment,
+                    received: 12,
+                    sent: 17,
+                    held: [Samples.held.attempt, Samples.other.attempt],
+                    isDraining: true
+                )
+            )
+        ),
+        CorpusCase(
+            "log-output",
+            worker: .log(
+                LogChunk(
+                    held: Samples.held,
+                    stream: .output,
+                    offset: 4_096,
+                    bytes: [0, 255, 10]
+                )
+            )
+        ),
+        CorpusCase(
+            "log-error",
+            worker: .log(
+                LogChunk(held: Samples.held, stream: .error, offset: 0, bytes: [33, 10])
+            )
+        ),
+    ]
+
+    private static let errors = [
+        CorpusCase("error-kind-unknown", worker: Samples.failed(.kindUnknown("MergeCounts"))),
+        CorpusCase(
+            "error-thrown",
+            worker: Samples.failed(
+                .thrown(type: "ParseError", message: "line 3: no number", payload: [1, 2])
+            )
+        ),
+        CorpusCase("error-exit", worker: Samples.failed(.exit(code: 3))),
+        CorpusCase("error-signal", worker: Samples.failed(.signal(name: "SIGSEGV"))),
+        CorpusCase("error-timeout", worker: Samples.failed(.timeout)),
+        CorpusCase("error-deadline", worker: Samples.failed(.deadline)),
+        CorpusCase("error-worker-lost", worker: Samples.failed(.workerLost)),
+        CorpusCase(
+            "error-input-too-large",
+            worker: Samples.failed(.inputTooLarge(bytes: 1_048_577, limit: 1_048_576))
+        ),
+        CorpusCase(
+            "error-output-too-large",
+            worker: Samples.failed(.outputTooLarge(bytes: 1_048_577, limit: 1_048_576))
+        ),
+        CorpusCase("error-undecodable", worker: Samples.failed(.undecodable("no “top”"))),
+        CorpusCase(
+            "error-version-unsupported",
+            worker: Samples.failed(.versionUnsupported("2"))
+        ),
+        CorpusCase(
+            "error-condition-failed",
+            worker: Samples.failed(.conditionFailed(name: "disk"))
+        ),
+    ]
+}

@@ -1,0 +1,284 @@
+import OperonModel
+
+/// Messages of every kind from a seed, with the edges of every field more often than chance would.
+struct MessageGenerator {
+    private var chance: SeededGenerator
+
+    init(seed: UInt64) { chance = SeededGenerator(seed: seed) }
+
+    mutating func message() -> Message {
+        below(2) == 0 ? .coordinator(coordinator()) : .worker(worker())
+    }
+
+    // MARK: - Envelopes
+
+    private mutating func coordinator() -> CoordinatorEnvelope {
+        let body: CoordinatorMessage
+        switch below(6) {
+        case 0: body = .welcome(welcome())
+        case 1: body = .control(control())
+        case 2: body = .resync
+        case 3: body = .refused(below(2) == 0 ? .newIncarnation : .nameTaken)
+        default:
+            body = .dispatch(
+                Dispatch(acknowledged: number(), operations: list(1...4) { $0.operation() })
+            )
+        }
+        return CoordinatorEnvelope(
+            reign: Reign(rawValue: positive()),
+            epoch: epoch(),
+            sequence: number(),
+            sender: below(2) == 0 ? .none : identity(),
+            body: body
+        )
+    }
+
+    private mutating func worker() -> WorkerEnvelope {
+        let body: WorkerMessage
+        switch below(5) {
+        case 0: body = .hello(hello())
+        case 1: body = .log(log())
+        case 2:
+            body = .beat(
+                Beat(
+                    sentAt: moment(),
+                    received: number(),
+                    sent: number(),
+                    held: list(0...5) { $0.attempt() },
+                    isDraining: below(2) == 0
+                )
+            )
+        default:
+            body = .events(
+                EventBatch(
+                    firstNumber: max(1, number() >> 1),
+                    sentAt: moment(),
+                    events: list(1...5) { $0.event() }
+                )
+            )
+        }
+        return WorkerEnvelope(
+            reign: Reign(rawValue: number()),
+            epoch: Epoch(rawValue: small()),
+            sequence: number(),
+            sender: identity(),
+            body: body
+        )
+    }
+
+    private mutating func identity() -> WorkerIdentity {
+        WorkerIdentity(
+            name: name(),
+            incarnation: Incarnation(rawValue: positive()),
+            connection: max(1, small())
+        )
+    }
+
+    // MARK: - Of a coordinator
+
+    private mutating func welcome() -> Welcome {
+        Welcome(
+            lease: duration(atLeast: 1),
+            beat: duration(atLeast: 1),
+            eventWindow: max(1, small()),
+            orphanAfter: duration(),
+            acknowledged: number()
+        )
+    }
+
+    private mutating func control() -> Control {
+        Control(
+            answers: below(2) == 0 ? nil : moment(),
+            acknowledged: number(),
+            resendFrom: below(2) == 0 ? nil : positive(),
+            orders: list(0...4) { generator in
+                let attempt = generator.attempt()
+                switch generator.below(3) {
+                case 0: return .recall(attempt)
+                case 1: return .cancel(attempt)
+                default: return .stop(attempt)
+                }
+            }
+        )
+    }
+
+    private mutating func operation() -> DispatchedOperation {
+        DispatchedOperation(
+            held: held(),
+            ordinal: max(1, small()),
+            graphName: text(),
+            name: name(),
+            queue: name(),
+            work: work(),
+            priority: pick(QueuePriority.allCases),
+            rank: number(),
+            timeout: below(2) == 0 ? nil : duration(),
+            qualityOfService: pick(QualityOfService.allCases),
+            inputs: list(0...3) { generator in
+                NamedInput(
+                    name: generator.text(),
+                    output: generator.below(3) == 0 ? nil : generator.payload()
+                )
+            }
+        )
+    }
+
+    private mutating func work() -> Work {
+        switch below(4) {
+        case 0: return .nothing
+        case 1: return .wait(duration())
+        case 2: return .registered(kind: name(), input: payload())
+        default:
+            var environment: [String: String] = [:]
+            for _ in 0..<below(5) { environment[text()] = text() }
+            return .command(
+                CommandDescription(
+                    arguments: list(1...4) { $0.text() },
+                    environment: environment,
+                    inheritEnvironment: list(0...3) { $0.text() },
+                    directory: below(2) == 0 ? nil : text(),
+                    grace: duration()
+                )
+            )
+        }
+    }
+
+    // MARK: - Of a worker
+
+    private mutating func hello() -> Hello {
+        let last = number() >> 1
+        let first = below(2) == 0 ? last + 1 : max(1, min(last + 1, number()))
+        return Hello(
+            host: text(),
+            processID: Int32(truncatingIfNeeded: number() & 0x7FFF_FFFF),
+            slots: pick([1, 2, 4_095, 4_096]),
+            queues: list(0...3) { $0.name() },
+            kinds: list(0...3) { $0.name() },
+            held: list(0...4) { $0.held() },
+            firstEvent: first,
+            lastEvent: last,
+            isDraining: below(2) == 0
+        )
+    }
+
+    private mutating func log() -> LogChunk {
+        LogChunk(
+            held: held(),
+            stream: below(2) == 0 ? .output : .error,
+            offset: number(),
+            bytes: bytes()
+        )
+    }
+
+    private mutating func event() -> WorkerEvent {
+        switch below(4) {
+        case 0: .started(held(), at: moment())
+        case 1: .returned(held())
+        default: .finished(held(), result())
+        }
+    }
+
+    private mutating func result() -> AttemptResult {
+        let end: AttemptEnd
+        switch below(3) {
+        case 0: end = .succeeded
+        case 1: end = .cancelled
+        default: end = .failed(error())
+        }
+        return AttemptResult(
+            end: end,
+            startedAt: moment(),
+            endedAt: moment(),
+            output: payload(),
+            logTail: bytes(),
+            logBytesDropped: number()
+        )
+    }
+
+    private mutating func error() -> OperationError {
+        switch below(12) {
+        case 0: .kindUnknown(text())
+        case 1: .thrown(type: text(), message: text(), payload: bytes())
+        case 2: .exit(code: pick([1, 2, 127, 255, .min, .max, -1, 0]))
+        case 3: .signal(name: text())
+        case 4: .timeout
+        case 5: .deadline
+        case 6: .workerLost
+        case 7: .inputTooLarge(bytes: Int(number() >> 1), limit: Int(number() >> 1))
+        case 8: .outputTooLarge(bytes: Int(number() >> 1), limit: Int(number() >> 1))
+        case 9: .undecodable(text())
+        case 10: .versionUnsupported(text())
+        default: .conditionFailed(name: text())
+        }
+    }
+
+    // MARK: - Parts
+
+    private mutating func held() -> HeldAttempt {
+        HeldAttempt(
+            attempt: attempt(),
+            operation: OperationID(graph: GraphID(rawValue: small()), index: small())
+        )
+    }
+
+    private mutating func attempt() -> AttemptID {
+        AttemptID(epoch: epoch(), number: positive())
+    }
+
+    private mutating func epoch() -> Epoch { Epoch(rawValue: max(1, small())) }
+
+    private mutating func payload() -> Payload {
+        switch below(4) {
+        case 0: .empty
+        case 1: Payload(contentType: "", bytes: bytes())
+        case 2: Payload(bytes: bytes())
+        default: Payload(contentType: text(), bytes: bytes())
+        }
+    }
+
+    private mutating func moment() -> Timestamp {
+        Timestamp(nanoseconds: Int64(bitPattern: number() >> 1))
+    }
+
+    private mutating func duration(atLeast least: Int64 = 0) -> Duration {
+        .nanoseconds(max(least, Int64(bitPattern: number() >> 1)))
+    }
+
+    private mutating func bytes() -> [UInt8] {
+        let count = pick([0, 0, 1, 127, 128, 300])
+        return (0..<count).map { _ in UInt8(truncatingIfNeeded: chance.next()) }
+    }
+
+    /// With both ends of the length that names may have.
+    private mutating func name() -> String {
+        pick(["a", "default", "größe-→-🧵", String(repeating: "n", count: 256), "x\u{0}y", "\n"])
+    }
+
+    private mutating func text() -> String {
+        below(3) == 0 ? "" : name()
+    }
+
+    private mutating func small() -> UInt32 {
+        pick([0, 1, 127, 128, 65_535, .max, UInt32(truncatingIfNeeded: chance.next())])
+    }
+
+    private mutating func number() -> UInt64 {
+        pick([0, 1, 127, 128, 1 << 32, 1 << 63, .max, chance.next(), chance.next() >> 40])
+    }
+
+    private mutating func positive() -> UInt64 { max(1, number()) }
+
+    private mutating func list<Element>(
+        _ counts: ClosedRange<Int>,
+        _ make: (inout MessageGenerator) -> Element
+    ) -> [Element] {
+        let count = counts.lowerBound + below(counts.count)
+        return (0..<count).map { _ in make(&self) }
+    }
+
+    private mutating func pick<Element>(_ elements: [Element]) -> Element {
+        elements[below(elements.count)]
+    }
+
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &chance) }
+}

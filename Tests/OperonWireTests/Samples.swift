@@ -1,0 +1,119 @@
+import OperonModel
+
+/// The parts that the corpus and the tests put together. The corpus depends on them: never change
+/// one, add another.
+enum Samples {
+    static let held = HeldAttempt(
+        attempt: AttemptID(epoch: Epoch(rawValue: 3), number: 300),
+        operation: OperationID(graph: GraphID(rawValue: 12), index: 70_000)
+    )
+
+    static let other = HeldAttempt(
+        attempt: AttemptID(epoch: Epoch(rawValue: 2), number: 1),
+        operation: OperationID(graph: GraphID(rawValue: 1), index: 0)
+    )
+
+    static let moment = Timestamp(nanoseconds: 86_400_000_000_001)
+
+    static let operation = DispatchedOperation(
+        held: held,
+        ordinal: 1,
+        graphName: "wordcount",
+        name: "count-a",
+        queue: "default",
+        work: .nothing,
+        priority: .normal,
+        rank: 9,
+        timeout: nil,
+        qualityOfService: .default,
+        inputs: []
+    )
+
+    static func dispatch(_ work: Work) -> CoordinatorMessage {
+        var operation = operation
+        operation.work = work
+        return .dispatch(Dispatch(acknowledged: 41, operations: [operation]))
+    }
+
+    static func result(_ end: AttemptEnd) -> AttemptResult {
+        AttemptResult(
+            end: end,
+            startedAt: moment,
+            endedAt: moment + .milliseconds(1_500),
+            output: Payload(bytes: Array("{\"count\":3}".utf8)),
+            logTail: Array("done\n".utf8),
+            logBytesDropped: 1_000
+        )
+    }
+
+    static func events(_ events: WorkerEvent...) -> WorkerMessage {
+        .events(
+            EventBatch(firstNumber: 17, sentAt: moment + .seconds(2), events: events)
+        )
+    }
+
+    static func failed(_ error: OperationError) -> WorkerMessage {
+        events(.finished(held, result(.failed(error))))
+    }
+
+    /// One operation for every priority and quality of service, with all that is optional.
+    static let fullDispatch: CoordinatorMessage = {
+        let operations = zip(QueuePriority.allCases, QualityOfService.allCases).map {
+            priority,
+            quality in
+            DispatchedOperation(
+                held: held,
+                ordinal: 4,
+                graphName: "größe",
+                name: "mērge",
+                queue: "fast",
+                work: .wait(.zero),
+                priority: priority,
+                rank: .max,
+                timeout: .seconds(300),
+                qualityOfService: quality,
+                inputs: [
+                    NamedInput(name: "none", output: nil),
+                    NamedInput(name: "empty", output: .empty),
+                    NamedInput(
+                        name: "text",
+                        output: Payload(contentType: "text/plain", bytes: [104, 105])
+                    ),
+                ]
+            )
+        }
+        return .dispatch(Dispatch(acknowledged: .max, operations: operations))
+    }()
+
+    static let command = CommandDescription(
+        arguments: ["/bin/sh", "-c", "exit 3"],
+        environment: ["B": "2", "A": "1", "Ä": "ü", "EMPTY": ""],
+        inheritEnvironment: ["PATH", "HOME"],
+        directory: "/srv/data",
+        grace: .seconds(3)
+    )
+
+    static let hello = Hello(
+        host: "rack-1.example",
+        processID: 4_711,
+        slots: 8,
+        queues: ["default", "fast"],
+        kinds: ["command", "nothing", "wait"],
+        held: [held, other],
+        firstEvent: 18,
+        lastEvent: 20,
+        isDraining: true
+    )
+
+    static let firstHello = Hello(
+        host: "rack-1.example",
+        processID: 4_711,
+        slots: 1,
+        queues: [],
+        kinds: Work.builtInKinds,
+        held: [],
+        firstEvent: 1,
+        lastEvent: 0,
+        isDraining: false
+    )
+}
