@@ -1,0 +1,31 @@
+# Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
+.DEFAULT_GOAL := help
+.PHONY: help quickstart build test check format lint up down
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+quickstart: ## build, and run an example without a broker
+	@scripts/quickstart
+
+build: ## build the programs
+	@scripts/install-dependencies
+	@swift build
+
+test: ## every test, with a private RabbitMQ
+	@scripts/test
+
+check: ## everything that continuous integration checks
+	@scripts/check
+
+format: ## format the Swift files
+	@scripts/format
+
+lint: ## say what is not formatted
+	@scripts/format --check
+
+up: ## a cluster in containers: broker, workers, and a run of the example
+	@docker compose up --build --abort-on-container-exit --exit-code-from run
+
+down: ## take it away again
+	@docker compose down --volumes

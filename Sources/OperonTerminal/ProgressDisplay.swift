@@ -1,0 +1,90 @@
+package import OperonModel
+
+/// Shows a run to a person while it goes on: keeps the counters, and writes them as one line per
+/// group on a terminal, or as one line per change of state where nothing can be overprinted.
+///
+/// It has no clock and no task. Whoever drives it passes the time, calls `tick` at least as often
+/// as the display should move, and `finish` once at the end.
+package actor ProgressDisplay {
+    private var model: ProgressModel
+    private var printer: LinePrinter
+    private let line: ProgressLine
+    private let change: StateChangeLine
+    private let isQuiet: Bool
+
+    /// `isQuiet`: counts, but shows neither progress nor changes of state; `print` still prints.
+    package init(printer: LinePrinter, startedAt: Timestamp, isQuiet: Bool = false) {
+        model = ProgressModel(startedAt: startedAt)
+        self.printer = printer
+        self.isQuiet = isQuiet
+        line = ProgressLine(style: printer.style)
+        change = StateChangeLine(style: printer.style)
+    }
+
+    /// The counters as they are now.
+    package var progress: ProgressModel { model }
+
+    package func addGroup(name: String) -> Int { model.addGroup(name: name) }
+
+    package func operationsAdded(_ count: Int, to group: Int, work: Double) {
+        model.operationsAdded(count, to: group, work: work)
+    }
+
+    /// Counts a change of state. On a pipe it is printed if an operation starts or ends: waiting
+    /// is not news.
+    package func operationMoved(
+        _ name: String,
+        in group: Int,
+        from old: ProgressPhase,
+        to new: ProgressPhase,
+        work: Double,
+        duration: Duration? = nil,
+        detail: String = "",
+        at now: Timestamp
+    ) {
+        model.operationMoved(in: group, from: old, to: new, work: work, at: now)
+        guard !isQuiet else { return }
+        if printer.overprints {
+            redraw(at: now)
+        } else if new == .executing || new.isFinished {
+            let text = change.text(
+                for: model.groups[group],
+                operation: name,
+                phase: new,
+                duration: duration,
+                detail: detail
+            )
+            printer.print([text])
+        }
+    }
+
+    /// Prints lines above the progress. Untrusted text goes through `TerminalText` first.
+    package func print(_ lines: [String], at now: Timestamp) {
+        printer.print(lines)
+        redraw(at: now)
+    }
+
+    /// Time has passed.
+    package func tick(at now: Timestamp) { redraw(at: now) }
+
+    /// Draws the final state and leaves it on the screen. Nothing is drawn after it.
+    package func finish(at now: Timestamp) {
+        guard !isQuiet else { return }
+        let lines = self.lines(at: now)
+        printer.finish(lines: lines)
+    }
+
+    private func redraw(at now: Timestamp) {
+        guard !isQuiet else { return }
+        let lines = self.lines(at: now)
+        printer.redraw(at: now, lines: lines)
+    }
+
+    private func lines(at now: Timestamp) -> (Int) -> [String] {
+        let model = self.model
+        let line = self.line
+        return { width in
+            model.groups.map { line.text(for: $0, at: now, width: width) }
+        }
+    }
+}

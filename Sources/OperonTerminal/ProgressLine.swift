@@ -1,0 +1,127 @@
+package import OperonModel
+
+/// Writes one group of a `ProgressModel` as one line of at most a given width.
+///
+/// What does not fit is left out, least important first; the name, how many are finished and that
+/// something failed stay longest.
+package struct ProgressLine: Hashable, Sendable {
+    private let style: TerminalStyle
+
+    package init(style: TerminalStyle) {
+        self.style = style
+    }
+
+    /// The longest bar, in columns: a longer one says no more.
+    private static let barMax = 30
+    /// The shortest bar that is still a picture.
+    private static let barMin = 8
+    /// A name gets at least this, while there is anything else to leave out.
+    private static let nameMin = 8
+
+    /// One line without a line end, at most `width` columns wide (at least 1).
+    package func text(for group: ProgressGroup, at now: Timestamp, width: Int) -> String {
+        let name = style.spelled(TerminalText.line(group.name))
+        var parts = self.parts(of: group, at: now)
+        let shortName = min(TerminalText.width(name), ProgressLine.nameMin)
+
+        while let worst = parts.min(by: { $0.importance < $1.importance }),
+            parts.count > 1, shortName + columns(of: parts) > width
+        {
+            parts.removeAll { $0.importance == worst.importance }
+        }
+
+        let room = width - columns(of: parts)
+        guard room > 1 else {
+            // Too narrow for a name: the counts alone.
+            return TerminalText.prefix(of: parts.map(\.text).joined(separator: " "), width: width)
+        }
+        let shownName = TerminalText.elided(name, to: room, mark: style.ellipsis)
+        let barRoom = room - TerminalText.width(shownName) - 1
+        var line = style.tinted(shownName, .strong)
+        if barRoom >= ProgressLine.barMin {
+            line += " " + bar(group, width: min(barRoom, ProgressLine.barMax))
+        }
+        for part in parts { line += " " + style.tinted(part.text, part.tint) }
+        return line
+    }
+
+    /// One word of the line.
+    private struct Part {
+        let text: String
+        let tint: Tint
+        /// The smallest is left out first; each is unique within a line.
+        let importance: Int
+    }
+
+    private func columns(of parts: [Part]) -> Int {
+        parts.reduce(0) { $0 + 1 + TerminalText.width($1.text) }
+    }
+
+    /// In the order of the line.
+    private func parts(of group: ProgressGroup, at now: Timestamp) -> [Part] {
+        var parts = [
+            Part(text: "\(group.finished)/\(group.total)", tint: .strong, importance: 100)
+        ]
+        func add(_ phase: ProgressPhase, _ tint: Tint, _ importance: Int) {
+            let count = group[phase]
+            guard count > 0 else { return }
+            parts.append(Part(text: "\(count) \(phase.name)", tint: tint, importance: importance))
+        }
+        add(.executing, .good, 60)
+        add(.ready, .faint, 20)
+        add(.failed, .bad, 90)
+        add(.cancelled, .attention, 50)
+        add(.skipped, .attention, 40)
+        let elapsed = DurationText.clock(group.elapsed(at: now))
+        parts.append(Part(text: elapsed, tint: .faint, importance: 30))
+        if let left = group.timeLeft(at: now) {
+            parts.append(
+                Part(text: "ETA " + DurationText.clock(left), tint: .faint, importance: 70)
+            )
+        }
+        return parts
+    }
+
+    private func bar(_ group: ProgressGroup, width: Int) -> String {
+        let inner = width - 2
+        // Rounded down, so that a full bar means finished.
+        let filled = Int(group.fraction * Double(inner))
+        let done = String(repeating: style.hasUnicode ? "█" : "#", count: filled)
+        let left = String(repeating: style.hasUnicode ? "░" : "-", count: inner - filled)
+        let tint: Tint = group[.failed] > 0 ? .bad : .good
+        return "[" + style.tinted(done, tint) + style.tinted(left, .faint) + "]"
+    }
+}
+
+/// One line per change of state, for an output that cannot be overprinted.
+package struct StateChangeLine: Hashable, Sendable {
+    private let style: TerminalStyle
+
+    package init(style: TerminalStyle) {
+        self.style = style
+    }
+
+    /// For example `[3/40] succeeded count-a (1.2s)`. `detail` is why, for what did not succeed.
+    package func text(
+        for group: ProgressGroup,
+        operation: String,
+        phase: ProgressPhase,
+        duration: Duration?,
+        detail: String = ""
+    ) -> String {
+        let tint: Tint =
+            switch phase {
+            case .pending, .ready: .faint
+            case .executing: .strong
+            case .succeeded: .good
+            case .failed: .bad
+            case .cancelled, .skipped: .attention
+            }
+        var line = "[\(group.finished)/\(group.total)] "
+        line += style.tinted(phase.name, tint) + " "
+        line += style.spelled(TerminalText.line(operation))
+        if let duration { line += " (" + DurationText.short(duration) + ")" }
+        if !detail.isEmpty { line += ": " + style.spelled(TerminalText.line(detail)) }
+        return line
+    }
+}

@@ -1,0 +1,170 @@
+package import OperonModel
+
+/// Where an operation is, as progress counts it: its state, and its outcome once it has one.
+package enum ProgressPhase: UInt8, Hashable, Sendable, CaseIterable {
+    case pending
+    case ready
+    case executing
+    case succeeded
+    case failed
+    case cancelled
+    case skipped
+
+    /// What was given to a worker and has not started counts as ready: to a person it still waits.
+    package init(_ state: OperationState, _ outcome: OutcomeKind?) {
+        switch (state, outcome) {
+        case (.pending, _): self = .pending
+        case (.ready, _), (.dispatched, _): self = .ready
+        case (.executing, _): self = .executing
+        case (.finished, .succeeded?): self = .succeeded
+        case (.finished, .failed?): self = .failed
+        case (.finished, .cancelled?): self = .cancelled
+        case (.finished, .skipped?): self = .skipped
+        case (.finished, nil):
+            preconditionFailure("a finished operation has an outcome: both are set in one event")
+        }
+    }
+
+    package var isFinished: Bool {
+        switch self {
+        case .pending, .ready, .executing: false
+        case .succeeded, .failed, .cancelled, .skipped: true
+        }
+    }
+
+    /// The word in progress and reports.
+    package var name: String {
+        switch self {
+        case .pending: "pending"
+        case .ready: "ready"
+        case .executing: "running"
+        case .succeeded: "succeeded"
+        case .failed: "failed"
+        case .cancelled: "cancelled"
+        case .skipped: "skipped"
+        }
+    }
+}
+
+/// Counts what happens, per group (a graph or a queue), and estimates what is left. It knows no
+/// clock and writes nothing: whoever drives it says what happened and when.
+package struct ProgressModel: Hashable, Sendable {
+    /// The groups, in the order in which they were added.
+    package private(set) var groups: [ProgressGroup] = []
+    /// When counting began.
+    package let startedAt: Timestamp
+
+    package init(startedAt: Timestamp) {
+        self.startedAt = startedAt
+    }
+
+    /// Adds a group without operations; its index is how it is named from then on.
+    package mutating func addGroup(name: String) -> Int {
+        groups.append(ProgressGroup(name: name, startedAt: startedAt))
+        return groups.count - 1
+    }
+
+    /// Counts `count` operations that were added in one phase. `work` is what all of them together
+    /// are expected to take, in any unit that is the same for the whole group.
+    package mutating func operationsAdded(
+        _ count: Int,
+        to group: Int,
+        in phase: ProgressPhase = .pending,
+        work: Double
+    ) {
+        precondition(count >= 0 && work >= 0, "what is added is counted, not subtracted")
+        groups[group].added(count, in: phase, work: work)
+    }
+
+    /// Counts one operation that went from one phase to another. `work` is what it was added with.
+    package mutating func operationMoved(
+        in group: Int,
+        from old: ProgressPhase,
+        to new: ProgressPhase,
+        work: Double,
+        at now: Timestamp
+    ) {
+        groups[group].moved(from: old, to: new, work: work, at: now)
+    }
+
+    /// Whether every operation of every group has its outcome.
+    package var isFinished: Bool { groups.allSatisfy { $0.finished == $0.total } }
+}
+
+/// One line's worth of progress.
+package struct ProgressGroup: Hashable, Sendable {
+    package let name: String
+    private var counts: [Int]
+    private let startedAt: Timestamp
+    private var firstStart: Timestamp?
+    private var lastFinish: Timestamp?
+    /// Work of operations that ran to an end.
+    private var workDone = 0.0
+    /// Work of operations that may still run.
+    private var workLeft = 0.0
+
+    init(name: String, startedAt: Timestamp) {
+        self.name = name
+        self.startedAt = startedAt
+        counts = Array(repeating: 0, count: ProgressPhase.allCases.count)
+    }
+
+    /// How many are in one phase.
+    package subscript(phase: ProgressPhase) -> Int { counts[Int(phase.rawValue)] }
+
+    /// All operations.
+    package var total: Int { counts.reduce(0, +) }
+
+    /// Those that have an outcome.
+    package var finished: Int {
+        self[.succeeded] + self[.failed] + self[.cancelled] + self[.skipped]
+    }
+
+    /// 0…1: finished operations among all; 1 for an empty group.
+    package var fraction: Double { total == 0 ? 1 : Double(finished) / Double(total) }
+
+    /// From the start to now, or to the last outcome once every operation has one.
+    package func elapsed(at now: Timestamp) -> Duration {
+        let end = finished == total ? lastFinish ?? startedAt : now
+        return max(.zero, end - startedAt)
+    }
+
+    /// The time left, if work goes on as fast as it went since the first operation started; `nil`
+    /// before the first end and when nothing is left. What was skipped or cancelled counts neither
+    /// as done nor as left: it took no time.
+    package func timeLeft(at now: Timestamp) -> Duration? {
+        guard let firstStart, workDone > 0, finished < total else { return nil }
+        let seconds = (now - firstStart).seconds * workLeft / workDone
+        // Beyond a year an estimate says nothing, and a Duration could overflow.
+        guard seconds >= 0, seconds < 365 * 86_400 else { return nil }
+        return .nanoseconds(Int64(seconds * 1e9))
+    }
+
+    mutating func added(_ count: Int, in phase: ProgressPhase, work: Double) {
+        counts[Int(phase.rawValue)] += count
+        if !phase.isFinished { workLeft += work }
+    }
+
+    mutating func moved(
+        from old: ProgressPhase,
+        to new: ProgressPhase,
+        work: Double,
+        at now: Timestamp
+    ) {
+        precondition(self[old] > 0, "an operation leaves a phase that it was counted in")
+        counts[Int(old.rawValue)] -= 1
+        counts[Int(new.rawValue)] += 1
+        if new == .executing, firstStart == nil { firstStart = now }
+        switch (old.isFinished, new.isFinished) {
+        case (false, false), (true, true): break
+        case (false, true):
+            // Sums of many small numbers may end a little below zero.
+            workLeft = max(0, workLeft - work)
+            if new == .succeeded || new == .failed { workDone += work }
+            lastFinish = now
+        case (true, false):
+            // Reopened by `retry`: what it did before is not undone, it is to be done again.
+            workLeft += work
+        }
+    }
+}

@@ -1,0 +1,175 @@
+import OperonModel
+
+/// How a command tells what it did.
+package enum OutputFormat: String, Hashable, Sendable, CaseIterable {
+    /// Sentences for people, on standard error.
+    case text
+    /// The versioned JSON form, on standard output.
+    case json
+    /// Nothing: the exit code says it.
+    case quiet
+}
+
+extension RunReport {
+    /// How much of what failed is shown; the whole is in the logs.
+    package struct TextLimits: Hashable, Sendable {
+        /// Operations whose log is shown.
+        package var failures = 5
+        /// Last lines of each log.
+        package var logLines = 20
+        /// Lines on why operations did not run.
+        package var reasons = 10
+
+        package init() {}
+    }
+
+    /// The summary for a person: what failed and its last lines, why anything did not run, the
+    /// counts, and how long it took next to how long it had to take.
+    package func summary(style: TerminalStyle, limits: TextLimits = TextLimits()) -> [String] {
+        var lines = failureLines(style: style, limits: limits)
+        lines += skippedLines(style: style, limits: limits)
+        lines += cancelledLines(style: style, limits: limits)
+        lines.append(countLine(style: style))
+        lines.append(timeLine(style: style))
+        return lines
+    }
+
+    private func failureLines(style: TerminalStyle, limits: TextLimits) -> [String] {
+        let failed = operations.filter { $0.outcome == .failed }
+        var lines: [String] = []
+        for operation in failed.prefix(limits.failures) {
+            var line = style.tinted("failed", .bad) + " " + shown(operation.name, style)
+            if let error = operation.error { line += ": " + shown(error.description, style) }
+            let attempts = operation.attempts.count
+            if attempts > 1 { line += " (attempt \(attempts))" }
+            lines.append(line)
+
+            let tail = TerminalText.tail(operation.log, limit: limits.logLines)
+            if tail.omitted > 0 {
+                let count = plural(tail.omitted, "line")
+                let note = style.spelled("… \(count) before")
+                lines.append("    " + style.tinted(note, .faint))
+            }
+            lines += tail.lines.map { "    " + style.spelled($0) }
+        }
+        let more = failed.count - limits.failures
+        if more > 0 { lines.append(style.spelled("… and \(more) more failed")) }
+        return lines
+    }
+
+    /// One line per root: a thousand operations behind one failure have one reason.
+    private func skippedLines(style: TerminalStyle, limits: TextLimits) -> [String] {
+        var groups = ReasonGroups<SkipRoot>()
+        for operation in operations where operation.outcome == .skipped {
+            let root = operation.cause.map { SkipRoot(name: $0.root, outcome: $0.rootOutcome) }
+            groups.add(root ?? SkipRoot(name: "", outcome: .skipped))
+        }
+        return groups.lines(limit: limits.reasons, style: style) { root, count in
+            let skipped = style.tinted("\(count) skipped", .attention)
+            guard !root.name.isEmpty else { return skipped }
+            let name = shown("“\(root.name)”", style)
+            return "\(skipped) because \(name) \(root.outcome.verb)"
+        }
+    }
+
+    private func cancelledLines(style: TerminalStyle, limits: TextLimits) -> [String] {
+        var groups = ReasonGroups<String>()
+        for operation in operations where operation.outcome == .cancelled {
+            groups.add(operation.reason)
+        }
+        // Without a reason the counts say as much.
+        return groups.lines(limit: limits.reasons, style: style) { reason, count in
+            guard !reason.isEmpty else { return nil }
+            return style.tinted("\(count) cancelled", .attention) + ": " + shown(reason, style)
+        }
+    }
+
+    private func countLine(style: TerminalStyle) -> String {
+        let counts = self.counts
+        var parts: [String] = []
+        func add(_ count: Int, _ word: String, _ tint: Tint) {
+            if count > 0 { parts.append(style.tinted("\(count) \(word)", tint)) }
+        }
+        add(counts.succeeded, "succeeded", .good)
+        add(counts.failed, "failed", .bad)
+        add(counts.cancelled, "cancelled", .attention)
+        add(counts.skipped, "skipped", .attention)
+        add(counts.unfinished, "unfinished", .attention)
+        let operations = plural(counts.total, "operation")
+        let what = parts.isEmpty ? operations : "\(operations): " + parts.joined(separator: ", ")
+        return style.tinted(shown(graph, style), .strong) + ": " + what
+    }
+
+    /// The bound is what the graph and the slots ask for, so the ratio is what scheduling cost.
+    private func timeLine(style: TerminalStyle) -> String {
+        var line = "took " + DurationText.short(makespan)
+        guard lowerBound > .zero else { return line }
+        line += ", at least " + DurationText.short(lowerBound)
+        line += " on " + plural(slots, "slot")
+        let ratio = makespan.seconds / lowerBound.seconds
+        guard ratio.isFinite, ratio < 1e6 else { return line }
+        let hundredths = Int((ratio * 100).rounded())
+        let cents = hundredths % 100
+        return line + " (\(hundredths / 100).\(cents < 10 ? "0" : "")\(cents) times that)"
+    }
+
+    private func shown(_ text: String, _ style: TerminalStyle) -> String {
+        style.spelled(TerminalText.line(text))
+    }
+
+    private func plural(_ count: Int, _ noun: String) -> String {
+        count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
+    }
+}
+
+/// The start of a chain of skipped operations.
+private struct SkipRoot: Hashable {
+    let name: String
+    let outcome: OutcomeKind
+}
+
+extension OutcomeKind {
+    /// What an operation did, after its name.
+    fileprivate var verb: String {
+        switch self {
+        case .succeeded: "succeeded"
+        case .failed: "failed"
+        case .cancelled: "was cancelled"
+        case .skipped: "was skipped"
+        }
+    }
+}
+
+/// Counts by reason, in the order in which the reasons came up.
+private struct ReasonGroups<Reason: Hashable> {
+    private var index: [Reason: Int] = [:]
+    private var groups: [(reason: Reason, count: Int)] = []
+
+    mutating func add(_ reason: Reason) {
+        if let found = index[reason] {
+            groups[found].count += 1
+        } else {
+            index[reason] = groups.count
+            groups.append((reason, 1))
+        }
+    }
+
+    /// One line per reason, the most frequent first, at most `limit` of them.
+    func lines(
+        limit: Int,
+        style: TerminalStyle,
+        line: (Reason, Int) -> String?
+    ) -> [String] {
+        let ordered = groups.enumerated().sorted { left, right in
+            (-left.element.count, left.offset) < (-right.element.count, right.offset)
+        }
+        var lines = ordered.prefix(limit).compactMap { line($0.element.reason, $0.element.count) }
+        let rest = ordered.dropFirst(limit)
+        if !rest.isEmpty {
+            let operations = rest.reduce(0) { $0 + $1.element.count }
+            let note = "… and \(operations) more, for \(rest.count) other reasons"
+            lines.append(style.spelled(note))
+        }
+        return lines
+    }
+}

@@ -1,0 +1,69 @@
+/// Writes text into formats with quoting rules of their own.
+enum TextEscapes {
+    /// Appends a JSON string with its quotation marks (RFC 8259 §7): `"`, `\` and control
+    /// characters are escaped, everything else is UTF-8 as it is.
+    static func appendJSON(_ text: String, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(ascii: "\""))
+        var utf8 = text.utf8.makeIterator()
+        while let byte = utf8.next() {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case UInt8(ascii: "\n"): bytes += Array("\\n".utf8)
+            case UInt8(ascii: "\r"): bytes += Array("\\r".utf8)
+            case UInt8(ascii: "\t"): bytes += Array("\\t".utf8)
+            case 0..<0x20, 0x7F:
+                bytes += Array("\\u00".utf8)
+                bytes.append(hexDigit(byte >> 4))
+                bytes.append(hexDigit(byte & 15))
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// A DOT quoted string (https://graphviz.org/doc/info/lang.html): only `"` and `\` mean
+    /// anything in a label, the latter as the start of an escape such as `\n` or `\N`.
+    static func dot(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            default: result.unicodeScalars.append(visible(scalar))
+            }
+        }
+        return result + "\""
+    }
+
+    /// A Mermaid label in quotation marks. Mermaid takes characters by number, `#35;`
+    /// (https://mermaid.js.org/syntax/flowchart.html, entity codes), and needs that for
+    /// everything that it or the Markdown and HTML in it could read as more than a letter.
+    static func mermaid(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            let safe = scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+            if safe || " .,:/+=-".unicodeScalars.contains(scalar) {
+                result.unicodeScalars.append(scalar)
+            } else {
+                result += "#\(visible(scalar).value);"
+            }
+        }
+        return result + "\""
+    }
+
+    /// Control characters as their pictures (U+2400…): neither format can show them otherwise.
+    private static func visible(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        switch scalar.value {
+        case 0..<0x20: Unicode.Scalar(0x2400 + scalar.value) ?? scalar
+        case 0x7F: "\u{2421}"
+        case 0x80..<0xA0: "\u{FFFD}"
+        default: scalar
+        }
+    }
+
+    private static func hexDigit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+}

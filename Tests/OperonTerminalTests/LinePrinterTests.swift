@@ -1,0 +1,218 @@
+import OperonModel
+import OperonTerminal
+import Testing
+
+@Suite struct LinePrinterTests {
+    @Test func `status lines are overprinted`() throws {
+        let output = ScreenOutput()
+        var printer = LinePrinter(output: output, style: unicode)
+
+        printer.redraw(at: at(0)) { _ in ["one", "two"] }
+        printer.redraw(at: at(1)) { _ in ["three"] }
+
+        #expect(try output.screen() == ["three"])
+    }
+
+    @Test func `lines are printed above the status, each change in one write`() throws {
+        let output = ScreenOutput()
+        var printer = LinePrinter(output: output, style: unicode)
+        printer.redraw(at: at(0)) { _ in ["status 0"] }
+
+        printer.print(["a log line", "another"])
+        printer.redraw(at: at(0.01)) { _ in ["status 1"] }
+        printer.finish { _ in ["status 2"] }
+
+        #expect(try output.screen() == ["a log line", "another", "status 2"])
+        #expect(output.writes.count == 4)
+    }
+
+    @Test func `at most ten redraws a second are drawn, and the last state always`() throws {
+        let output = ScreenOutput()
+        var printer = LinePrinter(output: output, style: unicode)
+
+        for step in 0..<1_000 {
+            printer.redraw(at: at(Double(step) / 1_000)) { _ in ["step \(step)"] }
+        }
+        #expect(output.writes.count == 10)
+        printer.finish { _ in ["step 1000"] }
+
+        #expect(output.writes.count == 11)
+        #expect(try output.screen() == ["step 1000"])
+    }
+
+    @Test func `the width is asked for at each redraw`() {
+        let output = ScreenOutput(columns: 100)
+        var printer = LinePrinter(output: output, style: unicode)
+        var widths: [Int] = []
+
+        printer.redraw(at: at(0)) {
+            widths.append($0); return [""]
+        }
+        output.reportedSize = TerminalSize(columns: 40, rows: 24)
+        printer.redraw(at: at(1)) {
+            widths.append($0); return [""]
+        }
+        output.reportedSize = nil
+        printer.redraw(at: at(2)) {
+            widths.append($0); return [""]
+        }
+
+        #expect(widths == [99, 39, 79])
+    }
+
+    @Test func `a block taller than the screen is cut and says so`() throws {
+        let output = ScreenOutput(columns: 80, rows: 5)
+        var printer = LinePrinter(output: output, style: unicode)
+
+        printer.redraw(at: at(0)) { _ in (1...10).map { "group \($0)" } }
+
+        #expect(try output.screen() == ["group 1", "group 2", "group 3", "… and 7 more"])
+    }
+
+    @Test func `a stopped terminal holds nothing up`() {
+        let output = ScreenOutput()
+        var printer = LinePrinter(output: output, style: unicode)
+        output.takesWrites = false
+
+        printer.redraw(at: at(0)) { _ in ["status"] }
+
+        #expect(output.writes.isEmpty)
+    }
+
+    @Test func `a pipe gets lines and no status`() {
+        let output = ScreenOutput()
+        var printer = LinePrinter(output: output, style: .plain)
+
+        printer.redraw(at: at(0)) { _ in ["status"] }
+        printer.print(["line"])
+        printer.finish { _ in ["status"] }
+        printer.clear()
+
+        #expect(output.writes == ["line\n"])
+    }
+
+    @Test func `clearing takes the status off the screen`() throws {
+        let output = ScreenOutput()
+        var printer = LinePrinter(output: output, style: unicode)
+        printer.print(["kept"])
+        printer.redraw(at: at(0)) { _ in ["one", "two"] }
+
+        printer.clear()
+
+        #expect(try output.screen() == ["kept"])
+    }
+
+    // MARK: - The display
+
+    @Test func `on a pipe each start and each outcome is one line`() async {
+        let output = ScreenOutput()
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: output, style: .plain),
+            startedAt: at(0)
+        )
+        let group = await display.addGroup(name: "g")
+        await display.operationsAdded(2, to: group, work: 2)
+
+        await display.operationMoved(
+            "a",
+            in: group,
+            from: .pending,
+            to: .ready,
+            work: 1,
+            at: at(0)
+        )
+        await display.operationMoved(
+            "a",
+            in: group,
+            from: .ready,
+            to: .executing,
+            work: 1,
+            at: at(0)
+        )
+        await display.operationMoved(
+            "a",
+            in: group,
+            from: .executing,
+            to: .failed,
+            work: 1,
+            duration: .milliseconds(15),
+            detail: "exit code 1",
+            at: at(1)
+        )
+        await display.operationMoved(
+            "b",
+            in: group,
+            from: .pending,
+            to: .skipped,
+            work: 1,
+            detail: "because “a” failed",
+            at: at(1)
+        )
+        await display.finish(at: at(1))
+
+        #expect(
+            output.writes == [
+                "[0/2] running a\n",
+                "[1/2] failed a (15ms): exit code 1\n",
+                "[2/2] skipped b: because \"a\" failed\n",
+            ]
+        )
+    }
+
+    @Test func `on a terminal there is one line per group, logs above it`() async throws {
+        let output = ScreenOutput(columns: 41)
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: output, style: unicode),
+            startedAt: at(0)
+        )
+        let first = await display.addGroup(name: "one")
+        let second = await display.addGroup(name: "two")
+        await display.operationsAdded(1, to: first, work: 1)
+        await display.operationsAdded(3, to: second, work: 3)
+        await display.tick(at: at(0))
+
+        await display.operationMoved(
+            "a",
+            in: first,
+            from: .pending,
+            to: .succeeded,
+            work: 1,
+            at: at(0.01)
+        )
+        await display.print(["said by an operation"], at: at(0.02))
+        await display.finish(at: at(2))
+
+        #expect(
+            try output.screen() == [
+                "said by an operation",
+                "one [█████████████████████████] 1/1 0:00",
+                "two [░░░░░░░░░░░░░░░░░░░░░░░░░] 0/3 0:02",
+            ]
+        )
+    }
+
+    @Test func `a quiet display counts and prints, and shows no progress`() async {
+        let output = ScreenOutput()
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: output, style: unicode),
+            startedAt: at(0),
+            isQuiet: true
+        )
+        let group = await display.addGroup(name: "g")
+        await display.operationsAdded(1, to: group, work: 1)
+
+        await display.operationMoved(
+            "a",
+            in: group,
+            from: .pending,
+            to: .succeeded,
+            work: 1,
+            at: at(1)
+        )
+        await display.print(["needed"], at: at(2))
+        await display.finish(at: at(3))
+
+        #expect(output.writes == ["needed\n"])
+        #expect(await display.progress.isFinished)
+    }
+}

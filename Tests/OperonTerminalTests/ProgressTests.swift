@@ -1,0 +1,204 @@
+import OperonModel
+import OperonTerminal
+import Testing
+
+@Suite struct ProgressTests {
+    @Test func `every operation is counted in one phase`() {
+        let group = halfway()
+
+        #expect(group[.pending] == 8)
+        #expect(group[.ready] == 8)
+        #expect(group[.executing] == 12)
+        #expect(group[.succeeded] == 9)
+        #expect(group[.failed] == 1)
+        #expect(group[.skipped] == 2)
+        #expect(group.total == 40)
+        #expect(group.finished == 12)
+    }
+
+    @Test func `the time left follows from the work done since the first start`() {
+        // 10 s for 10 operations that ran; 28 are left, 2 were skipped and cost nothing.
+        #expect(halfway().timeLeft(at: at(12)) == .seconds(28))
+    }
+
+    @Test func `a long operation counts for as much as its work`() {
+        var model = ProgressModel(startedAt: at(0))
+        let group = model.addGroup(name: "g")
+        model.operationsAdded(1, to: group, in: .ready, work: 90)
+        model.operationsAdded(1, to: group, in: .ready, work: 10)
+
+        model.operationMoved(in: group, from: .ready, to: .executing, work: 90, at: at(0))
+        model.operationMoved(in: group, from: .executing, to: .succeeded, work: 90, at: at(9))
+
+        #expect(model.groups[group].timeLeft(at: at(9)) == .seconds(1))
+    }
+
+    @Test func `there is no estimate before the first end and after the last`() {
+        var model = ProgressModel(startedAt: at(0))
+        let group = model.addGroup(name: "g")
+        model.operationsAdded(1, to: group, in: .ready, work: 1)
+        model.operationMoved(in: group, from: .ready, to: .executing, work: 1, at: at(0))
+
+        #expect(model.groups[group].timeLeft(at: at(5)) == nil)
+        #expect(!model.isFinished)
+
+        model.operationMoved(in: group, from: .executing, to: .succeeded, work: 1, at: at(6))
+
+        #expect(model.groups[group].timeLeft(at: at(7)) == nil)
+        #expect(model.isFinished)
+    }
+
+    @Test func `the clock of a group stops with its last outcome`() {
+        var model = ProgressModel(startedAt: at(1))
+        let group = model.addGroup(name: "g")
+        model.operationsAdded(1, to: group, in: .executing, work: 1)
+        #expect(model.groups[group].elapsed(at: at(4)) == .seconds(3))
+
+        model.operationMoved(in: group, from: .executing, to: .succeeded, work: 1, at: at(5))
+
+        #expect(model.groups[group].elapsed(at: at(60)) == .seconds(4))
+    }
+
+    @Test func `a retried attempt leaves the work to be done`() {
+        var model = ProgressModel(startedAt: at(0))
+        let group = model.addGroup(name: "g")
+        model.operationsAdded(2, to: group, in: .executing, work: 2)
+        model.operationMoved(in: group, from: .executing, to: .ready, work: 1, at: at(1))
+        model.operationMoved(in: group, from: .ready, to: .executing, work: 1, at: at(2))
+        model.operationMoved(in: group, from: .executing, to: .succeeded, work: 1, at: at(4))
+
+        #expect(model.groups[group].timeLeft(at: at(4)) == .seconds(2))
+    }
+
+    @Test func `reopening finished operations adds their work again`() {
+        var model = ProgressModel(startedAt: at(0))
+        let group = model.addGroup(name: "g")
+        model.operationsAdded(1, to: group, in: .ready, work: 1)
+        model.operationMoved(in: group, from: .ready, to: .executing, work: 1, at: at(0))
+        model.operationMoved(in: group, from: .executing, to: .failed, work: 1, at: at(3))
+
+        model.operationMoved(in: group, from: .failed, to: .ready, work: 1, at: at(3))
+
+        #expect(!model.isFinished)
+        #expect(model.groups[group].timeLeft(at: at(3)) == .seconds(3))
+    }
+
+    @Test(arguments: [
+        (OperationState.pending, nil as OutcomeKind?, ProgressPhase.pending),
+        (.ready, nil, .ready), (.dispatched, nil, .ready), (.executing, nil, .executing),
+        (.finished, .succeeded, .succeeded), (.finished, .failed, .failed),
+        (.finished, .cancelled, .cancelled), (.finished, .skipped, .skipped),
+    ])
+    func `a phase is a state and an outcome`(
+        state: OperationState,
+        outcome: OutcomeKind?,
+        phase: ProgressPhase
+    ) {
+        #expect(ProgressPhase(state, outcome) == phase)
+    }
+
+    // MARK: - The line
+
+    @Test(arguments: [
+        (
+            120,
+            "wordcount [████████░░░░░░░░░░░░░░░░░░░░] 12/40 12 running 8 ready 1 failed"
+                + " 2 skipped 0:12 ETA 0:28"
+        ),
+        (79, "wordcount [██░░░░░░░] 12/40 12 running 8 ready 1 failed 2 skipped 0:12 ETA 0:28"),
+        (60, "wordcount 12/40 12 running 1 failed 2 skipped 0:12 ETA 0:28"),
+        (40, "wordcount 12/40 1 failed ETA 0:28"),
+        (20, "wordcount 12/40"),
+        (14, "word…unt 12/40"),
+        (7, "12/40"),
+        (3, "12/"),
+    ])
+    func `a line says what fits`(width: Int, expected: String) {
+        let line = ProgressLine(style: unicode).text(for: halfway(), at: at(12), width: width)
+
+        #expect(line == expected)
+        #expect(TerminalText.width(line) <= width)
+    }
+
+    @Test func `a dumb terminal gets a line of ASCII`() {
+        let line = ProgressLine(style: ascii).text(
+            for: halfway(name: "wörter “a”"),
+            at: at(12),
+            width: 100
+        )
+
+        #expect(
+            line
+                == "w?rter \"a\" [########--------------------] 12/40 12 running 8 ready"
+                + " 1 failed 2 skipped 0:12 ETA 0:28"
+        )
+    }
+
+    @Test func `colours add no width and are reset`() {
+        let plain = ProgressLine(style: unicode).text(for: halfway(), at: at(12), width: 60)
+        let line = ProgressLine(style: colored).text(for: halfway(), at: at(12), width: 60)
+
+        #expect(line.contains("\u{1B}[31;1m1 failed\u{1B}[0m"))
+        #expect(TerminalText.line(line) == plain)
+    }
+
+    @Test func `no line of any width is wider than asked`() {
+        for width in 1...130 {
+            for style in [unicode, ascii] {
+                let line = ProgressLine(style: style).text(
+                    for: halfway(name: "数え上げる長い名前"),
+                    at: at(12),
+                    width: width
+                )
+                #expect(TerminalText.width(line) <= width, "\(width): \(line)")
+            }
+        }
+    }
+
+    @Test func `a name cannot speak to the terminal`() {
+        let line = ProgressLine(style: unicode).text(
+            for: halfway(name: "a\u{1B}]0;title\u{7}b\u{1B}[2Jc\nd"),
+            at: at(12),
+            width: 100
+        )
+
+        #expect(line.hasPrefix("abc\\u{a}d "))
+        #expect(!line.contains("\u{1B}"))
+    }
+
+    @Test func `a full bar means finished`() {
+        var model = ProgressModel(startedAt: at(0))
+        let group = model.addGroup(name: "g")
+        model.operationsAdded(1_000, to: group, work: 1_000)
+        for _ in 0..<999 {
+            model.operationMoved(in: group, from: .pending, to: .succeeded, work: 1, at: at(1))
+        }
+        let line = ProgressLine(style: unicode)
+        #expect(line.text(for: model.groups[group], at: at(1), width: 79).contains("░"))
+
+        model.operationMoved(in: group, from: .pending, to: .succeeded, work: 1, at: at(1))
+
+        #expect(!line.text(for: model.groups[group], at: at(1), width: 79).contains("░"))
+    }
+
+    @Test func `a change of state is one line`() {
+        let change = StateChangeLine(style: .plain)
+
+        let failed = change.text(
+            for: halfway(),
+            operation: "count-a\nfake",
+            phase: .failed,
+            duration: .milliseconds(1_234),
+            detail: "exit code 3"
+        )
+        let started = change.text(
+            for: halfway(),
+            operation: "merge",
+            phase: .executing,
+            duration: nil
+        )
+
+        #expect(failed == "[12/40] failed count-a\\u{a}fake (1.2s): exit code 3")
+        #expect(started == "[12/40] running merge")
+    }
+}

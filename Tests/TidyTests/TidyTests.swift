@@ -1,0 +1,209 @@
+import Testing
+
+/// The style, read off the repository. Each rule is also tried on a planted violation, below.
+@Suite struct TidyTests {
+    /// Functions that were longer than allowed when the rule came, with the most they may have.
+    /// The list may only get shorter, and its numbers smaller.
+    static let longFunctions: [String: Int] = [:]
+
+    static let sources = Repository.swift(under: "Sources/")
+    static let tests = Repository.swift(under: "Tests/")
+    static let ours = sources + tests + Repository.swift(under: "Benchmarks/")
+    static let deciding = sources.filter {
+        ["OperonCore", "OperonModel", "OperonWire"].contains($0.target)
+    }
+
+    @Test func `the repository is found`() {
+        #expect(Self.sources.contains { $0.path == "Sources/OperonModel/Identifiers.swift" })
+        #expect(Self.tests.contains { $0.path == "Tests/TidyTests/TidyTests.swift" })
+    }
+
+    @Test func `imports follow the layers`() {
+        #expect(Self.sources.flatMap(Rules.imports) == [])
+    }
+
+    @Test func `every target has its layer`() {
+        let targets = Set(Self.sources.map(\.target)).sorted()
+        #expect(targets.filter { Rules.allowedImports[$0] == nil } == [])
+    }
+
+    @Test func `what decides has no clock, no task and no output`() {
+        #expect(Self.deciding.flatMap { Rules.bannedWords($0, Rules.bannedInCore) } == [])
+    }
+
+    @Test func `what decides draws no chance of its own`() {
+        #expect(Self.deciding.flatMap(Rules.chance) == [])
+    }
+
+    @Test func `what decides iterates nothing in hash order`() {
+        let core = Self.sources.filter { $0.target == "OperonCore" }
+        #expect(core.flatMap(Rules.hashOrder) == [])
+    }
+
+    @Test func `banned calls are nowhere`() {
+        #expect(Self.ours.flatMap { Rules.bannedWords($0, Rules.bannedEverywhere) } == [])
+    }
+
+    @Test func `nothing is left to be done in a comment`() {
+        #expect(Self.ours.flatMap(Rules.leftoverWords) == [])
+    }
+
+    @Test func `no path of one machine is anywhere`() {
+        #expect(Repository.files.flatMap(Rules.machinePaths) == [])
+    }
+
+    @Test func `lines fit`() {
+        #expect(Self.ours.flatMap(Rules.lineLengths) == [])
+    }
+
+    @Test func `files fit`() {
+        #expect(Self.ours.flatMap(Rules.fileLength) == [])
+    }
+
+    @Test func `functions fit`() {
+        let violations = Self.ours.flatMap {
+            Rules.functionLengths($0, ratchet: Self.longFunctions)
+        }
+        #expect(violations == [])
+    }
+
+    @Test func `the list of long functions has no entry that is not needed`() {
+        var lengths: [String: Int] = [:]
+        for file in Self.ours {
+            for function in Rules.functions(file) {
+                let key = "\(file.path) \(function.name)"
+                lengths[key] = max(lengths[key] ?? 0, function.length)
+            }
+        }
+        for (key, most) in Self.longFunctions {
+            #expect(most > Rules.functionLinesMax && lengths[key] == most, "\(key)")
+        }
+    }
+}
+
+/// Every rule finds what it is for, and lets pass what looks like it.
+@Suite struct RuleTests {
+    static func file(_ text: String, path: String = "Sources/OperonCore/X.swift") -> SourceFile {
+        SourceFile(path: path, text: text)
+    }
+
+    @Test(arguments: [
+        ("import Foundation", true), ("package import OperonPorts", true),
+        ("@preconcurrency import NIOCore", true), ("import struct Foundation.Date", true),
+        ("import OperonModel", false), ("package import OperonModel", false),
+        ("// import Foundation", false), ("let text = \"import Foundation\"", false),
+    ])
+    func `a forbidden import is found`(line: String, isBad: Bool) {
+        #expect(Rules.imports(Self.file(line)).isEmpty == !isBad)
+    }
+
+    @Test func `an adapter may not import another`() {
+        let file = Self.file("import OperonGraphFile", path: "Sources/OperonTerminal/X.swift")
+        #expect(Rules.imports(file).count == 1)
+    }
+
+    @Test func `a target that nobody knows may import nothing`() {
+        let file = Self.file("import OperonModel", path: "Sources/New/X.swift")
+        #expect(Rules.imports(file).count == 1)
+    }
+
+    @Test(arguments: [
+        ("Task { }", true), ("func f() async {}", true), ("let now = ContinuousClock.now", true),
+        ("print(x)", true), ("let d: Date", true), ("unsafe f()", true),
+        ("struct TaskList {}", false), ("let asynchronous = 1", false), ("// a Task", false),
+        ("/* async /* nested */ print() */", false), ("let s = \"Task\"", false),
+        ("let s = #\"a \"Task\" b\"#", false), ("let s = \"\\(f(\"Task\"))\"; Task {}", true),
+        ("update(x)", false), ("fingerprint(x)", false),
+    ])
+    func `a banned word is found in code`(line: String, isBad: Bool) {
+        #expect(Rules.bannedWords(Self.file(line), Rules.bannedInCore).isEmpty == !isBad)
+    }
+
+    @Test(arguments: [
+        ("let x = try! f()", true), ("fatalError()", true), ("Thread.sleep(1)", true),
+        ("DispatchQueue.main", true), ("try f()", false), ("fatalError(\"why\")", false),
+        ("MyDispatchQueue()", false),
+    ])
+    func `a banned call is found`(line: String, isBad: Bool) {
+        #expect(Rules.bannedWords(Self.file(line), Rules.bannedEverywhere).isEmpty == !isBad)
+    }
+
+    @Test(arguments: [
+        ("Int.random(in: 0..<9)", true), ("list.shuffled()", true),
+        ("Int.random(in: 0..<9, using: &generator)", false), ("randomness()", false),
+    ])
+    func `chance is found`(line: String, isBad: Bool) {
+        #expect(Rules.chance(Self.file(line)).isEmpty == !isBad)
+    }
+
+    @Test func `a leftover is found, in comments too`() {
+        let word = "TO" + "DO"
+        #expect(Rules.leftoverWords(Self.file("// \(word): later")).count == 1)
+        #expect(Rules.leftoverWords(Self.file("let mas\(word)n = 1")).isEmpty)
+    }
+
+    @Test func `a path of one machine is found`() {
+        #expect(Rules.machinePaths(Self.file("let p = \"/wo" + "rk/x\"")).count == 1)
+        #expect(Rules.machinePaths(Self.file("let p = \"/usr/bin/env\"")).isEmpty)
+    }
+
+    @Test func `a long line is found, unless an address makes it long`() {
+        let long = String(repeating: "x", count: 101)
+        #expect(Rules.lineLengths(Self.file("a\n\(long)")).map(\.line) == [2])
+        #expect(Rules.lineLengths(Self.file("// https://\(long)")).isEmpty)
+        #expect(Rules.lineLengths(Self.file(String(long.dropFirst()))).isEmpty)
+    }
+
+    @Test func `a long file is found`() {
+        let lines = Array(repeating: "x", count: 601).joined(separator: "\n")
+        #expect(Rules.fileLength(Self.file(lines)).count == 1)
+        #expect(Rules.fileLength(Self.file(String(lines.dropLast(2)))).isEmpty)
+    }
+
+    @Test func `a function is measured from its name to its brace`() {
+        let text = """
+            protocol P {
+                func required(_ body: () -> Void)
+            }
+            struct S {
+                init(
+                    a: Int = { 1 }()
+                ) {
+                    let s = "}"  // }
+                }
+                func outer() {
+                    func inner() { g { } }
+                    for x in y {
+                        if z { }
+                    }
+                }
+            }
+            """
+        let found = Rules.functions(Self.file(text)).map { "\($0.name) \($0.line) \($0.length)" }
+        #expect(found == ["init 5 5", "inner 11 1", "outer 10 6"])
+    }
+
+    @Test func `a long function is found, and the ratchet lets it pass`() {
+        let body = Array(repeating: "    x()", count: 70).joined(separator: "\n")
+        let file = Self.file("func f() {\n\(body)\n}")
+
+        #expect(Rules.functionLengths(file, ratchet: [:]).count == 1)
+        #expect(Rules.functionLengths(file, ratchet: ["\(file.path) f": 72]).isEmpty)
+        #expect(Rules.functionLengths(file, ratchet: ["\(file.path) f": 71]).count == 1)
+    }
+
+    @Test(arguments: [
+        ("private var waiting: [Key: Int] = [:]", "for x in waiting {", true),
+        ("var waiting: Set<Key> = []", "for x in self.waiting where x.a {", true),
+        ("var waiting = Set<Key>()", "for x in waiting {", true),
+        ("var waiting = [Key: Int]()", "for (k, v) in waiting.values {", true),
+        ("var waiting: [Key: Int]", "for x in waiting.sorted(by: f) {", false),
+        ("var waiting: [Int]", "for x in waiting {", false),
+        ("var waiting: [[Key: Int]]", "for x in waiting {", false),
+        ("var waiting: OrderedDictionary<Key, Int>", "for x in waiting {", false),
+    ])
+    func `a loop in hash order is found`(declaration: String, loop: String, isBad: Bool) {
+        let file = Self.file(declaration + "\n" + loop)
+        #expect(Rules.hashOrder(file).isEmpty == !isBad)
+    }
+}

@@ -1,0 +1,77 @@
+# Shared by the scripts: where the repository is, stages with their times, and what is installed.
+# To be sourced by bash. It changes nothing by itself.
+
+# The top of the repository, wherever a script was called from.
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+# say TEXT…: a line for a person.
+say() { printf '%s\n' "$*" >&2; }
+
+# die TEXT…: the same, and the end.
+die() {
+    say "error: $*"
+    exit 1
+}
+
+# seconds_since START: whole seconds since a value of $SECONDS.
+seconds_since() { echo $((SECONDS - $1)); }
+
+stage_names=()
+stage_times=()
+stage_results=()
+
+# stage NAME COMMAND…: runs a command, notes how long it took, and ends the script if it fails.
+stage() {
+    local name=$1 start=$SECONDS status=0
+    shift
+    say ""
+    say "== $name"
+    # Not in an if: that would switch off -e within functions.
+    set +e
+    ( set -e; "$@" )
+    status=$?
+    set -e
+    stage_names+=("$name")
+    stage_times+=("$(seconds_since "$start")")
+    if [ "$status" -eq 0 ]; then stage_results+=(ok); else stage_results+=(FAILED); fi
+    if [ "$status" -ne 0 ]; then
+        print_stages
+        exit "$status"
+    fi
+}
+
+# print_stages: a table of what ran.
+print_stages() {
+    local index
+    say ""
+    for index in "${!stage_names[@]}"; do
+        printf '%7ss  %-6s  %s\n' "${stage_times[$index]}" "${stage_results[$index]}" \
+            "${stage_names[$index]}" >&2
+    done
+}
+
+# is_installed PACKAGE: whether Debian's package is installed, with its files.
+is_installed() {
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# as_root COMMAND…: runs it as root, through sudo if need be.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "this needs root, or sudo: $*"
+    fi
+}
+
+# need_swift: finds the toolchain, or says where to get one.
+need_swift() {
+    command -v swift >/dev/null && return
+    if [ -x /opt/swift/usr/bin/swift ]; then
+        PATH=/opt/swift/usr/bin:$PATH
+        return
+    fi
+    die "no swift in PATH: Operon needs Swift 6.3 (https://www.swift.org/install/linux/)"
+}
