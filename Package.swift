@@ -59,13 +59,21 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        .target(name: "OperonPorts", dependencies: ["OperonModel"], swiftSettings: settings),
+        .target(
+            name: "OperonPorts",
+            dependencies: [
+                "OperonModel",
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
 
         // Adapters: they know the ports and the model, never each other.
         .target(
             name: "OperonAMQP",
             dependencies: [
                 "CRabbitMQ", "OperonCore", "OperonModel", "OperonPorts",
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
