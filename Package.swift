@@ -134,6 +134,19 @@ let package = Package(
             swiftSettings: settings
         ),
 
+        // Benchmarks: programs, so that what is measured is a release build in its own process.
+        .executableTarget(
+            name: "FloorBenchmark",
+            dependencies: [
+                "OperonAMQP", "OperonModel", "OperonPorts",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Benchmarks/FloorBenchmark",
+            swiftSettings: testSettings
+        ),
+
         // Tests.
         .testTarget(
             name: "OperonModelTests",
