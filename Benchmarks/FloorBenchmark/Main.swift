@@ -7,5 +7,6 @@ struct FloorBenchmark: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "FloorBenchmark",
         abstract: "The floors that Operon is measured against.",
-        subcommands: [PipeFloor.self, ChainFloor.self, SpawnFloor.self, PipeWorker.self])
+        subcommands: [PipeFloor.self, ChainFloor.self, SpawnFloor.self, PipeWorker.self]
+    )
 }

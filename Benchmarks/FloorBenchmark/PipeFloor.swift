@@ -10,7 +10,9 @@ import OperonPorts
 /// own queue, an event back, and no more than `credit` on their way to one worker.
 struct PipeFloor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pipe", abstract: "Messages to workers in processes of their own, and back.")
+        commandName: "pipe",
+        abstract: "Messages to workers in processes of their own, and back."
+    )
 
     @OptionGroup var pipe: PipeOptions
 
@@ -44,7 +46,9 @@ struct PipeFloor: AsyncParsableCommand {
 /// One message at a time to one worker: what two hops through the broker take.
 struct ChainFloor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "chain", abstract: "One message at a time to one worker, and back.")
+        commandName: "chain",
+        abstract: "One message at a time to one worker, and back."
+    )
 
     @OptionGroup var pipe: PipeOptions
 
@@ -118,7 +122,8 @@ final class Pipe {
             epoch: Epoch(rawValue: 1),
             seed: 1,
             logger: quietLogger(),
-            group: MultiThreadedEventLoopGroup.singleton)
+            group: MultiThreadedEventLoopGroup.singleton
+        )
         let running = Task { try await transport.run() }
         let processes = try (0..<options.workers).map { _ in
             try startWorker(url: url, prefix: prefix)
@@ -137,7 +142,8 @@ final class Pipe {
             transport: transport,
             events: events,
             running: running,
-            processes: processes)
+            processes: processes
+        )
     }
 
     /// Sends `messages` of which at most `window` wait for the answer of one worker.
@@ -193,7 +199,9 @@ final class Pipe {
 /// Answers each message with one of the same size. An empty one ends it.
 struct PipeWorker: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pipe-worker", shouldDisplay: false)
+        commandName: "pipe-worker",
+        shouldDisplay: false
+    )
 
     @OptionGroup var pipe: PipeOptions
 
@@ -206,14 +214,17 @@ struct PipeWorker: AsyncParsableCommand {
             incarnation: incarnation,
             seed: incarnation.rawValue,
             logger: quietLogger(),
-            group: MultiThreadedEventLoopGroup.singleton)
+            group: MultiThreadedEventLoopGroup.singleton
+        )
         let running = Task { try await transport.run() }
         events: for await batch in transport.events {
             for event in batch {
                 switch event {
                 case .up(let connection):
                     await transport.send(
-                        Array("\(incarnation) \(connection)".utf8), lane: .events)
+                        Array("\(incarnation) \(connection)".utf8),
+                        lane: .events
+                    )
                 case .message(let body):
                     guard !body.isEmpty else { break events }
                     await transport.send(body, lane: .events)

@@ -3,15 +3,17 @@ import Foundation
 import OperonModel
 
 #if canImport(Glibc)
-    import Glibc
+import Glibc
 #elseif canImport(Darwin)
-    import Darwin
+import Darwin
 #endif
 
 /// Processes that do nothing, a few at a time: what starting and waiting cost by themselves.
 struct SpawnFloor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "spawn", abstract: "posix_spawn of /bin/true.")
+        commandName: "spawn",
+        abstract: "posix_spawn of /bin/true."
+    )
 
     @Option(help: "Processes in all.")
     var processes = 10_000

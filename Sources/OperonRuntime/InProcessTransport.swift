@@ -69,7 +69,9 @@ package final class InProcessHub: Sendable {
 
     /// The inbox that took the message; `nil`: nobody is there.
     func deliver(
-        _ event: WorkerTransportEvent, cost: Int, to address: WorkerAddress
+        _ event: WorkerTransportEvent,
+        cost: Int,
+        to address: WorkerAddress
     ) -> BatchBuffer<WorkerTransportEvent>? {
         let worker = state.withLockedValue { $0.workers[address] }
         worker?.append([event], cost: cost)
@@ -78,7 +80,8 @@ package final class InProcessHub: Sendable {
 
     /// The inboxes that took the message.
     func broadcast(
-        _ event: WorkerTransportEvent, cost: Int
+        _ event: WorkerTransportEvent,
+        cost: Int
     ) -> [BatchBuffer<WorkerTransportEvent>] {
         let workers = state.withLockedValue { state in
             state.order.compactMap { state.workers[$0] }
@@ -88,7 +91,8 @@ package final class InProcessHub: Sendable {
     }
 
     func deliver(
-        _ event: CoordinatorTransportEvent, cost: Int
+        _ event: CoordinatorTransportEvent,
+        cost: Int
     ) -> BatchBuffer<CoordinatorTransportEvent>? {
         let coordinator = state.withLockedValue { $0.coordinator }
         coordinator?.append([event], cost: cost)
