@@ -68,13 +68,21 @@ let package = Package(
             exclude: ["Protobuf"],
             swiftSettings: settings
         ),
-        .target(name: "OperonPorts", dependencies: ["OperonModel"], swiftSettings: settings),
+        .target(
+            name: "OperonPorts",
+            dependencies: [
+                "OperonModel",
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
 
         // Adapters: they know the ports and the model, never each other.
         .target(
             name: "OperonAMQP",
             dependencies: [
                 "CRabbitMQ", "OperonCore", "OperonModel", "OperonPorts",
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -146,6 +154,19 @@ let package = Package(
             ],
             path: "Benchmarks/Simulate",
             swiftSettings: settings
+        ),
+
+        // Benchmarks: programs, so that what is measured is a release build in its own process.
+        .executableTarget(
+            name: "FloorBenchmark",
+            dependencies: [
+                "OperonAMQP", "OperonModel", "OperonPorts",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Benchmarks/FloorBenchmark",
+            swiftSettings: testSettings
         ),
 
         // Tests.

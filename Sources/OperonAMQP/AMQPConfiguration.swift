@@ -1,0 +1,98 @@
+package import OperonModel
+package import OperonPorts
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Everything a transport over a broker is told once, at its start.
+package struct AMQPConfiguration: Sendable {
+    package var address: BrokerAddress
+    /// Begins the name of every queue and exchange; one coordinator per prefix.
+    package var prefix: String
+    /// Silence of twice this long ends a connection. 5 s is the least that RabbitMQ recommends.
+    package var heartbeat: Duration
+    /// How often workers send heartbeats of ours: three of them is how long one is worth reading.
+    package var beat: Duration
+    package var limits: Limits
+    /// What another coordinator is told about who holds the prefix.
+    package var holder: PrefixHolder
+
+    /// Throws `PortError.invalidAddress` for a URL or prefix that cannot be used.
+    package init(
+        url: String,
+        prefix: String = "operon.",
+        beat: Duration = .seconds(2),
+        limits: Limits = Limits(),
+        holder: PrefixHolder = .thisProcess()
+    ) throws(PortError) {
+        address = try BrokerAddress(url: url)
+        // AMQP names hold 255 bytes; ours add at most sixty to the prefix.
+        guard prefix.utf8.count <= 128, !prefix.hasPrefix("amq.") else {
+            throw PortError(
+                .invalidAddress,
+                "the prefix must have at most 128 bytes and not begin with “amq.”, "
+                    + "which belongs to the broker"
+            )
+        }
+        self.prefix = prefix
+        heartbeat = address.heartbeatSeconds.map { .seconds(Int($0)) } ?? .seconds(5)
+        self.beat = beat
+        self.limits = limits
+        self.holder = holder
+    }
+}
+
+/// Who holds a prefix: enough for a person to find the process.
+package struct PrefixHolder: Hashable, Sendable {
+    package var host: String
+    package var processID: Int32
+    /// When it began, in seconds since 1970.
+    package var since: Int64
+
+    package init(host: String, processID: Int32, since: Int64) {
+        self.host = host
+        self.processID = processID
+        self.since = since
+    }
+
+    package static func thisProcess() -> PrefixHolder {
+        var name = [CChar](repeating: 0, count: 256)
+        let status = unsafe gethostname(&name, name.count - 1)
+        let bytes = name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+        let host = status == 0 ? String(decoding: bytes, as: UTF8.self) : "unknown host"
+        return PrefixHolder(host: host, processID: getpid(), since: Int64(time(nil)))
+    }
+}
+
+extension PrefixHolder {
+    /// Three lines, read again by `init(answer:)`.
+    var answer: [UInt8] { Array("\(host)\n\(processID)\n\(since)".utf8) }
+
+    /// `nil` for what no coordinator would say: the answer comes from another process, which may
+    /// be of another version.
+    init?(answer: [UInt8]) {
+        guard answer.count <= 1_024 else { return nil }
+        let lines = String(decoding: answer, as: UTF8.self).split(separator: "\n")
+        guard lines.count >= 3, let processID = Int32(lines[1]), let since = Int64(lines[2])
+        else { return nil }
+        let printable = lines[0].unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }
+        host = String(String.UnicodeScalarView(printable))
+        self.processID = processID
+        self.since = since
+    }
+
+    /// “host, process 12, since 2026-11-21 03:20:00 UTC”
+    var sentence: String { "\(host), process \(processID), since \(Self.utc(since))" }
+
+    private static func utc(_ seconds: Int64) -> String {
+        var moment = time_t(seconds)
+        var parts = unsafe tm()
+        guard unsafe gmtime_r(&moment, &parts) != nil else { return "\(seconds) s after 1970" }
+        func two(_ value: Int32) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        return unsafe "\(parts.tm_year + 1_900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday)) "
+            + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) UTC"
+    }
+}

@@ -1,0 +1,354 @@
+import Logging
+import NIOCore
+import OperonCore
+import OperonModel
+import OperonPorts
+
+/// Told by a connection what happens on it, on its event loop.
+protocol AMQPConnectionOwner: AnyObject {
+    func opened(_ connection: AMQPConnection, heartbeat: Duration)
+    /// Everything it was asked to declare and consume is there.
+    func ready(_ connection: AMQPConnection)
+    /// The channel was closed while it prepared; the connection lives.
+    func channelClosed(_ connection: AMQPConnection, _ reason: CloseReason, during: OutgoingMethod)
+    func failed(_ connection: AMQPConnection, _ failure: LinkFailure)
+    func received(_ connection: AMQPConnection, _ message: MessageAssembler.Message)
+    func blocked(_ connection: AMQPConnection, _ isBlocked: Bool, reason: String)
+    /// All that could be read now was read.
+    func readCompleted(_ connection: AMQPConnection)
+    /// The socket takes more again.
+    func becameWritable(_ connection: AMQPConnection)
+}
+
+/// One connection to the broker, from the protocol header to the goodbye: login, one channel, what
+/// is declared on it, and messages both ways. It never connects and never tries again.
+///
+/// Lives on its channel's event loop. What happens is told to its owner until the first failure.
+final class AMQPConnection: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = Never
+    typealias OutboundIn = Never
+    typealias OutboundOut = ByteBuffer
+
+    enum Phase: Hashable {
+        /// The socket opens.
+        case connecting
+        /// From the protocol header to `openOk`.
+        case loggingIn
+        /// Logged in; declares what it is asked to, or waits for that.
+        case open
+        /// We said goodbye, or the other side did.
+        case closing
+        case closed
+    }
+
+    /// Everything of ours goes over one channel, so it arrives in the order it was sent.
+    static let channelNumber: UInt16 = 1
+
+    let attempt: UInt64
+    private(set) var phase = Phase.connecting
+    private(set) var frameMax: UInt32 = 131_072
+    private let configuration: AMQPConfiguration
+    private let logger: Logger
+    private let codec: AMQPCodec
+    private var assembler: MessageAssembler
+    private weak var owner: (any AMQPConnectionOwner)?
+    private var context: ChannelHandlerContext?
+    private var hasFailed = false
+    private var script: [OutgoingMethod] = []
+    private var scriptIndex = 0
+    private var isReadingPaused = false
+    private var heldRead = false
+    private var templates = PublishTemplates()
+
+    init(
+        attempt: UInt64,
+        configuration: AMQPConfiguration,
+        logger: Logger,
+        owner: any AMQPConnectionOwner
+    ) throws(AMQPError) {
+        self.attempt = attempt
+        self.configuration = configuration
+        self.logger = logger
+        self.owner = owner
+        codec = try AMQPCodec()
+        assembler = MessageAssembler(bodyBytesMax: configuration.limits.messageBytes)
+    }
+
+    // MARK: - What the owner asks
+
+    /// Logs in. The broker says nothing before it has this.
+    func begin() {
+        guard phase == .connecting, let context else { return }
+        phase = .loggingIn
+        // "AMQP", 0, 0-9-1: the protocol header of AMQP 0-9-1 §4.2.2.
+        var buffer = context.channel.allocator.buffer(capacity: 8)
+        buffer.writeBytes(Array("AMQP".utf8) + [0, 0, 9, 1])
+        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    /// Opens the channel and does these one after the other.
+    func prepare(_ methods: [OutgoingMethod]) {
+        guard phase == .open else { return }
+        script = [.channelOpen] + methods
+        scriptIndex = 0
+        send(script[0])
+    }
+
+    func sendHeartbeat() {
+        guard let context else { return }
+        var buffer = context.channel.allocator.buffer(capacity: 8)
+        // An empty frame of type 8 on channel 0.
+        buffer.writeBytes([8, 0, 0, 0, 0, 0, 0, 0xCE])
+        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    var isWritable: Bool { phase == .open && context?.channel.isWritable == true }
+
+    /// Writes messages without flushing them.
+    func write(_ messages: [Outbox.Message], names: Topology) {
+        guard phase == .open, let context else { return }
+        let bytes = messages.reduce(0) { $0 + $1.body.count + 192 }
+        var buffer = context.channel.allocator.buffer(capacity: bytes)
+        do throws(AMQPError) {
+            for message in messages {
+                try templates.write(
+                    message,
+                    names: names,
+                    frameMax: frameMax,
+                    into: &buffer
+                )
+            }
+        } catch {
+            return fail(.lost(error.description))
+        }
+        context.write(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    func flush() { context?.flush() }
+
+    /// A message outside the topology: a question about the lock, and its answer.
+    func publish(_ body: [UInt8], to queue: String, replyTo: String?, isMandatory: Bool) {
+        guard phase == .open, let context else { return }
+        var buffer = context.channel.allocator.buffer(capacity: body.count + 256)
+        do throws(AMQPError) {
+            try PublishTemplates.write(
+                body,
+                to: queue,
+                replyTo: replyTo,
+                isMandatory: isMandatory,
+                frameMax: frameMax,
+                into: &buffer
+            )
+        } catch {
+            return fail(.lost(error.description))
+        }
+        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    /// Nothing more is sent; the end comes as a failure.
+    func sayGoodbye() {
+        guard phase == .open else { return }
+        phase = .closing
+        send(.connectionClose, channel: 0)
+    }
+
+    /// Says goodbye without waiting for the answer. The owner hears nothing more.
+    func drop() {
+        hasFailed = true
+        owner = nil
+        if phase == .open { sayGoodbye() }
+        phase = .closed
+        context?.close(promise: nil)
+    }
+
+    /// Whether what the broker sends is left in the socket.
+    func setReadingPaused(_ isPaused: Bool) {
+        isReadingPaused = isPaused
+        guard !isPaused, heldRead else { return }
+        heldRead = false
+        context?.read()
+    }
+
+    private func send(_ method: OutgoingMethod, channel: UInt16 = AMQPConnection.channelNumber) {
+        guard let context else { return }
+        var buffer = context.channel.allocator.buffer(capacity: 512)
+        do throws(AMQPError) {
+            try AMQPCodec.write(method, channel: channel, into: &buffer)
+        } catch {
+            return fail(.lost(error.description))
+        }
+        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    private func fail(_ failure: LinkFailure) {
+        guard !hasFailed else { return }
+        hasFailed = true
+        phase = .closed
+        owner?.failed(self, failure)
+        context?.close(promise: nil)
+    }
+}
+
+// MARK: - The socket
+
+extension AMQPConnection {
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard phase != .closed else { return }
+        do throws(AMQPError) {
+            try codec.read(unwrapInboundIn(data), into: self)
+        } catch {
+            fail(.lost(error.description))
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { owner?.readCompleted(self) }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { owner?.becameWritable(self) }
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if isReadingPaused { heldRead = true } else { context.read() }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        fail(.lost("the broker closed the connection"))
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        fail(.lost("the connection broke: \(error)"))
+    }
+}
+
+// MARK: - Frames
+
+extension AMQPConnection: FrameSink {
+    func received(_ frame: IncomingFrame, channel: UInt16) throws(AMQPError) {
+        guard channel == 0 || channel == Self.channelNumber else {
+            throw AMQPError("a frame on channel \(channel), which we never opened")
+        }
+        switch frame {
+        case .start, .secure, .tune, .openOk: try login(frame)
+        case .connectionClose(let reason): connectionClosed(reason)
+        case .connectionCloseOk: fail(.lost("closed"))
+        case .blocked(let reason): owner?.blocked(self, true, reason: reason)
+        case .unblocked: owner?.blocked(self, false, reason: "")
+        case .channelClose(let reason): channelClosed(reason)
+        case .channelFlow(let isActive): send(.channelFlowOk(isActive: isActive))
+        case .channelOpenOk, .exchangeDeclareOk, .queueDeclareOk, .queueBindOk, .consumeOk:
+            scriptStepDone()
+        case .cancel(let consumer):
+            let name = consumer?.rawValue ?? "unknown"
+            fail(.lost("the broker ended the consumer “\(name)”: its queue is gone"))
+        case .deliver(let consumer): try assembler.begin(.delivered(consumer))
+        case .returned(let routingKey, let exchange):
+            try assembler.begin(.returned(routingKey: routingKey, exchange: exchange))
+        case .header(let bodyBytes, let replyTo):
+            if let message = try assembler.header(bodyBytes: bodyBytes, replyTo: replyTo) {
+                owner?.received(self, message)
+            }
+        case .ack, .nack, .channelCloseOk, .heartbeat:
+            // Benign: confirms were not asked for, and of the others there is nothing to do.
+            return
+        case .unexpected(let method):
+            logger.debug("unexpected method", metadata: ["method": "\(method)"])
+        }
+    }
+
+    func receivedBody(_ bytes: RawSpan, channel: UInt16) throws(AMQPError) {
+        guard let message = try assembler.body(bytes) else { return }
+        owner?.received(self, message)
+    }
+
+    private func scriptStepDone() {
+        guard phase == .open, scriptIndex < script.count else { return }
+        scriptIndex += 1
+        if scriptIndex < script.count {
+            send(script[scriptIndex])
+        } else {
+            owner?.ready(self)
+        }
+    }
+
+    private func channelClosed(_ reason: CloseReason) {
+        send(.channelCloseOk)
+        guard scriptIndex < script.count else {
+            return fail(.lost("the broker closed the channel: \(reason.text)"))
+        }
+        let step = script[scriptIndex]
+        scriptIndex = script.count
+        owner?.channelClosed(self, reason, during: step)
+    }
+
+    private func connectionClosed(_ reason: CloseReason) {
+        let wasLoggingIn = phase == .loggingIn
+        send(.connectionCloseOk, channel: 0)
+        switch reason.code {
+        case CloseReason.accessRefused where wasLoggingIn:
+            fail(.refused(loginRefused(reason)))
+        case CloseReason.notAllowed where wasLoggingIn:
+            fail(.notAllowed("\(configuration.address) refuses the virtual host: \(reason.text)"))
+        default:
+            fail(.lost("the broker closed the connection: \(reason.text)"))
+        }
+    }
+
+    private func loginRefused(_ reason: CloseReason) -> String {
+        "\(configuration.address) refuses the login of “\(configuration.address.user)”: "
+            + "\(reason.text)"
+    }
+}
+
+// MARK: - Login
+
+extension AMQPConnection {
+    private func login(_ frame: IncomingFrame) throws(AMQPError) {
+        guard phase == .loggingIn else { throw AMQPError("a login after the login") }
+        switch frame {
+        case .start(let mechanisms): answerStart(mechanisms: mechanisms)
+        case .secure: throw AMQPError("the broker asks for more than a password")
+        case .tune(let channelMax, let frameMax, let heartbeat):
+            try answerTune(channelMax: channelMax, frameMax: frameMax, heartbeat: heartbeat)
+        default:
+            phase = .open
+            owner?.opened(self, heartbeat: configuration.heartbeat)
+        }
+    }
+
+    private func answerStart(mechanisms: String) {
+        let address = configuration.address
+        let mechanism = address.usesExternalLogin ? "EXTERNAL" : "PLAIN"
+        guard mechanisms.split(separator: " ").contains(Substring(mechanism)) else {
+            return fail(.refused("\(address) does not offer the login \(mechanism)"))
+        }
+        // PLAIN is RFC 4616: an empty identity, the user and the password, each after a zero.
+        let response =
+            address.usesExternalLogin
+            ? [] : [0] + Array(address.user.utf8) + [0] + Array(address.password.utf8)
+        send(.startOk(mechanism: mechanism, response: response), channel: 0)
+    }
+
+    private func answerTune(
+        channelMax: UInt16,
+        frameMax: UInt32,
+        heartbeat: UInt16
+    ) throws(AMQPError) {
+        // Zero: the broker has no limit of its own.
+        if frameMax > 0 { self.frameMax = min(self.frameMax, frameMax) }
+        // "The negotiated frame-max must be at least 4096" (AMQP 0-9-1, frame-min-size).
+        guard self.frameMax >= 4_096 else { throw AMQPError("frames of \(frameMax) bytes") }
+        let seconds = UInt16(clamping: configuration.heartbeat.components.seconds)
+        let channels = channelMax == 0 ? 1 : min(channelMax, 1)
+        try codec.tune(channelMax: channels, frameMax: self.frameMax, heartbeat: seconds)
+        send(
+            .tuneOk(channelMax: channels, frameMax: self.frameMax, heartbeat: seconds),
+            channel: 0
+        )
+        send(.open(virtualHost: configuration.address.virtualHost), channel: 0)
+    }
+}

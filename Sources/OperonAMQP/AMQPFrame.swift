@@ -1,0 +1,119 @@
+import OperonPorts
+
+/// What the broker can say, decoded. The bytes of bodies are not part of it: the codec hands them
+/// on where they lie.
+enum IncomingFrame: Hashable {
+    case start(mechanisms: String)
+    case secure
+    case tune(channelMax: UInt16, frameMax: UInt32, heartbeat: UInt16)
+    case openOk
+    case connectionClose(CloseReason)
+    case connectionCloseOk
+    case blocked(reason: String)
+    case unblocked
+    case channelOpenOk
+    case channelFlow(isActive: Bool)
+    case channelClose(CloseReason)
+    case channelCloseOk
+    case exchangeDeclareOk
+    case queueDeclareOk
+    case queueBindOk
+    case consumeOk
+    /// The broker ended a consumer of ours: its queue is gone.
+    case cancel(consumer: Consumer?)
+    case deliver(consumer: Consumer?)
+    case returned(routingKey: String, exchange: String)
+    /// Confirms, which we do not ask for.
+    case ack
+    case nack
+    case header(bodyBytes: UInt64, replyTo: String?)
+    case heartbeat
+    /// A method that nothing we send can lead to.
+    case unexpected(method: UInt32)
+}
+
+/// Why the broker closed a channel or a connection.
+struct CloseReason: Hashable {
+    var code: UInt16
+    var text: String
+}
+
+extension CloseReason {
+    // The codes of AMQP 0-9-1 that lead to different decisions.
+    static let accessRefused: UInt16 = 403
+    static let notFound: UInt16 = 404
+    static let resourceLocked: UInt16 = 405
+    static let preconditionFailed: UInt16 = 406
+    static let notAllowed: UInt16 = 530
+}
+
+/// Who consumes on our channel. The tag's first byte tells them apart.
+enum Consumer: String, Hashable {
+    case worker
+    case events
+    case beats
+    case lock
+    case asks
+
+    init?(firstByte: UInt8) {
+        switch firstByte {
+        case UInt8(ascii: "w"): self = .worker
+        case UInt8(ascii: "e"): self = .events
+        case UInt8(ascii: "b"): self = .beats
+        case UInt8(ascii: "l"): self = .lock
+        case UInt8(ascii: "a"): self = .asks
+        default: return nil
+        }
+    }
+}
+
+/// What we can say.
+enum OutgoingMethod: Hashable {
+    case startOk(mechanism: String, response: [UInt8])
+    case tuneOk(channelMax: UInt16, frameMax: UInt32, heartbeat: UInt16)
+    case open(virtualHost: String)
+    case connectionClose
+    case connectionCloseOk
+    case channelOpen
+    case channelFlowOk(isActive: Bool)
+    case channelCloseOk
+    /// Durable, so that it outlives the coordinator that declares it.
+    case exchangeDeclare(name: String, kind: ExchangeKind)
+    /// Exclusive: it ends with this connection.
+    case queueDeclare(name: String, arguments: [QueueArgument])
+    case queueBind(queue: String, exchange: String, routingKey: String)
+    /// Without acknowledgements.
+    case consume(queue: String, consumer: Consumer)
+    case publish(exchange: String, routingKey: String, isMandatory: Bool)
+}
+
+enum ExchangeKind: String, Hashable {
+    case direct
+    case fanout
+}
+
+enum QueueArgument: Hashable {
+    case messageTTL(Duration)
+    case lengthMax(Int)
+    case lengthBytesMax(Int)
+    case overflow(Overflow)
+
+    enum Overflow: String, Hashable {
+        case dropHead = "drop-head"
+        case rejectPublish = "reject-publish"
+    }
+}
+
+/// What goes with a message.
+struct MessageProperties: Hashable {
+    var contentType = "application/x-protobuf"
+    var priority: UInt8 = 0
+    var replyTo: String?
+}
+
+/// What the broker sent that AMQP 0-9-1 does not allow.
+struct AMQPError: Error, Hashable, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

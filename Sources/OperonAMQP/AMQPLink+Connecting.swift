@@ -1,0 +1,109 @@
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import OperonCore
+
+extension AMQPLink {
+    /// Bytes that may wait in the kernel: a second's worth on a slow link, and enough for a fast
+    /// one. What is there cannot be overtaken any more.
+    private static var sendBufferBytes: Int32 { 256 << 10 }
+
+    func connect(attempt: UInt64) {
+        let address = configuration.address
+        logger.debug("connecting", metadata: ["to": "\(address)"])
+        let tls: NIOSSLContext?
+        do {
+            tls = try address.tls.map(Self.context)
+        } catch {
+            return handle(.failed(attempt: attempt, .lost("TLS cannot be set up: \(error)")))
+        }
+        let bootstrap = ClientBootstrap(group: loop)
+            .connectTimeout(.seconds(5))
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .channelOption(.socketOption(.so_sndbuf), value: .init(Self.sendBufferBytes))
+            .channelOption(.maxMessagesPerRead, value: 16)
+            .channelOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(
+                    minimum: 4 << 10,
+                    initial: 64 << 10,
+                    maximum: 256 << 10
+                )
+            )
+            .channelOption(
+                .writeBufferWaterMark,
+                value: ChannelOptions.Types.WriteBufferWaterMark(low: 64 << 10, high: 256 << 10)
+            )
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try self.addHandlers(to: channel, tls: tls, attempt: attempt)
+                }
+            }
+        bootstrap.connect(host: address.host, port: address.port).whenComplete { result in
+            switch result {
+            case .success(let channel): self.connected(channel, attempt: attempt)
+            case .failure(let error):
+                self.handle(
+                    .failed(attempt: attempt, .lost("\(address) cannot be reached: \(error)"))
+                )
+            }
+        }
+    }
+
+    /// Several sockets may be tried for one name; the one that connects becomes the connection.
+    private func addHandlers(to channel: any Channel, tls: NIOSSLContext?, attempt: UInt64) throws {
+        if let tls {
+            let host = configuration.address.host
+            let handler =
+                if Self.isIPAddress(host) {
+                    // A certificate for an address is checked against the socket's.
+                    try NIOSSLClientHandler(context: tls, serverHostname: nil)
+                } else {
+                    try NIOSSLClientHandler(context: tls, serverHostname: host)
+                }
+            try channel.pipeline.syncOperations.addHandler(handler)
+        }
+        let connection = try AMQPConnection(
+            attempt: attempt,
+            configuration: configuration,
+            logger: logger,
+            owner: self
+        )
+        try channel.pipeline.syncOperations.addHandler(connection)
+    }
+
+    private func connected(_ channel: any Channel, attempt: UInt64) {
+        guard isCurrent(attempt),
+            let connection = try? channel.pipeline.syncOperations.handler(
+                type: AMQPConnection.self
+            )
+        else {
+            // Benign: it was given up while it connected, or it broke already.
+            channel.close(promise: nil)
+            return
+        }
+        self.connection = connection
+        connection.begin()
+    }
+
+    private static func context(_ tls: BrokerAddress.TLS) throws -> NIOSSLContext {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.minimumTLSVersion = .tlsv12
+        if let file = tls.authorityFile { configuration.trustRoots = .file(file) }
+        if let file = tls.certificateFile {
+            configuration.certificateChain = try NIOSSLCertificate.fromPEMFile(file)
+                .map { .certificate($0) }
+        }
+        if let file = tls.keyFile {
+            configuration.privateKey = .privateKey(
+                try NIOSSLPrivateKey(file: file, format: .pem)
+            )
+        }
+        return try NIOSSLContext(configuration: configuration)
+    }
+
+    private static func isIPAddress(_ host: String) -> Bool {
+        (try? SocketAddress(ipAddress: host, port: 0)) != nil
+    }
+}

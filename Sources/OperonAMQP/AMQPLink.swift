@@ -1,0 +1,376 @@
+import Logging
+import NIOCore
+import OperonCore
+import OperonModel
+import OperonPorts
+
+/// What differs between the two sides of a transport.
+protocol LinkRole: Sendable {
+    associatedtype Event: Sendable
+
+    var names: Topology { get }
+    /// What to declare and consume on the connection of this number, in order.
+    func preparation(number: UInt32) -> [OutgoingMethod]
+    func up(number: UInt32) -> Event
+    func down(reason: String) -> Event
+    func message(_ body: [UInt8]) -> Event
+    /// `nil`: nobody needs to know.
+    func returned(routingKey: String, exchange: String) -> Event?
+    func blocked(_ isBlocked: Bool, reason: String) -> Event
+}
+
+/// The shell around `LinkStateMachine`: performs its effects on one event loop, moves messages
+/// from the outbox to the connection, and hands what arrives to the one consumer of `inbox`.
+///
+/// `@unchecked Sendable`: everything mutable is used on `loop` only.
+final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
+    let inbox: BatchBuffer<Role.Event>
+    let outbox: Outbox
+    let role: Role
+    let configuration: AMQPConfiguration
+    let loop: any EventLoop
+    let logger: Logger
+    var connection: AMQPConnection?
+
+    private var machine: LinkStateMachine
+    private var generator: SeededGenerator
+    private let ended: EventLoopPromise<LinkEnd>
+    private var timer: Scheduled<Void>?
+    private var timerAt: Timestamp?
+    private var queue = CircularBuffer<LinkStateMachine.Event>()
+    private var isHandling = false
+    private var isUp = false
+    private var isDraining = false
+    /// Events of this read, and what they cost.
+    private var batch: [Role.Event] = []
+    private var batchBytes = 0
+    /// Deliveries that came before the last consumer was confirmed: `up` comes first.
+    private var early: [Role.Event] = []
+    private var isReadingPaused = false
+    private var ask: Ask?
+
+    /// A question to whoever holds the lock.
+    private struct Ask {
+        let queue: String
+        let timeout: Scheduled<Void>
+    }
+
+    init(
+        role: Role,
+        configuration: AMQPConfiguration,
+        machine: LinkStateMachine.Configuration,
+        seed: UInt64,
+        logger: Logger,
+        group: any EventLoopGroup
+    ) {
+        self.role = role
+        self.configuration = configuration
+        self.logger = logger
+        loop = group.any()
+        generator = SeededGenerator(seed: seed)
+        self.machine = LinkStateMachine(configuration: machine, seed: generator.next())
+        outbox = Outbox(bytesMax: configuration.limits.outgoingBytes)
+        // As much as the broker may have on its way to us may wait for the consumer; the rest
+        // stays in the broker.
+        inbox = BatchBuffer(costLimit: configuration.limits.outgoingBytes)
+        ended = loop.makePromise()
+        inbox.setOnRoom { [weak self] in
+            guard let self else { return }
+            loop.execute { self.setReadingPaused(false) }
+        }
+    }
+
+    // MARK: - From anywhere
+
+    func run() async throws {
+        let end = try await withTaskCancellationHandler {
+            loop.execute { self.handle(.started) }
+            return try await ended.futureResult.get()
+        } onCancel: {
+            loop.execute { self.handle(.cancelled) }
+        }
+        switch end {
+        case .closed: return
+        case .accessRefused(let reason): throw PortError(.accessRefused, reason)
+        case .incompatible(let reason): throw PortError(.protocolViolation, reason)
+        case .prefixHeld(let holder): throw PortError(.prefixHeld, heldSentence(holder))
+        }
+    }
+
+    func send(_ message: Outbox.Message) async {
+        guard message.body.count <= configuration.limits.messageBytes else {
+            return logger.error(
+                "a message over the limit was not sent",
+                metadata: ["bytes": "\(message.body.count)"]
+            )
+        }
+        if outbox.append(message) { loop.execute { self.pump() } }
+        await outbox.waitForRoom()
+    }
+
+    func reconnect() async {
+        loop.execute { self.handle(.reconnectRequested) }
+    }
+
+    func close() async {
+        loop.execute { self.handle(.closeRequested) }
+        _ = try? await ended.futureResult.get()
+    }
+
+    private func heldSentence(_ holder: String?) -> String {
+        let who =
+            holder.map { "Another coordinator holds the prefix “\(role.names.prefix)”: \($0)." }
+            ?? "The prefix “\(role.names.prefix)” is locked, and its holder does not answer."
+        return who + " Stop it, or choose another prefix."
+    }
+
+    // MARK: - The machine
+
+    func handle(_ event: LinkStateMachine.Event) {
+        queue.append(event)
+        // Effects may cause events; they wait until the effects before them are performed.
+        guard !isHandling else { return }
+        isHandling = true
+        while let event = queue.popFirst() {
+            var effects: [LinkStateMachine.Effect] = []
+            machine.handle(event, at: now, into: &effects)
+            for effect in effects { perform(effect) }
+        }
+        isHandling = false
+        setTimer()
+    }
+
+    /// Whether a socket of this attempt is still wanted.
+    func isCurrent(_ attempt: UInt64) -> Bool { machine.isConnecting(attempt: attempt) }
+
+    private var now: Timestamp {
+        Timestamp(nanoseconds: Int64(NIODeadline.now().uptimeNanoseconds))
+    }
+
+    private func perform(_ effect: LinkStateMachine.Effect) {
+        switch effect {
+        case .connect(let attempt): connect(attempt: attempt)
+        case .prepare(let number):
+            connection?.prepare(role.preparation(number: number))
+        case .announceUp(let number): announceUp(number: number)
+        case .announceDown(let reason): announceDown(reason: reason)
+        case .sendHeartbeat: connection?.sendHeartbeat()
+        case .disconnect(let reason): disconnect(reason: reason)
+        case .drain:
+            isDraining = true
+            outbox.stopAccepting()
+            pump()
+        case .end(let end): finish(end)
+        }
+    }
+
+    private func announceUp(number: UInt32) {
+        logger.info("connected", metadata: ["connection": "\(number)"])
+        isUp = true
+        outbox.begin()
+        batch.append(role.up(number: number))
+        batch.append(contentsOf: early)
+        early = []
+        flushBatch()
+    }
+
+    private func announceDown(reason: String) {
+        isUp = false
+        outbox.drop()
+        batch.append(role.down(reason: reason))
+        flushBatch()
+    }
+
+    private func disconnect(reason: String) {
+        logger.notice("not connected", metadata: ["reason": "\(reason)"])
+        ask?.timeout.cancel()
+        ask = nil
+        early = []
+        connection?.drop()
+        connection = nil
+    }
+
+    private func finish(_ end: LinkEnd) {
+        outbox.drop()
+        flushBatch()
+        inbox.finish()
+        connection?.drop()
+        connection = nil
+        ended.succeed(end)
+    }
+
+    /// One timer, moved only when it would come too late: bytes that keep a connection alive put
+    /// its deadline off, which is found out when the timer comes.
+    private func setTimer() {
+        guard let wakeAt = machine.wakeAt else {
+            timer?.cancel()
+            timerAt = nil
+            return
+        }
+        if let timerAt, timerAt <= wakeAt { return }
+        timer?.cancel()
+        timerAt = wakeAt
+        let deadline = NIODeadline.uptimeNanoseconds(UInt64(max(wakeAt.nanoseconds, 0)))
+        timer = loop.scheduleTask(deadline: deadline) {
+            self.timerAt = nil
+            // What we do not read is no silence of the broker's.
+            if self.isReadingPaused { self.machine.bytesReceived(at: self.now) }
+            self.handle(.tick)
+        }
+    }
+}
+
+// MARK: - Messages
+
+extension AMQPLink {
+    /// Bytes written at a time. While the socket takes no more, the rest waits in the outbox,
+    /// where a beat can still overtake it.
+    private static var writeBytesMax: Int { 128 << 10 }
+
+    func pump() {
+        guard isUp || isDraining, let connection else { return }
+        var hasWritten = false
+        while connection.isWritable {
+            let messages = outbox.take(bytesMax: Self.writeBytesMax)
+            guard !messages.isEmpty else {
+                if hasWritten { flush(connection) }
+                if isDraining { connection.sayGoodbye() }
+                return
+            }
+            connection.write(messages, names: role.names)
+            hasWritten = true
+        }
+        if hasWritten { flush(connection) }
+    }
+
+    private func flush(_ connection: AMQPConnection) {
+        connection.flush()
+        machine.bytesSent(at: now)
+    }
+
+    private func flushBatch() {
+        guard !batch.isEmpty else { return }
+        let hasRoom = inbox.append(batch, cost: batchBytes)
+        batch = []
+        batchBytes = 0
+        if !hasRoom { setReadingPaused(true) }
+    }
+
+    private func setReadingPaused(_ isPaused: Bool) {
+        // The consumer may have made room between two batches: then there is no pause to end.
+        let isPaused = isPaused && !inbox.hasRoom
+        isReadingPaused = isPaused
+        connection?.setReadingPaused(isPaused)
+    }
+
+    private func arrived(_ event: Role.Event, bytes: Int = 0) {
+        guard isUp else { return early.append(event) }
+        batch.append(event)
+        batchBytes += bytes
+    }
+}
+
+// MARK: - What the connection says
+
+extension AMQPLink: AMQPConnectionOwner {
+    func opened(_ connection: AMQPConnection, heartbeat: Duration) {
+        handle(.opened(attempt: connection.attempt, heartbeat: heartbeat))
+    }
+
+    func ready(_ connection: AMQPConnection) {
+        guard let ask else { return handle(.ready(attempt: connection.attempt)) }
+        // The queue for the answer is there: the question goes straight to the locked queue.
+        connection.publish([], to: role.names.lock, replyTo: ask.queue, isMandatory: true)
+    }
+
+    func failed(_ connection: AMQPConnection, _ failure: LinkFailure) {
+        handle(.failed(attempt: connection.attempt, failure))
+    }
+
+    func channelClosed(
+        _ connection: AMQPConnection,
+        _ reason: CloseReason,
+        during step: OutgoingMethod
+    ) {
+        if ask != nil { return answered(nil) }
+        if reason.code == CloseReason.resourceLocked, case .queueDeclare(role.names.lock, _) = step
+        {
+            return askHolder(connection)
+        }
+        let failure: LinkFailure =
+            switch reason.code {
+            case CloseReason.accessRefused:
+                .refused("\(configuration.address) refuses what we need: \(reason.text)")
+            case CloseReason.notFound: .absent(reason.text)
+            case CloseReason.preconditionFailed:
+                .incompatible("something of another kind is in the way: \(reason.text)")
+            default: .lost("the broker closed the channel: \(reason.text)")
+            }
+        logger.debug("not there yet", metadata: ["reason": "\(reason.text)"])
+        handle(.failed(attempt: connection.attempt, failure))
+    }
+
+    func received(_ connection: AMQPConnection, _ message: MessageAssembler.Message) {
+        guard connection === self.connection else { return }
+        switch message.origin {
+        case .returned(let routingKey, let exchange):
+            if ask != nil { return answered(nil) }
+            if let event = role.returned(routingKey: routingKey, exchange: exchange) {
+                arrived(event)
+            }
+        case .delivered(.lock):
+            guard let replyTo = message.replyTo else { return }
+            connection.publish(
+                configuration.holder.answer,
+                to: replyTo,
+                replyTo: nil,
+                isMandatory: false
+            )
+        case .delivered(.asks):
+            if let body = message.body { answered(PrefixHolder(answer: body)) }
+        case .delivered:
+            guard let body = message.body else {
+                return logger.error(
+                    "a message over the limit was dropped",
+                    metadata: ["bytes": "\(message.bodyBytes)"]
+                )
+            }
+            arrived(role.message(body), bytes: body.count)
+        }
+    }
+
+    func blocked(_ connection: AMQPConnection, _ isBlocked: Bool, reason: String) {
+        logger.notice(
+            "the broker's alarm changed",
+            metadata: ["blocked": "\(isBlocked)", "reason": "\(reason)"]
+        )
+        arrived(role.blocked(isBlocked, reason: reason))
+    }
+
+    func readCompleted(_ connection: AMQPConnection) {
+        guard connection === self.connection else { return }
+        machine.bytesReceived(at: now)
+        flushBatch()
+    }
+
+    func becameWritable(_ connection: AMQPConnection) { pump() }
+
+    // MARK: The lock
+
+    private func askHolder(_ connection: AMQPConnection) {
+        let (queue, methods) = role.names.asking(id: generator.next())
+        // Two seconds: the holder answers from its event loop, or is not there.
+        let timeout = loop.scheduleTask(in: .seconds(2)) { self.answered(nil) }
+        ask = Ask(queue: queue, timeout: timeout)
+        connection.prepare(methods)
+    }
+
+    private func answered(_ holder: PrefixHolder?) {
+        guard let ask, let connection else { return }
+        ask.timeout.cancel()
+        self.ask = nil
+        handle(
+            .failed(attempt: connection.attempt, .locked(holder: holder.map(\.sentence)))
+        )
+    }
+}

@@ -1,0 +1,209 @@
+package import OperonPorts
+
+/// Where a broker is and who we are there, read from a URL:
+/// `amqp://user:password@host:port/vhost?cacert=…`, or `amqps://` for TLS.
+///
+/// As in RabbitMQ's URI specification (https://www.rabbitmq.com/docs/uri-spec), everything may be
+/// percent-encoded, a missing path means the vhost `/`, and a path of only `/` means the vhost
+/// with the empty name. The password is never part of any description or error.
+package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
+    package var host: String
+    package var port: Int
+    package var user: String
+    package var virtualHost: String
+    package var tls: TLS?
+    /// Asked for by `heartbeat`, in seconds; zero: none.
+    package var heartbeatSeconds: UInt16?
+    /// Log in by the client certificate (`auth_mechanism=external`) instead of by password.
+    package var usesExternalLogin = false
+    let password: String
+
+    /// Files in PEM, as the URL names them; `nil`: the system's roots, no client certificate.
+    package struct TLS: Hashable, Sendable {
+        package var authorityFile: String?
+        package var certificateFile: String?
+        package var keyFile: String?
+    }
+
+    package init(url: String) throws(PortError) {
+        var rest = Substring(url)
+        guard let scheme = rest.cut(through: "://") else {
+            throw Self.invalid("it does not begin with amqp:// or amqps://")
+        }
+        switch scheme.lowercased() {
+        case "amqp": tls = nil
+        case "amqps": tls = TLS()
+        default: throw Self.invalid("“\(scheme)” is not amqp or amqps")
+        }
+        let query = rest.cutTail(after: "?")
+        let path = rest.cutTail(after: "/")
+        virtualHost = try Self.decoded(path ?? "%2F", "the virtual host")
+        (user, password) = try Self.credentials(rest.cutHead(beforeLast: "@"))
+        (host, port) = try Self.endpoint(rest, defaultPort: tls == nil ? 5672 : 5671)
+        try apply(query: query ?? "")
+    }
+
+    /// The address as it may be shown: `***` stands for the password.
+    package var description: String {
+        let scheme = tls == nil ? "amqp" : "amqps"
+        let place = host.contains(":") ? "[\(host)]" : host
+        return "\(scheme)://\(user):***@\(place):\(port)/"
+            + Self.encoded(virtualHost)
+    }
+}
+
+// Whatever prints the value's fields would print the password with them.
+extension BrokerAddress: CustomDebugStringConvertible, CustomReflectable {
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: ["address": description]) }
+}
+
+// MARK: - Reading
+
+extension BrokerAddress {
+    private static func invalid(_ why: String) -> PortError {
+        PortError(
+            .invalidAddress,
+            "the broker's address cannot be used: \(why); it should look like "
+                + "amqp://user:password@host:5672/vhost"
+        )
+    }
+
+    private static func credentials(
+        _ text: Substring?
+    ) throws(PortError) -> (user: String, password: String) {
+        // RabbitMQ's own default user, which it accepts from the same machine only.
+        guard let text, !text.isEmpty else { return ("guest", "guest") }
+        var user = text
+        let password = user.cutTail(after: ":")
+        return (
+            try decoded(user, "the user name"), try decoded(password ?? "", "the password")
+        )
+    }
+
+    private static func endpoint(
+        _ text: Substring,
+        defaultPort: Int
+    ) throws(PortError) -> (host: String, port: Int) {
+        var rest = text
+        var host: Substring
+        if rest.hasPrefix("[") {
+            rest.removeFirst()
+            guard let inside = rest.cut(through: "]") else {
+                throw invalid("an IPv6 address ends with “]”")
+            }
+            guard rest.isEmpty || rest.hasPrefix(":") else {
+                throw invalid("after “]” only a port may follow")
+            }
+            host = inside
+            rest = rest.dropFirst()
+        } else {
+            host = rest
+            rest = host.cutTail(after: ":") ?? ""
+            guard !rest.contains(":") else {
+                throw invalid("an IPv6 address stands in brackets, as in amqp://[::1]:5672/")
+            }
+        }
+        let name = try decoded(host, "the host")
+        guard !rest.isEmpty else { return (name.isEmpty ? "localhost" : name, defaultPort) }
+        guard let port = Int(rest), (1...65_535).contains(port) else {
+            throw invalid("the port must be a number from 1 to 65535")
+        }
+        return (name.isEmpty ? "localhost" : name, port)
+    }
+
+    private mutating func apply(query: Substring) throws(PortError) {
+        for pair in query.split(separator: "&") {
+            var key = pair
+            let text = key.cutTail(after: "=") ?? ""
+            let value = try Self.decoded(text, "the parameter “\(key)”")
+            switch key {
+            case "heartbeat":
+                guard let seconds = UInt16(value) else {
+                    throw Self.invalid("heartbeat must be a number of seconds up to 65535")
+                }
+                heartbeatSeconds = seconds
+            case "auth_mechanism":
+                guard ["plain", "external"].contains(value.lowercased()) else {
+                    throw Self.invalid("auth_mechanism must be plain or external")
+                }
+                usesExternalLogin = value.lowercased() == "external"
+            case "cacertfile", "certfile", "keyfile":
+                guard tls != nil else {
+                    throw Self.invalid("\(key) needs amqps://")
+                }
+                if key == "cacertfile" { tls?.authorityFile = value }
+                if key == "certfile" { tls?.certificateFile = value }
+                if key == "keyfile" { tls?.keyFile = value }
+            default:
+                throw Self.invalid("the parameter “\(key)” is not known")
+            }
+        }
+        guard (tls?.certificateFile == nil) == (tls?.keyFile == nil) else {
+            throw Self.invalid("certfile and keyfile belong together")
+        }
+    }
+
+    private static func decoded(
+        _ text: Substring,
+        _ what: String
+    ) throws(PortError) -> String {
+        var bytes: [UInt8] = []
+        var rest = text.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.count >= 2, let high = rest.popFirst(), let low = rest.popFirst(),
+                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16)
+            else { throw invalid("a % in \(what) is not followed by two hexadecimal digits") }
+            bytes.append(value)
+        }
+        // AMQP's short strings hold 255 bytes; a longer password is a mistake as well.
+        guard bytes.count <= 255 else { throw invalid("\(what) is longer than 255 bytes") }
+        guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
+            throw invalid("\(what) is not UTF-8 text")
+        }
+        return text
+    }
+
+    private static func encoded(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9", "-", ".", "_", "~":
+                result.unicodeScalars.append(scalar)
+            default:
+                for byte in String(scalar).utf8 {
+                    let digits = String(byte, radix: 16, uppercase: true)
+                    result += "%" + (digits.count == 1 ? "0" : "") + digits
+                }
+            }
+        }
+        return result
+    }
+}
+
+extension Substring {
+    /// Removes and returns what stands before `mark`, and removes the mark; `nil` without one.
+    fileprivate mutating func cut(through mark: String) -> Substring? {
+        guard let range = firstRange(of: mark) else { return nil }
+        defer { self = self[range.upperBound...] }
+        return self[..<range.lowerBound]
+    }
+
+    /// Removes the mark and returns what stands after it; `nil` without one.
+    fileprivate mutating func cutTail(after mark: Character) -> Substring? {
+        guard let index = firstIndex(of: mark) else { return nil }
+        defer { self = self[..<index] }
+        return self[self.index(after: index)...]
+    }
+
+    /// Removes and returns what stands before the last `mark`, and removes the mark.
+    fileprivate mutating func cutHead(beforeLast mark: Character) -> Substring? {
+        guard let index = lastIndex(of: mark) else { return nil }
+        defer { self = self[self.index(after: index)...] }
+        return self[..<index]
+    }
+}

@@ -1,0 +1,70 @@
+/// Puts the frames of one message together: a method, a header, and bodies as long as the header
+/// says. A message over the limit is read to its end and dropped.
+struct MessageAssembler {
+    enum Origin: Hashable {
+        case delivered(Consumer?)
+        case returned(routingKey: String, exchange: String)
+    }
+
+    struct Message: Hashable {
+        var origin: Origin
+        var replyTo: String?
+        /// `nil`: it was over the limit.
+        var body: [UInt8]?
+        var bodyBytes: UInt64
+    }
+
+    private enum State {
+        /// Between messages.
+        case idle
+        /// The method was read; its header follows.
+        case method(Origin)
+        /// The header was read; `missing` bytes of body follow.
+        case body(Message, missing: UInt64)
+    }
+
+    private var state = State.idle
+    private let bodyBytesMax: UInt64
+
+    init(bodyBytesMax: Int) { self.bodyBytesMax = UInt64(bodyBytesMax) }
+
+    mutating func begin(_ origin: Origin) throws(AMQPError) {
+        guard case .idle = state else { throw AMQPError("a message begins inside another") }
+        state = .method(origin)
+    }
+
+    /// Returns the message if it has no body.
+    mutating func header(bodyBytes: UInt64, replyTo: String?) throws(AMQPError) -> Message? {
+        guard case .method(let origin) = state else {
+            throw AMQPError("a header without its method")
+        }
+        var message = Message(origin: origin, replyTo: replyTo, body: nil, bodyBytes: bodyBytes)
+        if bodyBytes <= bodyBytesMax {
+            message.body = []
+            message.body?.reserveCapacity(Int(bodyBytes))
+        }
+        guard bodyBytes > 0 else {
+            state = .idle
+            return message
+        }
+        state = .body(message, missing: bodyBytes)
+        return nil
+    }
+
+    /// Returns the message with its last bytes.
+    mutating func body(_ bytes: RawSpan) throws(AMQPError) -> Message? {
+        guard case .body(var message, let missing) = state else {
+            throw AMQPError("a body without its header")
+        }
+        // The state gives up its copy, so that appending below does not make another.
+        state = .idle
+        let count = UInt64(bytes.byteCount)
+        guard count <= missing else { throw AMQPError("a body longer than its header says") }
+        unsafe bytes.withUnsafeBytes { bytes in
+            unsafe message.body?.append(contentsOf: bytes)
+        }
+        guard count < missing else { return message }
+        state = .body(message, missing: missing - count)
+        return nil
+    }
+}

@@ -1,0 +1,110 @@
+import NIOCore
+
+/// Writes messages as frames: a method, a header, and as many bodies as it takes.
+///
+/// The bytes of a method depend on the destination only and those of the properties on the
+/// priority only, so the library encodes each once and a message costs three copies.
+struct PublishTemplates {
+    private var methods: [Outbox.Destination: ByteBuffer] = [:]
+    private var properties: [UInt8: [UInt8]] = [:]
+
+    /// Destinations kept: more than the workers of one coordinator, with some of their earlier
+    /// connections. At the limit all are forgotten, which costs each one encoding.
+    private static let methodsMax = 10_000
+
+    /// Type, channel and length before a frame's payload, and the mark after it.
+    private static let frameOverhead: UInt32 = 8
+
+    mutating func write(
+        _ message: Outbox.Message,
+        names: Topology,
+        frameMax: UInt32,
+        into buffer: inout ByteBuffer
+    ) throws(AMQPError) {
+        if let method = methods[message.destination] {
+            buffer.writeImmutableBuffer(method)
+        } else {
+            var method = ByteBuffer()
+            try AMQPCodec.write(
+                names.publish(to: message.destination),
+                channel: AMQPConnection.channelNumber,
+                into: &method
+            )
+            if methods.count >= Self.methodsMax { methods.removeAll(keepingCapacity: true) }
+            methods[message.destination] = method
+            buffer.writeImmutableBuffer(method)
+        }
+        if let properties = properties[message.priority] {
+            Self.writeContent(message.body, properties, frameMax, into: &buffer)
+        } else {
+            let encoded = try AMQPCodec.properties(MessageProperties(priority: message.priority))
+            properties[message.priority] = encoded
+            Self.writeContent(message.body, encoded, frameMax, into: &buffer)
+        }
+    }
+
+    /// One message through the default exchange, straight to a queue.
+    static func write(
+        _ body: [UInt8],
+        to queue: String,
+        replyTo: String?,
+        isMandatory: Bool,
+        frameMax: UInt32,
+        into buffer: inout ByteBuffer
+    ) throws(AMQPError) {
+        try AMQPCodec.write(
+            .publish(exchange: "", routingKey: queue, isMandatory: isMandatory),
+            channel: AMQPConnection.channelNumber,
+            into: &buffer
+        )
+        let properties = try AMQPCodec.properties(
+            MessageProperties(contentType: "text/plain", replyTo: replyTo)
+        )
+        writeContent(body, properties, frameMax, into: &buffer)
+    }
+
+    private static func writeContent(
+        _ body: [UInt8],
+        _ properties: [UInt8],
+        _ frameMax: UInt32,
+        into buffer: inout ByteBuffer
+    ) {
+        writeFrameHead(type: 2, byteCount: 12 + properties.count, into: &buffer)
+        // Class 60 is basic; the weight is unused and zero (AMQP 0-9-1 §4.2.6.1).
+        buffer.writeInteger(UInt16(60))
+        buffer.writeInteger(UInt16(0))
+        buffer.writeInteger(UInt64(body.count))
+        buffer.writeBytes(properties)
+        buffer.writeInteger(UInt8(0xCE))
+
+        let pieceMax = Int(frameMax - frameOverhead)
+        guard body.count > pieceMax else {
+            guard !body.isEmpty else { return }
+            writeFrameHead(type: 3, byteCount: body.count, into: &buffer)
+            buffer.writeBytes(body)
+            buffer.writeInteger(UInt8(0xCE))
+            return
+        }
+        var rest = body[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(pieceMax)
+            rest = rest.dropFirst(piece.count)
+            writeFrameHead(type: 3, byteCount: piece.count, into: &buffer)
+            buffer.writeBytes(piece)
+            buffer.writeInteger(UInt8(0xCE))
+        }
+    }
+
+    private static func writeFrameHead(
+        type: UInt8,
+        byteCount: Int,
+        into buffer: inout ByteBuffer
+    ) {
+        buffer.writeMultipleIntegers(
+            type,
+            AMQPConnection.channelNumber,
+            UInt32(byteCount),
+            as: (UInt8, UInt16, UInt32).self
+        )
+    }
+}

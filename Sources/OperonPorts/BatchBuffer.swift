@@ -1,0 +1,116 @@
+import NIOConcurrencyHelpers
+
+/// Hands what arrives to one consumer, everything that is waiting at a time: the busier the
+/// consumer, the larger its batches.
+///
+/// It knows what was taken, which an `AsyncStream` with a buffer of its own does not, so whoever
+/// fills it can stop while the consumer is behind.
+package final class BatchBuffer<Element: Sendable>: Sendable {
+    private struct State {
+        var waiting: [Element] = []
+        var cost = 0
+        var consumer: CheckedContinuation<[Element]?, Never>?
+        var isFinished = false
+
+        mutating func take() -> ([Element], Int) {
+            defer {
+                waiting = []
+                cost = 0
+            }
+            return (waiting, cost)
+        }
+    }
+
+    /// Counts the cost of what waits.
+    package let gate: RoomGate
+    private let state = NIOLockedValueBox(State())
+    private let onRoom: NIOLockedValueBox<(@Sendable () -> Void)?>
+
+    /// `onRoom` is called when the consumer has made room where there was none.
+    package init(costLimit: Int, onRoom: (@Sendable () -> Void)? = nil) {
+        gate = RoomGate(limit: costLimit)
+        self.onRoom = NIOLockedValueBox(onRoom)
+    }
+
+    /// As in `init`, for an owner that comes to be after its buffer.
+    package func setOnRoom(_ onRoom: @escaping @Sendable () -> Void) {
+        self.onRoom.withLockedValue { $0 = onRoom }
+    }
+
+    /// Whether the consumer keeps up.
+    package var hasRoom: Bool { gate.hasRoom }
+
+    /// What arrives, for one consumer. Ends after `finish` with the last batch.
+    package var stream: AsyncStream<[Element]> {
+        AsyncStream {
+            await self.next()
+        } onCancel: {
+            self.release()
+        }
+    }
+
+    /// Returns whether there is room for more. `cost` is counted until it is taken.
+    @discardableResult
+    package func append(_ elements: [Element], cost: Int) -> Bool {
+        guard !elements.isEmpty else { return true }
+        let hasRoom = gate.add(cost)
+        let (consumer, batch, paid) = state.withLockedValue { state in
+            guard !state.isFinished else {
+                return (nil as CheckedContinuation<[Element]?, Never>?, [Element](), cost)
+            }
+            if state.waiting.isEmpty {
+                state.waiting = elements
+            } else {
+                state.waiting.append(contentsOf: elements)
+            }
+            state.cost += cost
+            guard let consumer = state.consumer else { return (nil, [], 0) }
+            state.consumer = nil
+            let (batch, paid) = state.take()
+            return (consumer, batch, paid)
+        }
+        consumer?.resume(returning: batch)
+        guard paid > 0 else { return hasRoom }
+        if gate.remove(paid) { onRoom.withLockedValue { $0 }?() }
+        return true
+    }
+
+    /// Nothing more arrives.
+    package func finish() {
+        let consumer = state.withLockedValue { state in
+            state.isFinished = true
+            defer { state.consumer = nil }
+            return state.consumer
+        }
+        // A consumer waits only when nothing does.
+        consumer?.resume(returning: nil)
+        gate.open()
+    }
+
+    private func next() async -> [Element]? {
+        let batch: [Element]? = await withCheckedContinuation { continuation in
+            let (answer, paid) = state.withLockedValue { state -> ([Element]??, Int) in
+                if !state.waiting.isEmpty {
+                    let (batch, paid) = state.take()
+                    return (.some(batch), paid)
+                }
+                if state.isFinished || Task.isCancelled { return (.some(nil), 0) }
+                precondition(state.consumer == nil, "events have one consumer")
+                state.consumer = continuation
+                return (nil, 0)
+            }
+            if paid > 0, gate.remove(paid) { onRoom.withLockedValue { $0 }?() }
+            if let answer { continuation.resume(returning: answer) }
+        }
+        return batch
+    }
+
+    /// The consumer's task was cancelled while it waited.
+    private func release() {
+        let consumer = state.withLockedValue { state in
+            defer { state.consumer = nil }
+            return state.consumer
+        }
+        consumer?.resume(returning: nil)
+    }
+}

@@ -1,0 +1,247 @@
+import NIOConcurrencyHelpers
+package import OperonModel
+package import OperonPorts
+
+/// The transport without a broker: a coordinator and its workers in one process. Bodies are handed
+/// over, not copied; everything that waits for a receiver is handed to it at once.
+///
+/// It keeps what the broker's transport promises: the order of one sender to one receiver, numbers
+/// of connections, `up` before the first message, a return when nobody is there, and a bound on
+/// what waits, beyond which senders are suspended.
+package final class InProcessHub: Sendable {
+    private struct State {
+        var coordinator: BatchBuffer<CoordinatorTransportEvent>?
+        var workers: [WorkerAddress: BatchBuffer<WorkerTransportEvent>] = [:]
+        /// Those of `workers` in the order of their connecting, which a broadcast follows.
+        var order: [WorkerAddress] = []
+    }
+
+    /// What a message costs besides its body: its place in an array.
+    static let messageOverhead = 64
+    let bytesMax: Int
+    private let state = NIOLockedValueBox(State())
+
+    package init(limits: Limits = Limits()) { bytesMax = limits.outgoingBytes }
+
+    package func makeCoordinator() -> InProcessCoordinatorTransport {
+        InProcessCoordinatorTransport(hub: self)
+    }
+
+    package func makeWorker(incarnation: Incarnation) -> InProcessWorkerTransport {
+        InProcessWorkerTransport(hub: self, incarnation: incarnation)
+    }
+
+    // MARK: - Who is there
+
+    /// Returns whether there was no coordinator before.
+    func attach(coordinator: BatchBuffer<CoordinatorTransportEvent>) -> Bool {
+        state.withLockedValue { state in
+            guard state.coordinator == nil else { return false }
+            state.coordinator = coordinator
+            // Under the lock, so that no message overtakes it.
+            coordinator.append([.up], cost: 0)
+            return true
+        }
+    }
+
+    func detach(coordinator: BatchBuffer<CoordinatorTransportEvent>) {
+        state.withLockedValue { state in
+            if state.coordinator === coordinator { state.coordinator = nil }
+        }
+    }
+
+    func attach(worker: BatchBuffer<WorkerTransportEvent>, as address: WorkerAddress) {
+        state.withLockedValue { state in
+            state.workers[address] = worker
+            state.order.append(address)
+            worker.append([.up(connection: address.connection)], cost: 0)
+        }
+    }
+
+    func detach(worker address: WorkerAddress) {
+        state.withLockedValue { state in
+            state.workers[address] = nil
+            state.order.removeAll { $0 == address }
+        }
+    }
+
+    // MARK: - Messages
+
+    /// The inbox that took the message; `nil`: nobody is there.
+    func deliver(
+        _ event: WorkerTransportEvent,
+        cost: Int,
+        to address: WorkerAddress
+    ) -> BatchBuffer<WorkerTransportEvent>? {
+        let worker = state.withLockedValue { $0.workers[address] }
+        worker?.append([event], cost: cost)
+        return worker
+    }
+
+    /// The inboxes that took the message.
+    func broadcast(
+        _ event: WorkerTransportEvent,
+        cost: Int
+    ) -> [BatchBuffer<WorkerTransportEvent>] {
+        let workers = state.withLockedValue { state in
+            state.order.compactMap { state.workers[$0] }
+        }
+        for worker in workers { worker.append([event], cost: cost) }
+        return workers
+    }
+
+    func deliver(
+        _ event: CoordinatorTransportEvent,
+        cost: Int
+    ) -> BatchBuffer<CoordinatorTransportEvent>? {
+        let coordinator = state.withLockedValue { $0.coordinator }
+        coordinator?.append([event], cost: cost)
+        return coordinator
+    }
+}
+
+/// The coordinator's end of an `InProcessHub`.
+package final class InProcessCoordinatorTransport: CoordinatorTransport {
+    package let events: AsyncStream<[CoordinatorTransportEvent]>
+    private let hub: InProcessHub
+    private let inbox: BatchBuffer<CoordinatorTransportEvent>
+    private let life = TransportLife()
+
+    init(hub: InProcessHub) {
+        self.hub = hub
+        inbox = BatchBuffer(costLimit: hub.bytesMax)
+        events = inbox.stream
+    }
+
+    package func run() async throws {
+        guard life.begin() else { return }
+        guard hub.attach(coordinator: inbox) else {
+            inbox.finish()
+            throw PortError(.prefixHeld, "Another coordinator runs in this process.")
+        }
+        await life.untilEnd()
+        hub.detach(coordinator: inbox)
+        inbox.finish()
+    }
+
+    package func send(_ body: [UInt8], to address: WorkerAddress, priority: UInt8) async {
+        guard life.isRunning else { return }
+        let cost = body.count + InProcessHub.messageOverhead
+        guard let worker = hub.deliver(.message(body), cost: cost, to: address) else {
+            inbox.append([.returned(address)], cost: 0)
+            return
+        }
+        await worker.gate.waitForRoom()
+    }
+
+    package func broadcast(_ body: [UInt8]) async {
+        guard life.isRunning else { return }
+        let cost = body.count + InProcessHub.messageOverhead
+        for worker in hub.broadcast(.message(body), cost: cost) {
+            await worker.gate.waitForRoom()
+        }
+    }
+
+    package func close() async {
+        hub.detach(coordinator: inbox)
+        inbox.finish()
+        life.end()
+    }
+}
+
+/// A worker's end of an `InProcessHub`.
+package final class InProcessWorkerTransport: WorkerTransport {
+    package let events: AsyncStream<[WorkerTransportEvent]>
+    private let hub: InProcessHub
+    private let incarnation: Incarnation
+    private let inbox: BatchBuffer<WorkerTransportEvent>
+    private let life = TransportLife()
+    private let connection = NIOLockedValueBox<UInt32>(0)
+
+    init(hub: InProcessHub, incarnation: Incarnation) {
+        self.hub = hub
+        self.incarnation = incarnation
+        inbox = BatchBuffer(costLimit: hub.bytesMax)
+        events = inbox.stream
+    }
+
+    package func run() async throws {
+        guard life.begin() else { return }
+        connect()
+        await life.untilEnd()
+        disconnect()
+        inbox.finish()
+    }
+
+    package func send(_ body: [UInt8], lane: WorkerLane) async {
+        guard life.isRunning else { return }
+        let cost = body.count + InProcessHub.messageOverhead
+        guard let coordinator = hub.deliver(.message(body), cost: cost) else {
+            inbox.append([.returned(lane: lane)], cost: 0)
+            return
+        }
+        await coordinator.gate.waitForRoom()
+    }
+
+    package func reconnect() async {
+        guard life.isRunning else { return }
+        disconnect()
+        inbox.append([.down(reason: "a new connection was asked for")], cost: 0)
+        connect()
+    }
+
+    package func close() async {
+        disconnect()
+        inbox.finish()
+        life.end()
+    }
+
+    private func connect() {
+        let address = connection.withLockedValue { number in
+            number += 1
+            return WorkerAddress(incarnation: incarnation, connection: number)
+        }
+        hub.attach(worker: inbox, as: address)
+    }
+
+    private func disconnect() {
+        let number = connection.withLockedValue { $0 }
+        hub.detach(worker: WorkerAddress(incarnation: incarnation, connection: number))
+    }
+}
+
+/// Begins once and ends once, by a call or by the end of the task that waits.
+private final class TransportLife: Sendable {
+    private enum State {
+        case new
+        case running
+        case ended
+    }
+
+    private let state = NIOLockedValueBox(State.new)
+    private let stream: AsyncStream<Never>
+    private let continuation: AsyncStream<Never>.Continuation
+
+    init() { (stream, continuation) = AsyncStream<Never>.makeStream() }
+
+    var isRunning: Bool { state.withLockedValue { $0 == .running } }
+
+    /// Returns whether it is the first time, and not ended before it began.
+    func begin() -> Bool {
+        state.withLockedValue { state in
+            guard state == .new else { return false }
+            state = .running
+            return true
+        }
+    }
+
+    func untilEnd() async {
+        for await _ in stream {}
+        end()
+    }
+
+    func end() {
+        state.withLockedValue { $0 = .ended }
+        continuation.finish()
+    }
+}

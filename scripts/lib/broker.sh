@@ -1,0 +1,224 @@
+# A private RabbitMQ for tests: a program with a directory of its own, on free ports of the
+# loopback interface, started and stopped by process id. No system service is touched.
+#
+# Source this file, or run it: scripts/lib/broker.sh start DIR [PORT] | stop DIR | kill9 DIR |
+# restart DIR | url DIR | ctl DIR ARGUMENT…
+#
+#   broker_start DIR [PORT]   starts a broker and returns when it takes logins
+#   broker_url DIR            prints amqp://guest:guest@127.0.0.1:PORT
+#   broker_kill9 DIR          the broker dies at once
+#   broker_restart DIR        starts it again on the same ports with what its disk kept
+#   broker_stop DIR           ends the broker and its port mapper
+#   broker_ctl DIR …          rabbitmqctl against it
+
+# Debian's /usr/sbin wrappers change the user and lose the environment, so the scripts of the
+# installation are used directly.
+broker_sbin() {
+    local found
+    for found in /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin /opt/rabbitmq/sbin; do
+        if [ -x "$found/rabbitmq-server" ]; then
+            printf '%s\n' "$found"
+            return 0
+        fi
+    done
+    echo "RabbitMQ is not installed: apt-get install rabbitmq-server" >&2
+    return 1
+}
+
+# Three ports that nobody listens on: AMQP, the distribution port and the port mapper's.
+broker_free_ports() {
+    python3 - <<'PYTHON'
+import socket
+sockets = [socket.socket() for _ in range(3)]
+for one in sockets:
+    one.bind(("127.0.0.1", 0))
+print(*[one.getsockname()[1] for one in sockets])
+PYTHON
+}
+
+# Runs a command with the environment of the broker in DIR; without one of its own from outside.
+broker_environment() {
+    local dir=$1 sbin
+    shift
+    sbin=$(broker_sbin) || return 1
+    # shellcheck disable=SC1091
+    . "$dir/ports"
+    env -i LANG=C.UTF-8 HOME="$dir/home" PATH="$sbin:/usr/bin:/bin" \
+        RABBITMQ_NODENAME="operon$BROKER_PORT@localhost" \
+        RABBITMQ_NODE_IP_ADDRESS=127.0.0.1 \
+        RABBITMQ_NODE_PORT="$BROKER_PORT" \
+        RABBITMQ_DIST_PORT="$BROKER_DIST_PORT" \
+        RABBITMQ_MNESIA_BASE="$dir/mnesia" \
+        RABBITMQ_LOG_BASE="$dir/log" \
+        RABBITMQ_CONFIG_FILE="$dir/rabbitmq.conf" \
+        RABBITMQ_CONF_ENV_FILE="$dir/env" \
+        RABBITMQ_ENABLED_PLUGINS_FILE="$dir/plugins" \
+        RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS='-kernel inet_dist_use_interface {127,0,0,1}' \
+        ERL_EPMD_PORT="$BROKER_EPMD_PORT" ERL_EPMD_ADDRESS=127.0.0.1 \
+        "$@"
+}
+
+# Lines that the caller put into $dir/extra.conf are added to the configuration.
+broker_start() {
+    local dir=$1 port=${2:-} ports
+    mkdir -p "$dir/mnesia" "$dir/log" "$dir/home" || return 1
+    ports=$(broker_free_ports) || return 1
+    # shellcheck disable=SC2086
+    set -- $ports
+    cat >"$dir/ports" <<EOF
+BROKER_PORT=${port:-$1}
+BROKER_DIST_PORT=$2
+BROKER_EPMD_PORT=$3
+EOF
+    cat >"$dir/rabbitmq.conf" <<EOF
+listeners.tcp.1 = 127.0.0.1:${port:-$1}
+log.file.level = warning
+EOF
+    if [ -f "$dir/extra.conf" ]; then cat "$dir/extra.conf" >>"$dir/rabbitmq.conf"; fi
+    echo '[].' >"$dir/plugins"
+    : >"$dir/env"
+    broker_restart "$dir"
+}
+
+# The logs of a start go to $dir/out. 90 s: a start takes 5 s, and ten times that on a busy machine.
+broker_restart() {
+    local dir=$1 deadline=$((SECONDS + 90))
+    rm -f "$dir"/mnesia/*.pid
+    broker_environment "$dir" setsid rabbitmq-server >>"$dir/out" 2>&1 </dev/null &
+    until broker_takes_logins "$dir"; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+            echo "the broker in $dir did not start within 90 s; its last words:" >&2
+            tail -n 20 "$dir/out" >&2
+            broker_stop "$dir"
+            return 1
+        fi
+        sleep 0.2
+    done
+}
+
+# The port may be open before logins are taken: the broker's answer to a protocol header tells.
+broker_takes_logins() {
+    local dir=$1
+    # shellcheck disable=SC1091
+    . "$dir/ports"
+    broker_pid "$dir" >/dev/null || return 1
+    python3 - "$BROKER_PORT" <<'PYTHON' 2>/dev/null
+import socket, struct, sys
+
+def frame(channel, class_id, method_id, payload):
+    body = struct.pack(">HH", class_id, method_id) + payload
+    return struct.pack(">BHI", 1, channel, len(body)) + body + b"\xce"
+
+def short(text):
+    return bytes([len(text)]) + text
+
+def method(stream):
+    kind, channel, size = struct.unpack(">BHI", stream.read(7))
+    body = stream.read(size)
+    stream.read(1)
+    return struct.unpack(">HH", body[:4]), body[4:]
+
+def expect(stream, wanted):
+    got, payload = method(stream)
+    sys.exit(1) if got != wanted else None
+    return payload
+
+with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=5) as connection:
+    stream = connection.makefile("rb")
+    connection.sendall(b"AMQP\0\0\x09\x01")
+    expect(stream, (10, 10))
+    login = b"\0guest\0guest"
+    connection.sendall(frame(0, 10, 11, struct.pack(">I", 0) + short(b"PLAIN")
+                             + struct.pack(">I", len(login)) + login + short(b"en_US")))
+    tune = expect(stream, (10, 30))
+    connection.sendall(frame(0, 10, 31, tune[:8]))
+    connection.sendall(frame(0, 10, 40, short(b"/") + short(b"") + b"\0"))
+    expect(stream, (10, 41))
+    connection.sendall(frame(0, 10, 50, struct.pack(">H", 200) + short(b"") + bytes(4)))
+    expect(stream, (10, 51))
+PYTHON
+}
+
+# The process id of the broker, if it lives.
+broker_pid() {
+    local dir=$1 pid
+    # shellcheck disable=SC1091
+    . "$dir/ports"
+    pid=$(cat "$dir/mnesia/operon$BROKER_PORT@localhost.pid" 2>/dev/null) || return 1
+    kill -0 "$pid" 2>/dev/null || return 1
+    printf '%s\n' "$pid"
+}
+
+# The process that listens on our port mapper's port: the only epmd that was started for us.
+broker_epmd_pid() {
+    local dir=$1 entry
+    # shellcheck disable=SC1091
+    . "$dir/ports"
+    for entry in /proc/[0-9]*; do
+        [ "$(cat "$entry/comm" 2>/dev/null)" = epmd ] || continue
+        if tr '\0' '\n' <"$entry/environ" 2>/dev/null \
+            | grep -qx "ERL_EPMD_PORT=$BROKER_EPMD_PORT"; then
+            printf '%s\n' "${entry#/proc/}"
+            return 0
+        fi
+    done
+    return 1
+}
+
+broker_gone() {
+    local pid=$1 deadline=$((SECONDS + $2))
+    while kill -0 "$pid" 2>/dev/null; do
+        # What is dead and not yet waited for holds nothing any more.
+        case $(sed -n 's/^State:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null) in
+            Z*) return 0 ;;
+        esac
+        [ "$SECONDS" -lt "$deadline" ] || return 1
+        sleep 0.05
+    done
+}
+
+broker_kill9() {
+    local dir=$1 pid
+    pid=$(broker_pid "$dir") || return 0
+    kill -9 "$pid"
+    broker_gone "$pid" 10
+}
+
+broker_stop() {
+    local dir=$1 pid
+    [ -f "$dir/ports" ] || return 0
+    if pid=$(broker_pid "$dir"); then
+        kill -TERM "$pid"
+        broker_gone "$pid" 20 || broker_kill9 "$dir"
+    fi
+    if pid=$(broker_epmd_pid "$dir"); then kill "$pid"; fi
+    return 0
+}
+
+broker_url() {
+    # shellcheck disable=SC1091
+    . "$1/ports"
+    printf 'amqp://guest:guest@127.0.0.1:%s\n' "$BROKER_PORT"
+}
+
+broker_ctl() {
+    local dir=$1
+    shift
+    broker_environment "$dir" rabbitmqctl --silent "$@"
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+    set -u
+    command=${1:-}
+    [ -n "${2:-}" ] || command=usage
+    case $command in
+        start | stop | kill9 | restart | url | ctl | pid)
+            shift
+            "broker_$command" "$@"
+            ;;
+        *)
+            sed -n 's/^# \{0,1\}//p' "$0" | head -n 12 >&2
+            exit 2
+            ;;
+    esac
+fi
