@@ -4,8 +4,8 @@ import OperonModel
 enum DateText {
     static let hint = "a date with a time and a zone such as 2026-05-01T08:30:00Z or …+02:00"
 
-    /// `nil`: not such a moment, or not between the years 1970 and 2262, where nanoseconds since
-    /// 1970 end.
+    /// `nil`: not such a moment, or outside the years 1677 to 2262, which nanoseconds since 1970
+    /// reach in 64 bits.
     static func moment(_ text: String) -> WallTime? {
         var reader = DigitReader(text)
         guard let year = reader.number(digits: 4), reader.take("-"),
@@ -13,7 +13,7 @@ enum DateText {
             let day = reader.number(digits: 2), reader.take("T", or: " "),
             let hour = reader.number(digits: 2), reader.take(":"),
             let minute = reader.number(digits: 2),
-            (1970...2261).contains(year), (1...12).contains(month),
+            (1677...2262).contains(year), (1...12).contains(month),
             (1...daysInMonth(month, year)).contains(day), hour < 24, minute < 60
         else { return nil }
         var second: Int64 = 0
@@ -29,7 +29,15 @@ enum DateText {
         guard let offset = reader.zone(), reader.isAtEnd else { return nil }
         let days = daysSince1970(year, month, day)
         let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset
-        return WallTime(nanosecondsSince1970: seconds * 1_000_000_000 + nanosecond)
+        // The first second is reached from above: its start is out of reach, its end is not.
+        let (upper, overflow) = (seconds + 1).multipliedReportingOverflow(by: 1_000_000_000)
+        let (lower, carried) =
+            overflow
+            ? seconds.multipliedReportingOverflow(by: 1_000_000_000)
+            : (upper, false)
+        let rest = overflow ? nanosecond : nanosecond - 1_000_000_000
+        let (sum, exceeded) = lower.addingReportingOverflow(rest)
+        return carried || exceeded ? nil : WallTime(nanosecondsSince1970: sum)
     }
 
     /// In UTC, to the second, or to the nanosecond if it has a fraction.

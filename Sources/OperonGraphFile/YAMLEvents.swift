@@ -124,7 +124,8 @@ import CYaml
 
     private func position(ofByte offset: Int) -> Position {
         var position = Position(line: 1, column: 1)
-        for unsafebyte in unsafe input.prefix(offset) {
+        for index in 0..<min(offset, unsafe input.count) {
+            let byte = unsafe input[index]
             if byte == Byte.newline {
                 position.line += 1
                 position.column = 1
