@@ -1,0 +1,159 @@
+import OperonModel
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The bytes of a file, in pieces, at most as many as the limit allows. Owns the open file.
+struct ByteSource: ~Copyable {
+    private let descriptor: Int32
+    private let bytesMax: Int
+    private var bytesRead = 0
+    /// What was there from the start, for a source that is no file.
+    private var given: [UInt8]?
+
+    /// Large enough that a read costs little beside what is done with it.
+    private static let pieceBytes = 1 << 20
+
+    init(_ bytes: [UInt8]) {
+        descriptor = -1
+        bytesMax = .max
+        given = bytes
+    }
+
+    /// Opens a file; one that is known to be too large is refused before it is read.
+    init(path: String, bytesMax: Int) throws(Stop) {
+        descriptor = try Self.opened(path, bytesMax)
+        self.bytesMax = bytesMax
+    }
+
+    private static func opened(_ path: String, _ bytesMax: Int) throws(Stop) -> Int32 {
+        guard !path.utf8.contains(0) else { throw unreadable("its path has a NUL character") }
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw unreadable(reason(errno)) }
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else {
+            let why = reason(errno)
+            close(descriptor)
+            throw unreadable(why)
+        }
+        guard status.st_mode & S_IFMT != S_IFDIR else {
+            close(descriptor)
+            throw unreadable("it is a directory")
+        }
+        guard Int(status.st_size) <= bytesMax else {
+            close(descriptor)
+            throw tooLarge(Int(status.st_size), bytesMax)
+        }
+        return descriptor
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Appends the next bytes; `false`: there are no more.
+    mutating func read(appendingTo buffer: inout [UInt8]) throws(Stop) -> Bool {
+        guard descriptor >= 0 else {
+            defer { given = nil }
+            if buffer.isEmpty { buffer = given ?? [] } else { buffer += given ?? [] }
+            return given?.isEmpty == false
+        }
+        var failure: Int32 = 0
+        let piece = unsafe [UInt8](unsafeUninitializedCapacity: Self.pieceBytes) { space, count in
+            var result: Int
+            repeat {
+                result = unsafe systemRead(descriptor, space.baseAddress, Self.pieceBytes)
+            } while result < 0 && errno == EINTR
+            count = max(0, result)
+            failure = result < 0 ? errno : 0
+        }
+        guard failure == 0 else { throw Self.unreadable(Self.reason(failure)) }
+        bytesRead += piece.count
+        // A pipe has no size beforehand, and a file may grow.
+        guard bytesRead <= bytesMax else { throw Self.tooLarge(bytesRead, bytesMax) }
+        buffer += piece
+        return !piece.isEmpty
+    }
+
+    consuming func readAll() throws(Stop) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while try read(appendingTo: &bytes) {}
+        return bytes
+    }
+
+    private static func tooLarge(_ bytes: Int, _ bytesMax: Int) -> Stop {
+        .problem(
+            GraphFileError.Problem(
+                limit: .graphFileBytes,
+                value: bytes,
+                maximum: bytesMax,
+                at: .none,
+                "",
+                "the file is too large"
+            )
+        )
+    }
+
+    private static func unreadable(_ why: String) -> Stop {
+        .problem(
+            GraphFileError.Problem(.unreadable, at: .none, "", "the file cannot be read: \(why)")
+        )
+    }
+
+    private static func reason(_ code: Int32) -> String {
+        guard let text = unsafe strerror(code) else { return "error \(code)" }
+        return unsafe String(cString: text)
+    }
+}
+
+/// `read` of the system, which the method of that name hides.
+private func systemRead(
+    _ descriptor: Int32,
+    _ buffer: UnsafeMutableRawPointer?,
+    _ count: Int
+) -> Int {
+    unsafe read(descriptor, buffer, count)
+}
+
+/// Paths as texts: no access to the file system but for the current directory.
+enum Path {
+    /// The directory that a file lies in, absolute; `nil` if the current one has no name.
+    static func directory(of path: String) -> String? {
+        let parts = path.split(separator: "/", omittingEmptySubsequences: true).dropLast()
+        let directory = parts.filter { $0 != "." }.joined(separator: "/")
+        if path.hasPrefix("/") { return "/" + directory }
+        return current().map { directory.isEmpty ? $0 : joined($0, directory) }
+    }
+
+    /// A path from a directory, unless it is absolute. `..` stays: what it means, only the file
+    /// system knows.
+    static func joined(_ base: String?, _ path: String) -> String {
+        guard !path.hasPrefix("/"), let base else { return path }
+        var rest = Substring(path)
+        while rest.hasPrefix("./") { rest = rest.dropFirst(2) }
+        if rest.isEmpty || rest == "." { return base }
+        return base.hasSuffix("/") ? base + rest : base + "/" + rest
+    }
+
+    /// The name of a file without its directory and suffix.
+    static func baseName(of path: String) -> String {
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return name }
+        return String(name[..<dot])
+    }
+
+    static func suffix(of path: String) -> String {
+        let name = path.split(separator: "/").last ?? ""
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return "" }
+        return String(name[name.index(after: dot)...])
+    }
+
+    private static func current() -> String? {
+        guard let path = unsafe getcwd(nil, 0) else { return nil }
+        defer { unsafe free(path) }
+        return unsafe String(cString: path)
+    }
+}

@@ -1,0 +1,302 @@
+import OperonModel
+
+/// Reads the values of keys: right type, right range, within the limits. What is wrong goes to the
+/// log, and the value is `nil`.
+struct FieldReader {
+    var log = ProblemLog()
+    let limits: Limits
+
+    init(limits: Limits) { self.limits = limits }
+
+    /// The value of `key` is not what it should be.
+    mutating func mismatch(_ node: Node, _ key: String, _ wanted: String) throws(Stop) {
+        let code: GraphFileError.Code
+        switch node.value {
+        case .null, .sequence, .mapping: code = .wrongType
+        case .bool, .number, .string: code = .invalidValue
+        }
+        try log.report(
+            code,
+            at: node.position,
+            node.thing,
+            "\(key.quoted) is \(wanted), not \(node.kindName)"
+        )
+    }
+
+    mutating func unknownKey(_ entry: Node.Entry, among known: [String]) throws(Stop) {
+        try log.report(
+            .unknownKey,
+            at: entry.keyPosition,
+            entry.key,
+            "unknown key \(entry.key.quoted)" + Suggestion.hint(for: entry.key, among: known)
+        )
+    }
+
+    // MARK: - Texts
+
+    /// Any text without NUL, which ends a text for the system.
+    mutating func text(_ node: Node, _ key: String) throws(Stop) -> String? {
+        guard let text = node.text else {
+            try mismatch(node, key, "a text")
+            return nil
+        }
+        guard !text.utf8.contains(0) else {
+            try log.report(
+                .invalidValue,
+                at: node.position,
+                text,
+                "\(key.quoted) has a NUL character"
+            )
+            return nil
+        }
+        return text
+    }
+
+    mutating func name(_ node: Node, _ key: String) throws(Stop) -> String? {
+        guard let text = node.text else {
+            try mismatch(node, key, "a name")
+            return nil
+        }
+        return try name(text, at: node.position, key)
+    }
+
+    /// A name: 1 byte to the limit, without control characters, which would spoil a terminal.
+    mutating func name(
+        _ text: String,
+        at position: Position,
+        _ what: String
+    ) throws(Stop) -> String? {
+        guard !text.isEmpty else {
+            try log.report(.invalidValue, at: position, "", "\(what.quoted) is an empty name")
+            return nil
+        }
+        guard text.utf8.count <= limits.nameBytes else {
+            try log.report(
+                GraphFileError.Problem(
+                    limit: .nameBytes,
+                    value: text.utf8.count,
+                    maximum: limits.nameBytes,
+                    at: position,
+                    text,
+                    text.quoted
+                )
+            )
+            return nil
+        }
+        guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+            try log.report(
+                .invalidValue,
+                at: position,
+                text,
+                "the name \(text.quoted) has a control character"
+            )
+            return nil
+        }
+        return text
+    }
+
+    /// A list of names without repetitions, or one name. Null is the empty list.
+    mutating func names(_ node: Node, _ key: String) throws(Stop) -> [String]? {
+        if node.isNull { return [] }
+        if node.text != nil { return try name(node, key).map { [$0] } }
+        guard let elements = node.elements else {
+            try mismatch(node, key, "a list of names")
+            return nil
+        }
+        var names: [String] = []
+        var seen = SeenKeys<Position>()
+        for element in elements {
+            guard let name = try name(element, key) else { return nil }
+            if seen.insert(name, element.position) == nil { names.append(name) }
+        }
+        return names
+    }
+
+    mutating func environment(_ node: Node, _ key: String) throws(Stop) -> [String: String]? {
+        guard let entries = node.entries else {
+            try mismatch(node, key, "a map of variables")
+            return nil
+        }
+        var variables: [String: String] = [:]
+        for entry in entries {
+            let isName = !entry.key.isEmpty && !entry.key.utf8.contains { $0 == 0 || $0 == 0x3D }
+            guard isName else {
+                try log.report(
+                    .invalidValue,
+                    at: entry.keyPosition,
+                    entry.key,
+                    "\(entry.key.quoted) cannot be the name of a variable"
+                )
+                return nil
+            }
+            guard let value = try text(entry.value, entry.key) else { return nil }
+            variables[entry.key] = value
+        }
+        return variables
+    }
+
+    // MARK: - Numbers and times
+
+    mutating func count(
+        _ node: Node,
+        _ key: String,
+        through maximum: Int
+    ) throws(Stop) -> Int? {
+        guard case .number(let text) = node.value, let value = Int(text),
+            (0...maximum).contains(value)
+        else {
+            try mismatch(node, key, "a whole number from 0 to \(maximum)")
+            return nil
+        }
+        return value
+    }
+
+    mutating func number(
+        _ node: Node,
+        _ key: String,
+        in range: ClosedRange<Double>,
+        _ wanted: String
+    ) throws(Stop) -> Double? {
+        guard case .number(let text) = node.value, let value = Double(text),
+            value.isFinite, range.contains(value)
+        else {
+            try mismatch(node, key, wanted)
+            return nil
+        }
+        return value
+    }
+
+    mutating func bool(_ node: Node, _ key: String) throws(Stop) -> Bool? {
+        guard let value = node.bool else {
+            try mismatch(node, key, "true or false")
+            return nil
+        }
+        return value
+    }
+
+    /// From 0, or from 1 ns if it `isPositive`, to 100 years.
+    mutating func duration(
+        _ node: Node,
+        _ key: String,
+        isPositive: Bool = false
+    ) throws(Stop) -> Duration? {
+        guard node.bool == nil, let text = node.text,
+            let duration = DurationText.duration(text)
+        else {
+            try mismatch(node, key, DurationText.hint)
+            return nil
+        }
+        guard duration >= .zero else {
+            try mismatch(node, key, "a duration, which is not negative")
+            return nil
+        }
+        guard duration > .zero || !isPositive else {
+            try mismatch(node, key, "a duration longer than 0")
+            return nil
+        }
+        return duration
+    }
+
+    mutating func moment(_ node: Node, _ key: String) throws(Stop) -> WallTime? {
+        guard case .string(let text) = node.value, let moment = DateText.moment(text) else {
+            try mismatch(node, key, DateText.hint)
+            return nil
+        }
+        return moment
+    }
+
+    // MARK: - Words
+
+    /// One of a few words.
+    mutating func word<Value>(
+        _ node: Node,
+        _ key: String,
+        _ values: [Value],
+        _ name: (Value) -> String
+    ) throws(Stop) -> Value? {
+        let known = values.map(name)
+        if let text = node.text, let index = known.firstIndex(of: text) { return values[index] }
+        let hint = node.text.map { Suggestion.hint(for: $0, among: known) } ?? ""
+        let wanted = known.dropLast().joined(separator: ", ") + " or " + (known.last ?? "")
+        try log.report(
+            node.text == nil ? .wrongType : .invalidValue,
+            at: node.position,
+            node.thing,
+            "\(key.quoted) is \(wanted), not \(node.kindName)" + hint
+        )
+        return nil
+    }
+
+    mutating func priority(_ node: Node, _ key: String) throws(Stop) -> QueuePriority? {
+        try word(node, key, QueuePriority.allCases, \.name)
+    }
+
+    mutating func condition(_ node: Node, of name: String) throws(Stop) -> DependencyCondition? {
+        if node.isNull { return .unlessFailed }
+        return try word(node, name, DependencyCondition.allCases, \.name)
+    }
+
+    // MARK: - Retry
+
+    static let retryKeys = ["limit", "delay", "factor", "maxDelay", "jitter"]
+
+    /// A bare number is the limit.
+    mutating func retry(_ node: Node, _ key: String) throws(Stop) -> RetryPolicy? {
+        if node.isNull { return .never }
+        let limitMax = Int(UInt16.max)
+        guard let entries = node.entries else {
+            guard case .number = node.value else {
+                try mismatch(node, key, "a number of further attempts, or a map with “limit”")
+                return nil
+            }
+            return try count(node, key, through: limitMax).map { RetryPolicy(limit: UInt16($0)) }
+        }
+        var policy = RetryPolicy(limit: 0)
+        var limit: Int?
+        var longest: Duration?
+        let problemsBefore = log.problems.count
+        for entry in entries {
+            let node = entry.value
+            switch entry.key {
+            case "limit": limit = try count(node, "limit", through: limitMax)
+            case "delay": policy.delay = try duration(node, "delay") ?? policy.delay
+            case "maxDelay": longest = try duration(node, "maxDelay")
+            case "factor":
+                policy.factor =
+                    try number(
+                        node,
+                        "factor",
+                        in: 1...Double.greatestFiniteMagnitude,
+                        "a number of at least 1"
+                    ) ?? policy.factor
+            case "jitter":
+                policy.jitter =
+                    try number(node, "jitter", in: 0...1, "a number from 0 to 1") ?? policy.jitter
+            default: try unknownKey(entry, among: Self.retryKeys)
+            }
+        }
+        guard log.problems.count == problemsBefore else { return nil }
+        guard let limit else {
+            try log.report(
+                .missingKey,
+                at: node.position,
+                key,
+                "\(key.quoted) needs “limit”, the number of further attempts"
+            )
+            return nil
+        }
+        policy.limit = UInt16(limit)
+        if let longest, longest < policy.delay {
+            try log.report(
+                .invalidValue,
+                at: node.position,
+                key,
+                "“maxDelay” is shorter than “delay”, \(DurationText.text(policy.delay))"
+            )
+            return nil
+        }
+        // A first pause of five minutes is meant, even where nothing is said about the longest.
+        policy.maxDelay = longest ?? max(policy.maxDelay, policy.delay)
+        return policy
+    }
+}

@@ -1,0 +1,287 @@
+import OperonModel
+
+/// Puts a graph together from the parts of a file, in whatever order they come.
+struct GraphAssembler {
+    static let rootKeys = ["name", "queues", "defaults", "operations"]
+    /// Names the JSON Schema for editors; says nothing to us.
+    static let schemaKey = "$schema"
+
+    var reader: OperationReader
+    /// Operations that this format may have.
+    private let operationsMax: Int
+    private let operationsLimit: LimitName
+    private let limits: Limits
+
+    private var graphName: String?
+    private var queues: [QueueSettings] = []
+    private var defaults: OperationFields?
+    private var operations: [OperationDescription] = []
+    /// Which keys each operation has, so that the defaults can be applied when all are read.
+    private var keys: [OperationKeys] = []
+    private var sourceMap = SourceMap()
+    private var indices: [String: UInt32] = [:]
+    private(set) var hasOperations = false
+
+    init(limits: Limits, base: String?, isYAML: Bool) {
+        reader = OperationReader(limits: limits, base: base)
+        self.limits = limits
+        let yamlIsLess = isYAML && limits.yamlOperations < limits.operationsPerGraph
+        operationsMax = yamlIsLess ? limits.yamlOperations : limits.operationsPerGraph
+        operationsLimit = yamlIsLess ? .yamlOperations : .operationsPerGraph
+    }
+
+    mutating func report(_ findings: [GraphFileError.Problem]) throws(Stop) {
+        for finding in findings { try reader.fields.log.report(finding) }
+    }
+
+    /// `operations` is there, with its elements to come.
+    mutating func beginOperations() { hasOperations = true }
+
+    /// A key of the file's root and its value, which was read as a whole.
+    mutating func root(_ entry: Node.Entry) throws(Stop) {
+        switch entry.key {
+        case "name": graphName = try reader.fields.name(entry.value, "name")
+        case "queues": try readQueues(entry.value)
+        case "defaults": defaults = try reader.defaults(entry.value)
+        case "operations": try readOperations(entry.value)
+        case Self.schemaKey: break
+        default: try reader.fields.unknownKey(entry, among: Self.rootKeys)
+        }
+    }
+
+    // MARK: - Operations
+
+    private mutating func readOperations(_ node: Node) throws(Stop) {
+        beginOperations()
+        if let entries = node.entries {
+            for entry in entries { try operation(entry) }
+        } else if let elements = node.elements {
+            for element in elements { try operation(element) }
+        } else {
+            try reader.fields.mismatch(node, "operations", "a map or a list of operations")
+        }
+    }
+
+    /// An operation of a map: its name is the key.
+    mutating func operation(_ entry: Node.Entry) throws(Stop) {
+        let name = try reader.fields.name(entry.key, at: entry.keyPosition, "operations")
+        try add(name, at: entry.keyPosition, nameIsKey: true, entry.value)
+    }
+
+    /// An operation of a list, or of a line: it has a `name`.
+    mutating func operation(_ node: Node) throws(Stop) {
+        guard let entries = node.entries else {
+            return try reader.fields.mismatch(node, "operations", "a list of maps")
+        }
+        guard let entry = entries.first(where: { $0.key == "name" }) else {
+            try checkCount(at: node.position)
+            return try reader.fields.log.report(
+                .missingKey,
+                at: node.position,
+                "name",
+                "this operation needs a “name”"
+            )
+        }
+        let name = try reader.fields.name(entry.value, "name")
+        try add(name, at: entry.value.position, nameIsKey: false, node)
+    }
+
+    private mutating func add(
+        _ name: String?,
+        at position: Position,
+        nameIsKey: Bool,
+        _ node: Node
+    ) throws(Stop) {
+        try checkCount(at: position)
+        if let name {
+            if let first = indices[name] {
+                let line = sourceMap.operations[Int(first)].line
+                try reader.fields.log.report(
+                    .duplicateOperation,
+                    at: position,
+                    name,
+                    "operation \(name.quoted) is defined twice, first in line \(line)"
+                )
+            } else {
+                indices[name] = UInt32(operations.count)
+            }
+        }
+        let read = try reader.operation(named: name ?? "", nameIsKey: nameIsKey, node)
+        // What is wrong with it is in the log; its place keeps the later ones countable.
+        let fields = read ?? OperationFields(directory: nil)
+        operations.append(fields.description)
+        keys.append(fields.keys)
+        sourceMap.append(position, dependencies: fields.dependencyPositions)
+        let edges = sourceMap.dependencies.count
+        guard edges <= limits.edgesPerGraph else {
+            throw .problem(
+                GraphFileError.Problem(
+                    limit: .edgesPerGraph,
+                    value: edges,
+                    maximum: limits.edgesPerGraph,
+                    at: position,
+                    name ?? "",
+                    "too large a graph"
+                )
+            )
+        }
+    }
+
+    private func checkCount(at position: Position) throws(Stop) {
+        guard operations.count >= operationsMax else { return }
+        throw .problem(
+            GraphFileError.Problem(
+                limit: operationsLimit,
+                value: operationsMax + 1,
+                maximum: operationsMax,
+                at: position,
+                "",
+                "too large a graph"
+            )
+        )
+    }
+
+    // MARK: - Queues
+
+    private static let queueKeys = ["maxConcurrentOperationCount", "isSuspended", "priority"]
+
+    private mutating func readQueues(_ node: Node) throws(Stop) {
+        if node.isNull { return }
+        guard let entries = node.entries else {
+            return try reader.fields.mismatch(node, "queues", "a map from names to settings")
+        }
+        guard entries.count <= limits.queues else {
+            throw .problem(
+                GraphFileError.Problem(
+                    limit: .queues,
+                    value: entries.count,
+                    maximum: limits.queues,
+                    at: node.position,
+                    "queues",
+                    "too many queues"
+                )
+            )
+        }
+        for entry in entries {
+            if let queue = try queue(entry) { queues.append(queue) }
+        }
+    }
+
+    private mutating func queue(_ entry: Node.Entry) throws(Stop) -> QueueSettings? {
+        guard let name = try reader.fields.name(entry.key, at: entry.keyPosition, "queues") else {
+            return nil
+        }
+        var queue = QueueSettings(name: name)
+        if entry.value.isNull { return queue }
+        guard let settings = entry.value.entries else {
+            try reader.fields.mismatch(entry.value, name, "a map of settings")
+            return nil
+        }
+        for setting in settings {
+            let node = setting.value
+            switch setting.key {
+            case "maxConcurrentOperationCount":
+                guard !node.isNull else { continue }
+                queue.maxConcurrentOperationCount = try reader.fields.count(
+                    node,
+                    setting.key,
+                    through: Int(Int32.max)
+                )
+            case "isSuspended":
+                queue.isSuspended = try reader.fields.bool(node, setting.key) ?? false
+            case "priority":
+                queue.priority = try reader.fields.priority(node, setting.key) ?? .normal
+            default: try reader.fields.unknownKey(setting, among: Self.queueKeys)
+            }
+        }
+        return queue
+    }
+
+    // MARK: - The end
+
+    /// The graph, when everything was read and nothing is wrong; `name` if the file has none.
+    mutating func finish(name: String) -> (GraphDescription, SourceMap) {
+        if let defaults { apply(defaults) }
+        var graph = GraphDescription(name: graphName ?? name, operations: operations)
+        graph.queues = queues
+        operations = []
+        return (graph, sourceMap)
+    }
+
+    private mutating func apply(_ defaults: OperationFields) {
+        let given = OperationKey.allCases.filter { defaults.keys.contains($0) }
+        guard !given.isEmpty else { return }
+        for index in operations.indices {
+            let own = keys[index]
+            for key in given where !own.contains(key) || key == .environment {
+                Self.apply(key, of: defaults, to: &operations[index])
+            }
+        }
+    }
+
+    private static func apply(
+        _ key: OperationKey,
+        of defaults: OperationFields,
+        to operation: inout OperationDescription
+    ) {
+        let source = defaults.description
+        switch key {
+        case .name, .description, .run, .command, .operation, .wait, .input, .dependencies: break
+        case .queue: operation.queue = source.queue
+        case .priority: operation.priority = source.priority
+        case .qualityOfService: operation.qualityOfService = source.qualityOfService
+        case .timeout: operation.timeout = source.timeout
+        case .retry: operation.retry = source.retry
+        case .expectedDuration: operation.expectedDuration = source.expectedDuration
+        case .exclusive: operation.exclusive = source.exclusive
+        case .delay: operation.delay = source.delay
+        case .notBefore: operation.notBefore = source.notBefore
+        case .deadline: operation.deadline = source.deadline
+        case .environment, .inheritEnvironment, .directory, .grace:
+            guard case .command(var command) = operation.work else { return }
+            let process = defaults.process
+            if key == .environment {
+                // Variables of the operation win over those of the defaults, one by one.
+                command.environment.merge(process.environment) { own, _ in own }
+            } else if key == .inheritEnvironment {
+                command.inheritEnvironment = process.inheritEnvironment
+            } else if key == .directory {
+                command.directory = process.directory
+            } else {
+                command.grace = process.grace
+            }
+            operation.work = .command(command)
+        }
+    }
+}
+
+/// Where each operation and each of its dependencies stands: eight bytes for each.
+package struct SourceMap: Hashable, Sendable {
+    /// By index of operation.
+    private(set) var operations: [Position] = []
+    /// Those of all operations, one after the other.
+    private(set) var dependencies: [Position] = []
+    /// Where those of an operation end.
+    private var ends: [UInt32] = []
+
+    mutating func append(_ operation: Position, dependencies positions: [Position]) {
+        operations.append(operation)
+        dependencies += positions
+        ends.append(UInt32(clamping: dependencies.count))
+    }
+
+    /// Line and column of an operation, from 1; `nil` if the file does not say.
+    package func place(ofOperation index: Int) -> (line: Int, column: Int)? {
+        guard operations.indices.contains(index) else { return nil }
+        return (Int(operations[index].line), Int(operations[index].column))
+    }
+
+    /// The place of the dependency in its list, or that of the operation.
+    func position(ofDependency dependency: Int?, of index: Int) -> Position {
+        guard operations.indices.contains(index) else { return .none }
+        guard let dependency else { return operations[index] }
+        let start = index == 0 ? 0 : Int(ends[index - 1])
+        guard start + dependency < Int(ends[index]) else { return operations[index] }
+        return dependencies[start + dependency]
+    }
+}

@@ -1,0 +1,183 @@
+package import OperonModel
+
+extension GraphFile {
+    /// A graph as a JSON graph file: keys in one order, defaults left out, one operation a line, so
+    /// that the same graph gives the same bytes and reading them gives the same graph.
+    ///
+    /// An input in JSON stands in the file as JSON; reading it back drops its white space.
+    /// - Throws: `unsupported` for an input that is not JSON, which a graph file cannot hold, and
+    ///   for an operation described in words that mean something else in a file.
+    package static func encodeJSON(_ graph: GraphDescription) throws(GraphFileError) -> [UInt8] {
+        var writer = GraphWriter()
+        for operation in graph.operations {
+            if let why = writer.refusal(of: operation) {
+                let problem = GraphFileError.Problem(
+                    .unsupported,
+                    at: .none,
+                    operation.name,
+                    "operation \(operation.name.quoted) \(why)"
+                )
+                throw GraphFileError.unfound(.problem(problem), file: graph.name)
+            }
+        }
+        writer.write(graph)
+        return writer.out
+    }
+}
+
+/// Writes the text of a graph, key by key.
+private struct GraphWriter {
+    private(set) var out: [UInt8] = []
+    private var isFirst = true
+
+    /// Why an operation cannot be written, or `nil`.
+    func refusal(of operation: OperationDescription) -> String? {
+        guard case .registered(let kind, let input) = operation.work else { return nil }
+        guard !Work.builtInKinds.contains(kind) else {
+            return "is registered under the name of a built-in kind, \(kind.quoted)"
+        }
+        guard !input.isEmpty else { return nil }
+        var parser = JSONParser(input.bytes, bounds: TreeBounds(Limits()))
+        let isJSON: Bool
+        do {
+            try parser.skip()
+            isJSON = parser.isAtEnd() && input.contentType == Payload.json
+        } catch {
+            isJSON = false
+        }
+        return isJSON ? nil : "has an input that is not JSON"
+    }
+
+    mutating func write(_ graph: GraphDescription) {
+        out += "{\n\"name\": ".utf8
+        JSONText.appendString(graph.name, to: &out)
+        if !graph.queues.isEmpty {
+            out += ",\n\"queues\": {".utf8
+            for (index, queue) in graph.queues.enumerated() {
+                out += (index == 0 ? "\n" : ",\n").utf8
+                JSONText.appendString(queue.name, to: &out)
+                out += ": ".utf8
+                write(queue)
+            }
+            out += "\n}".utf8
+        }
+        out += ",\n\"operations\": {".utf8
+        for (index, operation) in graph.operations.enumerated() {
+            out += (index == 0 ? "\n" : ",\n").utf8
+            JSONText.appendString(operation.name, to: &out)
+            out += ": ".utf8
+            write(operation)
+        }
+        out += "\n}\n}\n".utf8
+    }
+
+    private mutating func write(_ queue: QueueSettings) {
+        begin()
+        if let count = queue.maxConcurrentOperationCount {
+            raw("maxConcurrentOperationCount", String(count))
+        }
+        if queue.isSuspended { raw("isSuspended", "true") }
+        if queue.priority != .normal { text("priority", queue.priority.name) }
+        end()
+    }
+
+    private mutating func write(_ operation: OperationDescription) {
+        begin()
+        if !operation.summary.isEmpty { text("description", operation.summary) }
+        write(operation.work)
+        if !operation.dependencies.isEmpty { write(operation.dependencies) }
+        if operation.queue != QueueSettings.defaultName { text("queue", operation.queue) }
+        if let priority = operation.priority { text("priority", priority.name) }
+        if operation.qualityOfService != .default {
+            text("qualityOfService", operation.qualityOfService.name)
+        }
+        if let timeout = operation.timeout { text("timeout", DurationText.text(timeout)) }
+        if operation.retry != .never { write(operation.retry) }
+        if let expected = operation.expectedDuration {
+            text("expectedDuration", DurationText.text(expected))
+        }
+        if !operation.exclusive.isEmpty { raw("exclusive", list(operation.exclusive)) }
+        if let delay = operation.delay { text("delay", DurationText.text(delay)) }
+        if let moment = operation.notBefore { text("notBefore", DateText.text(moment)) }
+        if let moment = operation.deadline { text("deadline", DateText.text(moment)) }
+        if case .command(let command) = operation.work { write(command) }
+        end()
+    }
+
+    private mutating func write(_ work: Work) {
+        switch work {
+        case .nothing: text("operation", Work.nothingKind)
+        case .wait(let duration): text("wait", DurationText.text(duration))
+        case .command(let command):
+            let arguments = command.arguments
+            let line = arguments.last ?? ""
+            if arguments == CommandDescription.shell(line), !line.allSatisfy(\.isWhitespace) {
+                text("run", line)
+            } else {
+                raw("command", list(arguments))
+            }
+        case .registered(let kind, let input):
+            text("operation", kind)
+            guard !input.isEmpty else { return }
+            raw("input", String(decoding: input.bytes, as: UTF8.self))
+        }
+    }
+
+    /// What a process has beside its arguments; the directory always, as its default is another
+    /// one for every file.
+    private mutating func write(_ command: CommandDescription) {
+        if !command.environment.isEmpty {
+            let variables = command.environment.sorted { $0.key < $1.key }
+            let pairs = variables.map { JSONText.string($0.key) + ": " + JSONText.string($0.value) }
+            raw("environment", "{" + pairs.joined(separator: ", ") + "}")
+        }
+        if command.inheritEnvironment != CommandDescription.defaultInheritEnvironment {
+            raw("inheritEnvironment", list(command.inheritEnvironment))
+        }
+        raw("directory", command.directory.map(JSONText.string) ?? "null")
+        if command.grace != CommandDescription.defaultGrace {
+            text("grace", DurationText.text(command.grace))
+        }
+    }
+
+    private mutating func write(_ dependencies: [DependencyDescription]) {
+        let items = dependencies.map { dependency in
+            let name = JSONText.string(dependency.name)
+            guard dependency.condition != .unlessFailed else { return name }
+            return "{" + name + ": " + JSONText.string(dependency.condition.name) + "}"
+        }
+        raw("dependencies", "[" + items.joined(separator: ", ") + "]")
+    }
+
+    private mutating func write(_ retry: RetryPolicy) {
+        let keys = [
+            "\"limit\": \(retry.limit)",
+            "\"delay\": " + JSONText.string(DurationText.text(retry.delay)),
+            "\"factor\": \(retry.factor)",
+            "\"maxDelay\": " + JSONText.string(DurationText.text(retry.maxDelay)),
+            "\"jitter\": \(retry.jitter)",
+        ]
+        raw("retry", "{" + keys.joined(separator: ", ") + "}")
+    }
+
+    // MARK: - Keys
+
+    private mutating func begin() {
+        out.append(Byte.openBrace)
+        isFirst = true
+    }
+
+    private mutating func end() { out.append(Byte.closeBrace) }
+
+    private mutating func text(_ key: String, _ value: String) { raw(key, JSONText.string(value)) }
+
+    private mutating func raw(_ key: String, _ value: String) {
+        if !isFirst { out += ", ".utf8 }
+        isFirst = false
+        out += ("\"" + key + "\": " + value).utf8
+    }
+
+    private func list(_ texts: [String]) -> String {
+        "[" + texts.map(JSONText.string).joined(separator: ", ") + "]"
+    }
+}

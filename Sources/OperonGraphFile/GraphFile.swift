@@ -1,0 +1,219 @@
+package import OperonModel
+
+/// What a graph file is written in.
+package enum GraphFileFormat: String, Hashable, Sendable, CaseIterable {
+    case yaml
+    /// A map with `operations`, or WfFormat, which is told by its key `workflow`.
+    case json
+    /// One operation a line; the first line may have the rest of the graph.
+    case jsonLines
+}
+
+/// How to read a graph file.
+package struct GraphFileOptions: Hashable, Sendable {
+    /// For WfFormat: each task becomes a wait of its recorded run time × this. At least 0.
+    package var replayScale: Double?
+    package var limits: Limits
+    /// Where processes start by default and what relative directories are relative to; `nil`: where
+    /// the file lies, and for bytes, nothing.
+    package var directory: String?
+
+    package init(
+        replayScale: Double? = nil,
+        limits: Limits = Limits(),
+        directory: String? = nil
+    ) {
+        self.replayScale = replayScale
+        self.limits = limits
+        self.directory = directory
+    }
+}
+
+/// A graph read from a file, and where its parts stand there.
+package struct GraphFile: Hashable, Sendable {
+    package var graph: GraphDescription
+    package var sourceMap: SourceMap
+    /// As the caller named it.
+    package var file: String
+
+    /// Reads a file. Relative paths are relative to the process's directory.
+    /// - Parameter format: `nil`: by its suffix, else by its content.
+    /// - Throws: everything that is wrong with it, up to 20 problems. What only the whole graph shows
+    ///   (a cycle, an unknown dependency) is refused by who takes the graph; see `located`.
+    package static func read(
+        path: String,
+        format: GraphFileFormat? = nil,
+        options: GraphFileOptions = GraphFileOptions()
+    ) throws(GraphFileError) -> GraphFile {
+        var options = options
+        options.directory = options.directory ?? Path.directory(of: path)
+        let source: ByteSource
+        do throws(Stop) {
+            source = try ByteSource(path: path, bytesMax: options.limits.graphFileBytes)
+        } catch {
+            throw GraphFileError.unfound(error, file: path)
+        }
+        if (format ?? GraphFileFormat(suffixOf: path)) == .jsonLines {
+            return try JSONLinesReader.read(source, file: path, options: options)
+        }
+        let bytes: [UInt8]
+        do throws(Stop) {
+            bytes = try source.readAll()
+        } catch {
+            throw GraphFileError.unfound(error, file: path)
+        }
+        return try read(bytes: bytes, file: path, format: format, options: options)
+    }
+
+    /// Reads the bytes of a file.
+    /// - Parameter file: how errors name it; its suffix tells the format, its base name the graph's
+    ///   name where the file gives none.
+    package static func read(
+        bytes: [UInt8],
+        file: String,
+        format: GraphFileFormat? = nil,
+        options: GraphFileOptions = GraphFileOptions()
+    ) throws(GraphFileError) -> GraphFile {
+        let maximum = options.limits.graphFileBytes
+        guard bytes.count <= maximum else {
+            let problem = GraphFileError.Problem(
+                limit: .graphFileBytes,
+                value: bytes.count,
+                maximum: maximum,
+                at: .none,
+                "",
+                "the file is too large"
+            )
+            throw GraphFileError.unfound(.problem(problem), file: file)
+        }
+        switch format ?? GraphFileFormat(suffixOf: file) ?? GraphFileFormat(contentOf: bytes) {
+        case .yaml: return try YAMLReader.read(bytes, file: file, options: options)
+        case .jsonLines:
+            return try JSONLinesReader.read(ByteSource(bytes), file: file, options: options)
+        case .json:
+            if WfFormatReader.isWfFormat(bytes) {
+                return try WfFormatReader.read(bytes, file: file, options: options)
+            }
+            return try JSONReader.read(bytes, file: file, options: options)
+        }
+    }
+}
+
+extension GraphFileFormat {
+    /// By `.yaml`, `.yml`, `.json`, `.jsonl`, `.ndjson`.
+    init?(suffixOf file: String) {
+        switch Path.suffix(of: file).lowercased() {
+        case "yaml", "yml": self = .yaml
+        case "json": self = .json
+        case "jsonl", "ndjson": self = .jsonLines
+        default: return nil
+        }
+    }
+
+    /// A text that begins with a brace is JSON, or JSON Lines if a whole map stands in its first
+    /// line and another one begins behind it; anything else is YAML.
+    init(contentOf bytes: [UInt8]) {
+        var parser = JSONParser(bytes, bounds: TreeBounds(Limits()))
+        guard parser.peek() == Byte.openBrace else {
+            self = .yaml
+            return
+        }
+        do throws(Stop) {
+            try parser.skip()
+            self = parser.peek() == Byte.openBrace ? .jsonLines : .json
+        } catch {
+            // `{a: b}` is YAML, and a mistake in JSON is told best by the reader of JSON.
+            self = bytes.contains(Byte.quote) ? .json : .yaml
+        }
+    }
+}
+
+extension GraphFileError {
+    /// A refusal before there was anything to read.
+    static func unfound(_ stop: Stop, file: String) -> GraphFileError {
+        // benign: `error` is nil only for a log without problems and no stop.
+        ProblemLog().error(after: stop, file: file) ?? GraphFileError(problems: [])
+    }
+}
+
+// MARK: - Refusals of the whole graph
+
+extension GraphFile {
+    /// A refusal of this graph with the place that it is about.
+    package func located(_ refusal: Refusal) -> GraphFileError {
+        let found = locate(refusal)
+        let problem = GraphFileError.Problem(
+            code: found.code,
+            file: file,
+            line: Int(found.position.line),
+            column: Int(found.position.column),
+            thing: found.thing.shortened,
+            message: refusal.description + found.hint,
+            limit: found.limit
+        )
+        return GraphFileError(problems: [problem])
+    }
+
+    private struct Found {
+        var code: GraphFileError.Code
+        var position: Position
+        var thing: String
+        var hint = ""
+        var limit: LimitName?
+    }
+
+    private func locate(_ refusal: Refusal) -> Found {
+        switch refusal {
+        case .dependencyCycle(let path):
+            let first = path.first ?? ""
+            let next = path.count > 1 ? path[1] : first
+            return Found(
+                code: .dependencyCycle,
+                position: position(of: next, in: first),
+                thing: first
+            )
+        case .unknownOperation(let name, let namedBy):
+            // A suggestion is worth a walk over a graph that a person wrote by hand.
+            let known = graph.operations.prefix(10_000).lazy.map(\.name)
+            return Found(
+                code: .unknownOperation,
+                position: position(of: name, in: namedBy),
+                thing: name,
+                hint: Suggestion.hint(for: name, among: known)
+            )
+        case .duplicateOperation(let name):
+            let places = graph.operations.indices.filter { graph.operations[$0].name == name }
+            let first = places.first.flatMap { sourceMap.place(ofOperation: $0)?.line }
+            return Found(
+                code: .duplicateOperation,
+                position: sourceMap.position(ofDependency: nil, of: places.last ?? -1),
+                thing: name,
+                hint: first.map { ", first in line \($0)" } ?? ""
+            )
+        case .alreadySubmitted(let name), .alreadyStarted(let name), .alreadyFinished(let name):
+            return Found(code: .refused, position: position(of: nil, in: name), thing: name)
+        case .invalid(let field, _):
+            return Found(code: .invalidValue, position: .none, thing: field)
+        case .limitExceeded(let limit, let value, _):
+            return Found(
+                code: .limitExceeded,
+                position: .none,
+                thing: String(value),
+                limit: limit
+            )
+        case .graphClosed(let name):
+            return Found(code: .refused, position: .none, thing: name)
+        case .unreachable:
+            return Found(code: .refused, position: .none, thing: "")
+        }
+    }
+
+    /// Where `operation` names its `dependency`, or where it stands itself.
+    private func position(of dependency: String?, in operation: String) -> Position {
+        guard let index = graph.operations.firstIndex(where: { $0.name == operation }) else {
+            return .none
+        }
+        let offset = graph.operations[index].dependencies.firstIndex { $0.name == dependency }
+        return sourceMap.position(ofDependency: offset, of: index)
+    }
+}

@@ -1,0 +1,56 @@
+import OperonModel
+
+/// What the readers of all formats have in common: an assembler, and how it ends.
+struct GraphReading {
+    var assembler: GraphAssembler
+    let file: String
+
+    init(file: String, options: GraphFileOptions, isYAML: Bool = false) {
+        self.file = file
+        assembler = GraphAssembler(
+            limits: options.limits,
+            base: options.directory,
+            isYAML: isYAML
+        )
+    }
+
+    /// The graph, or everything that is wrong.
+    mutating func finish(_ stop: Stop?) throws(GraphFileError) -> GraphFile {
+        var stop = stop
+        if stop == nil, !assembler.hasOperations {
+            stop = .problem(
+                GraphFileError.Problem(
+                    .missingKey,
+                    at: .none,
+                    "operations",
+                    "the graph has no “operations”"
+                )
+            )
+        }
+        if let error = assembler.reader.fields.log.error(after: stop, file: file) { throw error }
+        let (graph, sourceMap) = assembler.finish(name: Self.name(of: file))
+        return GraphFile(graph: graph, sourceMap: sourceMap, file: file)
+    }
+
+    /// The graph's name where the file gives none.
+    static func name(of file: String) -> String {
+        let name = Path.baseName(of: file)
+        return name.isEmpty ? "graph" : name
+    }
+
+    static func refuseReplay(_ options: GraphFileOptions) throws(Stop) {
+        guard options.replayScale != nil else { return }
+        throw .problem(
+            GraphFileError.Problem(
+                .unsupported,
+                at: .none,
+                "--replay",
+                "--replay is for WfFormat files, which have recorded run times"
+            )
+        )
+    }
+
+    static func empty() -> Stop {
+        .problem(GraphFileError.Problem(.empty, at: .none, "", "the file is empty"))
+    }
+}

@@ -1,0 +1,86 @@
+import OperonModel
+
+/// Reads a graph from JSON: operations one by one, so that no tree of the file is kept.
+enum JSONReader {
+    static func read(
+        _ bytes: [UInt8],
+        file: String,
+        options: GraphFileOptions
+    ) throws(GraphFileError) -> GraphFile {
+        var reading = GraphReading(file: file, options: options)
+        var stop: Stop?
+        do throws(Stop) {
+            try GraphReading.refuseReplay(options)
+            var parser = JSONParser(bytes, bounds: TreeBounds(options.limits))
+            guard !parser.isAtEnd() else { throw GraphReading.empty() }
+            try walk(&parser, into: &reading.assembler)
+        } catch {
+            stop = error
+        }
+        return try reading.finish(stop)
+    }
+
+    private static func walk(
+        _ parser: inout JSONParser,
+        into assembler: inout GraphAssembler
+    ) throws(Stop) {
+        try parser.beginObject()
+        var isFirst = true
+        var seen = SeenKeys<Position>()
+        while let (key, position) = try parser.nextKey(isFirst: &isFirst) {
+            if let first = seen.insert(key, position) {
+                try assembler.report([.duplicateKey(key, at: position, first: first)])
+                try parser.skip()
+            } else if key == "operations", let next = parser.peek(),
+                next == Byte.openBrace || next == Byte.openBracket
+            {
+                assembler.beginOperations()
+                try operations(&parser, isMap: next == Byte.openBrace, into: &assembler)
+            } else {
+                let value = try parser.value()
+                try assembler.report(parser.takeFindings())
+                try assembler.root(Node.Entry(key: key, keyPosition: position, value: value))
+            }
+        }
+        try finish(&parser)
+    }
+
+    private static func operations(
+        _ parser: inout JSONParser,
+        isMap: Bool,
+        into assembler: inout GraphAssembler
+    ) throws(Stop) {
+        var isFirst = true
+        if isMap {
+            try parser.beginObject()
+            while let (key, position) = try parser.nextKey(isFirst: &isFirst) {
+                let value = try parser.value()
+                try assembler.report(parser.takeFindings())
+                try assembler.operation(
+                    Node.Entry(key: key, keyPosition: position, value: value)
+                )
+            }
+        } else {
+            try parser.beginArray()
+            while try parser.nextElement(isFirst: &isFirst) {
+                let value = try parser.value()
+                try assembler.report(parser.takeFindings())
+                try assembler.operation(value)
+            }
+        }
+    }
+
+    /// Nothing but white space may follow.
+    static func finish(_ parser: inout JSONParser) throws(Stop) {
+        guard parser.isAtEnd() else {
+            throw .problem(
+                GraphFileError.Problem(
+                    .syntax,
+                    at: parser.position,
+                    "",
+                    "something follows the end of the JSON text"
+                )
+            )
+        }
+    }
+}

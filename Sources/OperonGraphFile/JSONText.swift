@@ -1,0 +1,81 @@
+/// Values as compact JSON: one text for one value, whatever file it came from.
+enum JSONText {
+    /// Appends a value, keys in their order; stops early once `out` is longer than `bytesMax`.
+    /// - Returns: the first value JSON has no text for (`.nan`, `.inf`), if there is one.
+    static func append(_ node: Node, to out: inout [UInt8], bytesMax: Int) -> Node? {
+        guard out.count <= bytesMax else { return nil }
+        switch node.value {
+        case .null: out += "null".utf8
+        case .bool: out += (node.bool == true ? "true" : "false").utf8
+        case .number(let text):
+            guard let number = number(text) else { return node }
+            out += number.utf8
+        case .string(let text): appendString(text, to: &out)
+        case .sequence(let elements):
+            out.append(Byte.openBracket)
+            for (index, element) in elements.enumerated() {
+                if index > 0 { out.append(Byte.comma) }
+                if let wrong = append(element, to: &out, bytesMax: bytesMax) { return wrong }
+            }
+            out.append(Byte.closeBracket)
+        case .mapping(let entries):
+            out.append(Byte.openBrace)
+            for (index, entry) in entries.enumerated() {
+                if index > 0 { out.append(Byte.comma) }
+                appendString(entry.key, to: &out)
+                out.append(Byte.colon)
+                if let wrong = append(entry.value, to: &out, bytesMax: bytesMax) { return wrong }
+            }
+            out.append(Byte.closeBrace)
+        }
+        return nil
+    }
+
+    /// In quotation marks, with no escapes but those that JSON demands.
+    static func appendString(_ text: String, to out: inout [UInt8]) {
+        out.append(Byte.quote)
+        for byte in text.utf8 {
+            switch byte {
+            case Byte.quote, Byte.backslash: out += [Byte.backslash, byte]
+            case Byte.newline: out += "\\n".utf8
+            case 0x0D: out += "\\r".utf8
+            case 0x09: out += "\\t".utf8
+            case 0..<0x20:
+                let digits = String(byte, radix: 16)
+                out += ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).utf8
+            default: out.append(byte)
+            }
+        }
+        out.append(Byte.quote)
+    }
+
+    static func string(_ text: String) -> String {
+        var out: [UInt8] = []
+        appendString(text, to: &out)
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// A number as JSON writes it: unchanged where it is that already, so that no digit is lost;
+    /// `nil` for infinities and what is no number.
+    static func number(_ text: String) -> String? {
+        if text.hasPrefix("0x") {
+            return UInt64(text.dropFirst(2), radix: 16).map(String.init)
+        }
+        if text.hasPrefix("0o") {
+            return UInt64(text.dropFirst(2), radix: 8).map(String.init)
+        }
+        var rest = Substring(text)
+        var sign = ""
+        if rest.first == "+" || rest.first == "-" {
+            sign = rest.removeFirst() == "-" ? "-" : ""
+        }
+        guard let first = rest.first, first.isWholeNumber || first == "." else { return nil }
+        let mantissa = rest.prefix { $0 != "e" && $0 != "E" }
+        let exponent = rest.dropFirst(mantissa.count)
+        let parts = mantissa.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count <= 2, parts.joined().allSatisfy(\.isWholeNumber) else { return nil }
+        let whole = String(parts[0].drop { $0 == "0" })
+        let fraction = parts.count == 2 && !parts[1].isEmpty ? "." + parts[1] : ""
+        return sign + (whole.isEmpty ? "0" : whole) + fraction + exponent
+    }
+}

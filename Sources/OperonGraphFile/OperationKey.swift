@@ -1,0 +1,68 @@
+/// The keys of an operation, in the order in which they are written.
+enum OperationKey: UInt8, CaseIterable {
+    case name
+    case description
+    case run
+    case command
+    case operation
+    case wait
+    case input
+    case dependencies
+    case queue
+    case priority
+    case qualityOfService
+    case timeout
+    case retry
+    case expectedDuration
+    case exclusive
+    case delay
+    case notBefore
+    case deadline
+    case environment
+    case inheritEnvironment
+    case directory
+    case grace
+
+    /// As it stands in the file: the case's own name.
+    var name: String { String(describing: self) }
+
+    static let byName: [String: OperationKey] = Dictionary(
+        uniqueKeysWithValues: allCases.map { ($0.name, $0) }
+    )
+
+    static let names: [String] = allCases.map(\.name)
+
+    /// Those that say what an operation does: it has exactly one.
+    static let work: OperationKeys = [.run, .command, .operation, .wait]
+
+    /// Those that mean something only for a process.
+    static let process: OperationKeys = [
+        .environment, .inheritEnvironment, .directory, .grace,
+    ]
+
+    /// Those that have no place in `defaults`.
+    static let individual: OperationKeys = [
+        .name, .description, .run, .command, .operation, .wait, .input, .dependencies,
+    ]
+}
+
+/// A set of keys: which of them a map has.
+struct OperationKeys: ExpressibleByArrayLiteral, Hashable {
+    private var bits: UInt32 = 0
+
+    init(arrayLiteral keys: OperationKey...) {
+        for key in keys { insert(key) }
+    }
+
+    var isEmpty: Bool { bits == 0 }
+
+    func contains(_ key: OperationKey) -> Bool { bits & (1 << UInt32(key.rawValue)) != 0 }
+
+    mutating func insert(_ key: OperationKey) { bits |= 1 << UInt32(key.rawValue) }
+
+    func subtracting(_ other: OperationKeys) -> OperationKeys {
+        var result = self
+        result.bits &= ~other.bits
+        return result
+    }
+}

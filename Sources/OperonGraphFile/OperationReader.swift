@@ -1,0 +1,381 @@
+import OperonModel
+
+/// What a map of an operation's keys says, and which keys it has: an operation, or the defaults.
+struct OperationFields {
+    var description: OperationDescription
+    /// Where the dependencies stand, one for each.
+    var dependencyPositions: [Position] = []
+    var keys: OperationKeys = []
+    /// What a process gets, if it is one.
+    var process: CommandDescription
+    var input: Node?
+    /// `run`, `command`, `operation` or `wait`, and its value.
+    var work: (key: OperationKey, entry: Node.Entry)?
+
+    init(directory: String?) {
+        description = OperationDescription(name: "", work: .nothing)
+        process = CommandDescription(arguments: [], directory: directory)
+    }
+}
+
+/// Reads operations and the defaults for them.
+struct OperationReader {
+    var fields: FieldReader
+    /// What relative directories are relative to, and where processes start by default.
+    let base: String?
+
+    private var limits: Limits { fields.limits }
+
+    init(limits: Limits, base: String?) {
+        self.fields = FieldReader(limits: limits)
+        self.base = base
+    }
+
+    /// `defaults`: an operation without a name and anything to do.
+    mutating func defaults(_ node: Node) throws(Stop) -> OperationFields? {
+        guard let entries = node.entries else {
+            if !node.isNull { try fields.mismatch(node, "defaults", "a map") }
+            return nil
+        }
+        var result = OperationFields(directory: base)
+        let known = OperationKey.allCases.filter { !OperationKey.individual.contains($0) }
+        for entry in entries {
+            guard let key = OperationKey.byName[entry.key] else {
+                try fields.unknownKey(entry, among: known.map(\.name))
+                continue
+            }
+            guard !OperationKey.individual.contains(key) else {
+                try fields.log.report(
+                    .misplacedKey,
+                    at: entry.keyPosition,
+                    entry.key,
+                    "\(entry.key.quoted) belongs to one operation, not to the defaults"
+                )
+                continue
+            }
+            try read(key, entry, into: &result)
+        }
+        return result
+    }
+
+    /// An operation whose name has been read.
+    mutating func operation(
+        named name: String,
+        nameIsKey: Bool,
+        _ node: Node
+    ) throws(Stop) -> OperationFields? {
+        guard let entries = node.entries else {
+            try fields.mismatch(node, name, "a map with what the operation does")
+            return nil
+        }
+        var result = OperationFields(directory: base)
+        result.description.name = name
+        for entry in entries {
+            guard let key = OperationKey.byName[entry.key], key != .name || !nameIsKey else {
+                try fields.unknownKey(entry, among: OperationKey.names.filter { $0 != "name" })
+                continue
+            }
+            result.keys.insert(key)
+            guard key != .name else { continue }
+            try read(key, entry, into: &result)
+        }
+        guard let work = try work(of: result, at: node.position) else { return nil }
+        result.description.work = work
+        return result
+    }
+
+    // MARK: - Keys
+
+    private mutating func read(
+        _ key: OperationKey,
+        _ entry: Node.Entry,
+        into result: inout OperationFields
+    ) throws(Stop) {
+        result.keys.insert(key)
+        let node = entry.value
+        switch key {
+        case .name: break
+        case .description:
+            result.description.summary = try summary(node) ?? ""
+        case .run, .command, .operation, .wait:
+            if let other = result.work {
+                try fields.log.report(
+                    .misplacedKey,
+                    at: entry.keyPosition,
+                    entry.key,
+                    "\(entry.key.quoted) and \(other.key.name.quoted) exclude each other"
+                )
+            } else {
+                result.work = (key, entry)
+            }
+        case .input: result.input = node
+        case .dependencies: try dependencies(node, into: &result)
+        case .queue:
+            if let name = try fields.name(node, key.name) { result.description.queue = name }
+        case .environment, .inheritEnvironment, .directory, .grace:
+            try readProcess(key, node, into: &result.process)
+        case .priority, .qualityOfService, .timeout, .retry, .expectedDuration, .exclusive,
+            .delay, .notBefore, .deadline:
+            try readPolicy(key, node, into: &result.description)
+        }
+    }
+
+    private mutating func readProcess(
+        _ key: OperationKey,
+        _ node: Node,
+        into process: inout CommandDescription
+    ) throws(Stop) {
+        if key == .environment {
+            process.environment = try fields.environment(node, key.name) ?? [:]
+            try checkSize(
+                Self.bytes(of: process.environment),
+                "this environment",
+                at: node.position
+            )
+        } else if key == .inheritEnvironment {
+            process.inheritEnvironment = try fields.names(node, key.name) ?? []
+        } else if key == .grace {
+            process.grace = try fields.duration(node, key.name) ?? process.grace
+        } else if node.isNull {
+            process.directory = nil
+        } else if let text = try fields.text(node, key.name) {
+            guard !text.isEmpty else { return try fields.mismatch(node, key.name, "a path") }
+            process.directory = Path.joined(base, text)
+        }
+    }
+
+    /// Null takes back what the defaults say.
+    private mutating func readPolicy(
+        _ key: OperationKey,
+        _ node: Node,
+        into operation: inout OperationDescription
+    ) throws(Stop) {
+        if key == .retry {
+            operation.retry = try fields.retry(node, key.name) ?? .never
+        } else if key == .exclusive {
+            operation.exclusive = try fields.names(node, key.name) ?? []
+        } else if key == .qualityOfService {
+            let value = try fields.word(node, key.name, QualityOfService.allCases, \.name)
+            operation.qualityOfService = value ?? .default
+        } else if node.isNull {
+            return
+        } else if key == .priority {
+            operation.priority = try fields.priority(node, key.name)
+        } else if key == .timeout {
+            operation.timeout = try fields.duration(node, key.name, isPositive: true)
+        } else if key == .expectedDuration {
+            operation.expectedDuration = try fields.duration(node, key.name)
+        } else if key == .delay {
+            operation.delay = try fields.duration(node, key.name)
+        } else if key == .notBefore {
+            operation.notBefore = try fields.moment(node, key.name)
+        } else if key == .deadline {
+            operation.deadline = try fields.moment(node, key.name)
+        }
+    }
+
+    private mutating func summary(_ node: Node) throws(Stop) -> String? {
+        guard let text = try fields.text(node, "description") else { return nil }
+        try checkSize(text.utf8.count, "this description", at: node.position)
+        return text
+    }
+
+    // MARK: - Dependencies
+
+    private mutating func dependencies(
+        _ node: Node,
+        into result: inout OperationFields
+    ) throws(Stop) {
+        guard !node.isNull else { return }
+        var seen = SeenKeys<DependencyCondition>()
+        if let entries = node.entries {
+            for entry in entries { try dependency(entry, &seen, into: &result) }
+            return
+        }
+        guard let elements = node.elements else {
+            return try fields.mismatch(
+                node,
+                "dependencies",
+                "a list of names, or a map from names to conditions"
+            )
+        }
+        for element in elements {
+            if let entries = element.entries {
+                guard let entry = entries.first, entries.count == 1 else {
+                    try fields.mismatch(
+                        element,
+                        "dependencies",
+                        "a list of names, or of one name: condition each"
+                    )
+                    continue
+                }
+                try dependency(entry, &seen, into: &result)
+            } else if let text = element.text {
+                let plain = Node.Entry(
+                    key: text,
+                    keyPosition: element.position,
+                    value: Node(.null, at: element.position)
+                )
+                try dependency(plain, &seen, into: &result)
+            } else {
+                try fields.mismatch(element, "dependencies", "a list of names")
+            }
+        }
+    }
+
+    private mutating func dependency(
+        _ entry: Node.Entry,
+        _ seen: inout SeenKeys<DependencyCondition>,
+        into result: inout OperationFields
+    ) throws(Stop) {
+        let position = entry.keyPosition
+        guard let name = try fields.name(entry.key, at: position, "dependencies"),
+            let condition = try fields.condition(entry.value, of: entry.key)
+        else { return }
+        if let earlier = seen.insert(name, condition) {
+            // The same edge twice is one edge; two conditions on one edge contradict each other.
+            guard earlier != condition else { return }
+            return try fields.log.report(
+                .duplicateKey,
+                at: position,
+                name,
+                "the dependency \(name.quoted) is listed twice with different conditions"
+            )
+        }
+        result.description.dependencies.append(DependencyDescription(name, condition))
+        result.dependencyPositions.append(position)
+    }
+
+    // MARK: - Work
+
+    private mutating func work(
+        of result: OperationFields,
+        at position: Position
+    ) throws(Stop) -> Work? {
+        let name = result.description.name
+        guard let (key, entry) = result.work else {
+            try fields.log.report(
+                .missingKey,
+                at: position,
+                name,
+                "operation \(name.quoted) has nothing to do: it needs run, command, operation"
+                    + " or wait"
+            )
+            return nil
+        }
+        let isProcess = key == .run || key == .command
+        for other in OperationKey.allCases where result.keys.contains(other) {
+            let isMisplaced =
+                OperationKey.process.contains(other) && !isProcess
+                || other == .input && key != .operation
+            guard isMisplaced else { continue }
+            let place = other == .input ? "“operation”" : "“run” and “command”"
+            try fields.log.report(
+                .misplacedKey,
+                at: position,
+                other.name,
+                "\(other.name.quoted) of operation \(name.quoted) goes only with \(place)"
+            )
+        }
+        if key == .wait { return try fields.duration(entry.value, key.name).map { .wait($0) } }
+        if key == .operation { return try registered(entry.value, result.input) }
+        return try command(key, entry.value, result.process)
+    }
+
+    private mutating func command(
+        _ key: OperationKey,
+        _ node: Node,
+        _ process: CommandDescription
+    ) throws(Stop) -> Work? {
+        var command = process
+        if key == .run {
+            guard let line = try fields.text(node, key.name) else { return nil }
+            guard !line.allSatisfy(\.isWhitespace) else {
+                try fields.mismatch(node, key.name, "a line for the shell")
+                return nil
+            }
+            command.arguments = CommandDescription.shell(line)
+        } else {
+            guard let elements = node.elements, !elements.isEmpty else {
+                try fields.mismatch(node, key.name, "a list: a program and its arguments")
+                return nil
+            }
+            for element in elements {
+                guard let argument = try fields.text(element, key.name) else { return nil }
+                command.arguments.append(argument)
+            }
+            guard command.arguments[0] != "" else {
+                try fields.mismatch(elements[0], key.name, "a program and its arguments")
+                return nil
+            }
+        }
+        var bytes = command.arguments.reduce(0) { $0 + $1.utf8.count + 1 }
+        bytes += Self.bytes(of: command.environment)
+        try checkSize(bytes, "this command with its environment", at: node.position)
+        return .command(command)
+    }
+
+    private mutating func registered(_ node: Node, _ input: Node?) throws(Stop) -> Work? {
+        guard let kind = try fields.name(node, "operation") else { return nil }
+        switch kind {
+        case Work.commandKind:
+            try fields.mismatch(
+                node,
+                "operation",
+                "a registered kind; processes have run or command"
+            )
+            return nil
+        case Work.nothingKind:
+            guard let input, !input.isNull, input.entries?.isEmpty != true else { return .nothing }
+            try fields.mismatch(input, "input", "empty for an operation that does nothing")
+            return nil
+        case Work.waitKind:
+            guard let entries = input?.entries, entries.count == 1,
+                let entry = entries.first, entry.key == "duration"
+            else {
+                try fields.mismatch(
+                    input ?? Node(.null, at: node.position),
+                    "input",
+                    "{duration: …} for an operation that waits"
+                )
+                return nil
+            }
+            return try fields.duration(entry.value, entry.key).map { .wait($0) }
+        default:
+            guard let input else { return .registered(kind: kind, input: .empty) }
+            return try payload(input).map { .registered(kind: kind, input: $0) }
+        }
+    }
+
+    private mutating func payload(_ node: Node) throws(Stop) -> Payload? {
+        var bytes: [UInt8] = []
+        if let wrong = JSONText.append(node, to: &bytes, bytesMax: limits.payloadBytes) {
+            try fields.mismatch(wrong, "input", "JSON, which has finite numbers only")
+            return nil
+        }
+        try checkSize(bytes.count, "this input", at: node.position)
+        return Payload(bytes: bytes)
+    }
+
+    private static func bytes(of environment: [String: String]) -> Int {
+        environment.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
+    }
+
+    private mutating func checkSize(
+        _ bytes: Int,
+        _ what: String,
+        at position: Position
+    ) throws(Stop) {
+        guard bytes > limits.payloadBytes else { return }
+        try fields.log.report(
+            GraphFileError.Problem(
+                limit: .payloadBytes,
+                value: bytes,
+                maximum: limits.payloadBytes,
+                at: position,
+                "",
+                what
+            )
+        )
+    }
+}

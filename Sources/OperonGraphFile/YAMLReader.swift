@@ -1,0 +1,131 @@
+import OperonModel
+
+/// Reads a graph from YAML: operations one by one.
+enum YAMLReader {
+    static func read(
+        _ bytes: [UInt8],
+        file: String,
+        options: GraphFileOptions
+    ) throws(GraphFileError) -> GraphFile {
+        var reading = GraphReading(file: file, options: options, isYAML: true)
+        var stop: Stop?
+        do throws(Stop) {
+            try GraphReading.refuseReplay(options)
+            var tree = YAMLTree(bytes, limits: options.limits)
+            try walk(&tree, into: &reading.assembler)
+        } catch {
+            stop = error
+        }
+        return try reading.finish(stop)
+    }
+
+    private static func walk(
+        _ tree: inout YAMLTree,
+        into assembler: inout GraphAssembler
+    ) throws(Stop) {
+        guard case .documentStart = try tree.next().event else { throw GraphReading.empty() }
+        let (root, position) = try tree.next()
+        switch root {
+        case .mappingStart: break
+        case .scalar(let scalar) where scalar.text.isEmpty: throw GraphReading.empty()
+        case .scalar, .sequenceStart, .alias, .sequenceEnd, .mappingEnd, .documentStart,
+            .documentEnd, .streamEnd:
+            throw .problem(
+                GraphFileError.Problem(
+                    .wrongType,
+                    at: position,
+                    "",
+                    "a graph is a map with “operations”"
+                )
+            )
+        }
+        try entries(&tree, into: &assembler)
+        _ = try tree.next()
+        let (event, behind) = try tree.next()
+        guard case .streamEnd = event else {
+            throw .problem(
+                GraphFileError.Problem(
+                    .unsupported,
+                    at: behind,
+                    "---",
+                    "a graph file has one document"
+                )
+            )
+        }
+    }
+
+    private static func entries(
+        _ tree: inout YAMLTree,
+        into assembler: inout GraphAssembler
+    ) throws(Stop) {
+        var seen = SeenKeys<Position>()
+        var brought: [Node.Entry] = []
+        while true {
+            let (event, position) = try tree.next()
+            if case .mappingEnd = event { break }
+            let isMerge = YAMLTree.isMerge(event)
+            let key = try tree.key(event, at: position)
+            let (next, at) = try tree.next()
+            if isMerge {
+                brought += try tree.merged(tree.value(next, at: at, depth: 1))
+            } else if let first = seen.insert(key, position) {
+                try assembler.report([.duplicateKey(key, at: position, first: first)])
+                _ = try tree.value(next, at: at, depth: 1)
+            } else if key == "operations", case .mappingStart = next {
+                assembler.beginOperations()
+                try operationMap(&tree, into: &assembler)
+            } else if key == "operations", case .sequenceStart = next {
+                assembler.beginOperations()
+                try operationList(&tree, into: &assembler)
+            } else {
+                let value = try tree.value(next, at: at, depth: 1)
+                try assembler.report(tree.takeFindings())
+                try assembler.root(Node.Entry(key: key, keyPosition: position, value: value))
+            }
+        }
+        for entry in brought where seen.insert(entry.key, entry.keyPosition) == nil {
+            try assembler.root(entry)
+        }
+    }
+
+    private static func operationMap(
+        _ tree: inout YAMLTree,
+        into assembler: inout GraphAssembler
+    ) throws(Stop) {
+        var brought: [Node.Entry] = []
+        var own: Set<String> = []
+        while true {
+            let (event, position) = try tree.next()
+            if case .mappingEnd = event { break }
+            let isMerge = YAMLTree.isMerge(event)
+            let key = try tree.key(event, at: position)
+            let (next, at) = try tree.next()
+            let value = try tree.value(next, at: at, depth: 2)
+            try assembler.report(tree.takeFindings())
+            if isMerge {
+                brought += try tree.merged(value)
+            } else {
+                own.insert(key)
+                try assembler.operation(
+                    Node.Entry(key: key, keyPosition: position, value: value)
+                )
+            }
+        }
+        for entry in brought where own.insert(entry.key).inserted {
+            try assembler.operation(entry)
+        }
+    }
+
+    private static func operationList(
+        _ tree: inout YAMLTree,
+        into assembler: inout GraphAssembler
+    ) throws(Stop) {
+        while true {
+            let (event, position) = try tree.next()
+            if case .sequenceEnd = event { break }
+            let value = try tree.value(event, at: position, depth: 2)
+            try assembler.report(tree.takeFindings())
+            try assembler.operation(value)
+        }
+    }
+}
