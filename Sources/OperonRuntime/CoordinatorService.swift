@@ -24,6 +24,8 @@ package actor CoordinatorService {
     private var outbox = Deque<Outgoing>()
     private let sendSignal = Signal()
     private var alarm = Alarm()
+    private let connected = Signal()
+    private var hasConnected = false
     private var graphWaiters: [GraphID: [CheckedContinuation<Void, Never>]] = [:]
     /// Messages that could not be read.
     package private(set) var undecodableCount = 0
@@ -75,6 +77,31 @@ package actor CoordinatorService {
     /// Cancels, suspends, sets a limit or a priority. The first refusal is thrown.
     package func command(_ event: Scheduler.Event) throws(Refusal) {
         if let refusal = handle([event]) { throw refusal }
+    }
+
+    /// Returns when the transport has been up once.
+    ///
+    /// - Throws: `PortError.unreachable` after `timeout`.
+    package func waitUntilConnected(within timeout: Duration) async throws {
+        guard !hasConnected else { return }
+        let connected = connected
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                for await _ in connected.raised { return true }
+                return false
+            }
+            group.addTask {
+                try await Task.sleep(for: timeout)
+                return false
+            }
+            defer { group.cancelAll() }
+            guard try await group.next() == true else {
+                throw PortError(
+                    .unreachable,
+                    "The broker could not be reached within \(timeout.seconds) s."
+                )
+            }
+        }
     }
 
     /// Returns when every operation of the graph has its outcome.
@@ -155,6 +182,10 @@ package actor CoordinatorService {
         var pending = Deque(events)
         while let event = pending.popFirst() {
             effects.removeAll()
+            if case .transportUp = event, !hasConnected {
+                hasConnected = true
+                connected.raise()
+            }
             let now = Moment(monotonic: SystemClock.now(), wall: SystemClock.wall())
             scheduler.handle(event, at: now, into: &effects)
             refusal = refusal ?? effects.refusals.first

@@ -1,13 +1,13 @@
 /// Wakes one waiting task, however often it is raised meanwhile.
-struct Signal: Sendable {
-    let raised: AsyncStream<Void>
+package struct Signal: Sendable {
+    package let raised: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
 
-    init() {
+    package init() {
         (raised, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    func raise() { continuation.yield() }
+    package func raise() { continuation.yield() }
 
-    func finish() { continuation.finish() }
+    package func finish() { continuation.finish() }
 }

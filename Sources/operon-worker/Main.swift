@@ -1,4 +1,206 @@
+import ArgumentParser
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import OperonAMQP
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonTerminal
+import UnixSignals
+
+/// The stock worker: runs commands and waits for whoever coordinates.
 @main
-struct Main {
-    static func main() {}
+struct OperonWorker: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "operon-worker",
+        abstract: "Run operations that a coordinator publishes to a broker.",
+        discussion: """
+            SIGTERM or Ctrl-C drains: nothing new is taken, what waits is given back, what runs is \
+            finished within --drain-timeout. A second signal ends everything at once.
+
+            Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 130 and 143 ended by \
+            a second signal.
+            """,
+        version: "0.1.0"
+    )
+
+    @Option(
+        help: ArgumentHelp(
+            "The broker: amqp://user:password@host:5672/vhost, or amqps:// for TLS.",
+            discussion: "Default: the variable OPERON_BROKER.",
+            valueName: "url"
+        )
+    )
+    var broker: String?
+
+    @Option(help: "A file whose first line is the broker's URL.", completion: .file())
+    var brokerFile: String?
+
+    @Option(help: "Begins the names of all queues and exchanges.")
+    var prefix = "operon."
+
+    @Option(help: "What people call it. Default: the host's name and the process id.")
+    var name: String?
+
+    @Option(
+        name: [.customShort("j"), .long],
+        help: "How many operations run at once. Default: one per processor."
+    )
+    var slots: Int?
+
+    @Option(help: "Serve only these queues, separated by commas. Default: all.")
+    var queues: String?
+
+    @Option(help: "Seconds that running operations have to finish when it drains.")
+    var drainTimeout: Double = 30
+
+    @Flag(help: "Say more.")
+    var verbose = false
+
+    func validate() throws {
+        if let slots, !(1...Limits().slots).contains(slots) {
+            throw ValidationError("--slots takes a number from 1 to \(Limits().slots)")
+        }
+        if let name, name.isEmpty || name.utf8.count > Limits().nameBytes {
+            throw ValidationError("--name takes 1 to \(Limits().nameBytes) bytes")
+        }
+        guard drainTimeout >= 0, drainTimeout.isFinite else {
+            throw ValidationError("--drain-timeout takes a number that is not negative")
+        }
+        if broker != nil, brokerFile != nil {
+            throw ValidationError("--broker and --broker-file exclude each other")
+        }
+    }
+
+    static func main() async {
+        do {
+            var command = try parse()
+            try await command.run()
+        } catch let code as ExitCode {
+            exit(withError: code)
+        } catch let error as PortError {
+            FileOutput.standardError.write(Array("operon-worker: \(error.message)\n".utf8))
+            exit(withError: ExitCode(error.code == .invalidAddress ? 2 : 5))
+        } catch {
+            let isHelp = exitCode(for: error).isSuccess
+            let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
+            output.write(Array((fullMessage(for: error) + "\n").utf8))
+            exit(withError: ExitCode(isHelp ? 0 : 2))
+        }
+    }
+
+    func run() async throws {
+        let environment = ProcessInfo.processInfo.environment
+        let host = ProcessInfo.processInfo.hostName
+        let processID = ProcessInfo.processInfo.processIdentifier
+        let say: @Sendable (String) -> Void = { line in
+            let text = "operon-worker: " + TerminalText.line(line) + "\n"
+            FileOutput.standardError.write(Array(text.utf8))
+        }
+        let level: Logger.Level = verbose ? .debug : .warning
+        let logger = Logger(label: "operon-worker") { _ in PlainLog(level: level, write: say) }
+        var random = SystemRandomNumberGenerator()
+        let incarnation = Incarnation(rawValue: random.next() | 1)
+        var configuration = WorkerAgent.Configuration(
+            name: name ?? "\(host)-\(processID)",
+            incarnation: incarnation,
+            host: host,
+            processID: processID,
+            slots: slots ?? ProcessInfo.processInfo.activeProcessorCount,
+            kinds: Work.builtInKinds
+        )
+        configuration.queues =
+            queues.map { $0.split(separator: ",").map { String($0) } } ?? []
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        defer { group.shutdownGracefully { _ in } }
+        let transport = AMQPWorkerTransport(
+            configuration: try AMQPConfiguration(
+                url: try url(environment: environment),
+                prefix: prefix
+            ),
+            incarnation: incarnation,
+            seed: random.next(),
+            logger: logger,
+            group: group
+        )
+        let processes = try ProcessRunner(ProcessRunner.Configuration(environment: environment))
+        let service = WorkerService(
+            agent: WorkerAgent(configuration: configuration),
+            transport: transport,
+            processes: processes,
+            logger: logger
+        ) { notices in
+            for notice in notices { Self.tell(notice, say) }
+        }
+        let signal = try await serve(service, say)
+        await processes.shutdown()
+        if let signal { throw ExitCode(signal) }
+    }
+
+    /// Until it has drained. The exit code of the signal that cut that short, if one did.
+    private func serve(
+        _ service: WorkerService,
+        _ say: @escaping @Sendable (String) -> Void
+    ) async throws -> Int32? {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let drainTimeout = drainTimeout
+        return try await withThrowingTaskGroup(of: Int32?.self) { group in
+            group.addTask {
+                try await service.run()
+                return nil
+            }
+            group.addTask {
+                var isDraining = false
+                for await signal in signals {
+                    if isDraining {
+                        await service.stop()
+                        return signal == .sigterm ? 143 : 130
+                    }
+                    isDraining = true
+                    say("draining; once more ends everything now")
+                    await service.drain(timeout: .seconds(drainTimeout))
+                }
+                return nil
+            }
+            defer { group.cancelAll() }
+            let first = try await group.next() ?? nil
+            guard first != nil else { return nil }
+            // The second signal: give the killed processes the moment it takes to reap them.
+            _ = try await group.next()
+            return first
+        }
+    }
+
+    private func url(environment: [String: String]) throws -> String {
+        if let broker { return broker }
+        if let brokerFile {
+            let text = try String(contentsOfFile: brokerFile, encoding: .utf8)
+            return text.split(whereSeparator: \.isNewline).first
+                .map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
+        }
+        guard let url = environment["OPERON_BROKER"], !url.isEmpty else {
+            throw ValidationError("name the broker: --broker, --broker-file or OPERON_BROKER")
+        }
+        return url
+    }
+
+    private static func tell(
+        _ notice: WorkerAgent.Notice,
+        _ say: @Sendable (String) -> Void
+    ) {
+        switch notice {
+        case .welcomed: say("welcomed by the coordinator")
+        case .leaseExpired(let dropped):
+            say("no word from the coordinator: gave up \(dropped) operations that had not started")
+        case .refused(.newIncarnation): say("a newer connection speaks for this worker")
+        case .refused(.nameTaken): say("another worker has this name")
+        case .draining(let returned, let running):
+            say("gave back \(returned) operations, finishing \(running)")
+        case .orphaned: say("the coordinator did not come back: its operations were ended")
+        case .dispatchIgnored: break  // Repaired by the next beat.
+        }
+    }
 }

@@ -1,0 +1,106 @@
+import NIOConcurrencyHelpers
+package import OperonCore
+package import OperonModel
+
+/// Writes down what happens to the operations of one graph, for the report at its end. 56 bytes an
+/// operation, and about 100 an attempt.
+package struct RunRecord: Sendable {
+    /// One try at an operation.
+    package struct Attempt: Sendable {
+        package let id: AttemptID
+        package let worker: Incarnation
+        package var start: Timestamp?
+        package var end: Timestamp?
+        /// `nil`: it has not ended.
+        package var ending: Scheduler.AttemptEnding?
+    }
+
+    package struct Operation: Sendable {
+        package var attempts: [Attempt] = []
+        package var outcome: Outcome?
+        package var finishedAt: Timestamp?
+        /// The last bytes of what its last attempt printed, if that failed.
+        package var logTail: [UInt8] = []
+    }
+
+    package private(set) var operations: [Operation]
+    /// Names of the workers that joined, by incarnation. Only looked up.
+    package private(set) var workerNames: [Incarnation: String] = [:]
+    /// The first attempt was granted.
+    package private(set) var startedAt: Timestamp?
+    package private(set) var startedAtWall: WallTime?
+    /// The last outcome.
+    package private(set) var finishedAt: Timestamp?
+    /// The most slots that were there at once.
+    package private(set) var slotsMax = 0
+    private var slots: [Incarnation: Int] = [:]
+
+    package init(operationCount: Int) {
+        operations = Array(repeating: Operation(), count: operationCount)
+    }
+
+    package mutating func note(_ notice: Scheduler.Notice, at now: Timestamp) {
+        switch notice {
+        case .granted(let operation, let attempt, let worker):
+            if startedAt == nil {
+                startedAt = now
+                startedAtWall = SystemClock.wall()
+            }
+            operations[Int(operation.index)].attempts.append(Attempt(id: attempt, worker: worker))
+        case .started(let operation, let attempt, let start):
+            change(attempt, of: operation) { $0.start = start }
+        case .attemptEnded(let operation, let attempt, let ending, let start, let end):
+            change(attempt, of: operation) { entry in
+                entry.start = start ?? entry.start
+                entry.end = end
+                entry.ending = ending
+            }
+        case .result(let operation, _, let result):
+            if case .failed = result.end {
+                operations[Int(operation.index)].logTail = result.logTail
+            } else {
+                operations[Int(operation.index)].logTail = []
+            }
+        case .finished(let operation, let outcome):
+            operations[Int(operation.index)].outcome = outcome
+            operations[Int(operation.index)].finishedAt = now
+            finishedAt = now
+        case .workerJoined(let worker, _, let count):
+            workerNames[worker.incarnation] = worker.name
+            slots[worker.incarnation] = count
+            slotsMax = max(slotsMax, slots.values.reduce(0, +))
+        case .workerLost(let worker), .workerDraining(let worker):
+            slots[worker.incarnation] = nil
+        case .ready, .retry, .graphFinished, .workerBusy, .eventRefused, .log: break
+        }
+    }
+
+    private mutating func change(
+        _ attempt: AttemptID,
+        of operation: OperationID,
+        _ change: (inout Attempt) -> Void
+    ) {
+        let index = Int(operation.index)
+        // Nearly always the last one.
+        guard let place = operations[index].attempts.lastIndex(where: { $0.id == attempt })
+        else { return }
+        change(&operations[index].attempts[place])
+    }
+}
+
+/// A record that the service writes and somebody else reads.
+package final class RunRecorder: Sendable {
+    private let record: NIOLockedValueBox<RunRecord>
+
+    package init(operationCount: Int) {
+        record = NIOLockedValueBox(RunRecord(operationCount: operationCount))
+    }
+
+    package func note(_ notices: [Scheduler.Notice], at now: Timestamp) {
+        record.withLockedValue { record in
+            for notice in notices { record.note(notice, at: now) }
+        }
+    }
+
+    package var current: RunRecord { record.withLockedValue { $0 } }
+}

@@ -1,0 +1,87 @@
+import ArgumentParser
+import OperonCore
+import OperonGraphFile
+import OperonModel
+
+/// Which file, and how to read it: the same for every command that takes one.
+struct GraphFileArguments: ParsableArguments {
+    @Argument(help: "The graph file: YAML, JSON, JSON Lines, or WfFormat.", completion: .file())
+    var file: String
+
+    @Option(
+        help: ArgumentHelp(
+            "For WfFormat: run each task as a wait of its recorded run time times this.",
+            valueName: "scale"
+        )
+    )
+    var replay: Double?
+
+    func validate() throws {
+        if let replay, !(replay >= 0 && replay.isFinite) {
+            throw ValidationError("--replay takes a number that is not negative")
+        }
+    }
+
+    /// Reads and checks the file.
+    ///
+    /// - Throws: `Failure` with every problem, each with its place.
+    func load(targets: [String] = [], failFast: Bool = false) throws -> LoadedGraph {
+        let read: GraphFile
+        do throws(GraphFileError) {
+            read = try GraphFile.read(path: file, options: GraphFileOptions(replayScale: replay))
+        } catch {
+            throw Failure(ExitStatus.usage, error.description)
+        }
+        do throws(Refusal) {
+            // The whole file is checked, whatever part of it is wanted.
+            var compiled = try CompiledGraph.compile(read.graph)
+            var graph = read.graph
+            if !targets.isEmpty {
+                graph = try Self.part(of: read.graph, needed: targets)
+                compiled = try CompiledGraph.compile(graph)
+            }
+            compiled.failFast = failFast
+            return LoadedGraph(description: graph, compiled: compiled)
+        } catch .unknownOperation(let name, let namedBy) where namedBy == Self.commandLine {
+            throw Failure(ExitStatus.noSuchObject, "\(file): there is no operation “\(name)”")
+        } catch {
+            throw Failure(ExitStatus.usage, read.located(error).description)
+        }
+    }
+
+    private static let commandLine = "the command line"
+
+    /// The targets and whatever they depend on, in the order of the file.
+    private static func part(
+        of graph: GraphDescription,
+        needed targets: [String]
+    ) throws(Refusal) -> GraphDescription {
+        var numbers: [String: Int] = [:]
+        for (index, operation) in graph.operations.enumerated() { numbers[operation.name] = index }
+        var isNeeded = [Bool](repeating: false, count: graph.operations.count)
+        var open: [Int] = []
+        for target in targets {
+            guard let number = numbers[target] else {
+                throw .unknownOperation(name: target, namedBy: commandLine)
+            }
+            open.append(number)
+        }
+        while let index = open.popLast() {
+            guard !isNeeded[index] else { continue }
+            isNeeded[index] = true
+            for dependency in graph.operations[index].dependencies {
+                if let number = numbers[dependency.name] { open.append(number) }
+            }
+        }
+        var part = graph
+        part.operations = graph.operations.indices.filter { isNeeded[$0] }
+            .map { graph.operations[$0] }
+        return part
+    }
+}
+
+/// A graph that was found to be sound.
+struct LoadedGraph: Sendable {
+    let description: GraphDescription
+    let compiled: CompiledGraph
+}

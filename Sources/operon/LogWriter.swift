@@ -1,0 +1,152 @@
+import Foundation
+import OperonCore
+import OperonModel
+
+/// Keeps what operations print in files, one per attempt that printed anything:
+/// `DIRECTORY/<operation>.<attempt>.log`.
+///
+/// Pieces are appended as they come; the end of an attempt brings its last bytes, which replace the
+/// file unless it has more.
+struct LogWriter: Sendable {
+    private let continuation: AsyncStream<Item>.Continuation
+    private let task: Task<Void, Never>
+
+    private enum Item: Sendable {
+        case chunk(LogChunk)
+        case result(OperationID, AttemptID, AttemptResult)
+    }
+
+    /// `say` is told, once, if something cannot be written.
+    init(
+        directory: String,
+        graph: LoadedGraph,
+        say: @escaping @Sendable (String) -> Void
+    ) throws {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory,
+                withIntermediateDirectories: true
+            )
+        } catch {
+            throw Failure(
+                ExitStatus.usage,
+                "the directory for logs, \(directory), cannot be made: "
+                    + error.localizedDescription
+            )
+        }
+        let (items, continuation) = AsyncStream<Item>.makeStream()
+        self.continuation = continuation
+        let names = graph.description.operations.map { Self.fileName($0.name) }
+        // Not a child of the run: it must outlive the services to write what they left.
+        task = Task {
+            var files = LogFiles(directory: directory, names: names, say: say)
+            for await item in items {
+                switch item {
+                case .chunk(let chunk): files.append(chunk)
+                case .result(let operation, let attempt, let result):
+                    files.complete(operation, attempt, result)
+                }
+            }
+        }
+    }
+
+    func note(_ notices: [Scheduler.Notice]) {
+        for notice in notices {
+            switch notice {
+            case .log(let chunk): continuation.yield(.chunk(chunk))
+            case .result(let operation, let attempt, let result):
+                continuation.yield(.result(operation, attempt, result))
+            case .ready, .granted, .started, .attemptEnded, .finished, .retry, .graphFinished,
+                .workerJoined, .workerLost, .workerDraining, .workerBusy, .eventRefused:
+                continue
+            }
+        }
+    }
+
+    func finish() async {
+        continuation.finish()
+        await task.value
+    }
+
+    /// A name is anybody's text: only what is harmless in a path stays.
+    private static func fileName(_ name: String) -> String {
+        let safe = name.map { character in
+            character.isASCII && (character.isLetter || character.isNumber)
+                || "-_.".contains(character) ? character : "_"
+        }
+        let text = String(safe.prefix(128))
+        return text.hasPrefix(".") ? "_" + text.dropFirst() : text
+    }
+}
+
+private struct LogFiles {
+    let directory: String
+    let names: [String]
+    /// Attempts of each operation, in the order they were heard of. Only looked up.
+    private var attempts: [OperationID: [AttemptID]] = [:]
+    private var sizes: [AttemptID: Int] = [:]
+    private let say: @Sendable (String) -> Void
+    private var hasFailed = false
+
+    init(directory: String, names: [String], say: @escaping @Sendable (String) -> Void) {
+        self.directory = directory
+        self.names = names
+        self.say = say
+    }
+
+    private mutating func failed(_ path: String) {
+        guard !hasFailed else { return }
+        hasFailed = true
+        say("warning: \(path) cannot be written; logs are not complete")
+    }
+
+    private mutating func path(_ operation: OperationID, _ attempt: AttemptID) -> String {
+        var known = attempts[operation] ?? []
+        let number: Int
+        if let place = known.firstIndex(of: attempt) {
+            number = place + 1
+        } else {
+            known.append(attempt)
+            number = known.count
+            attempts[operation] = known
+        }
+        // Two names may become one file name: the index tells them apart.
+        let name = names[Int(operation.index)]
+        return "\(directory)/\(operation.index)-\(name).\(number).log"
+    }
+
+    mutating func append(_ chunk: LogChunk) {
+        let attempt = chunk.held.attempt
+        let path = path(chunk.held.operation, attempt)
+        if !FileManager.default.fileExists(atPath: path),
+            !FileManager.default.createFile(atPath: path, contents: nil) {
+            failed(path)
+        }
+        guard let file = FileHandle(forWritingAtPath: path) else { return }
+        do {
+            defer { file.closeFile() }
+            try file.seekToEnd()
+            try file.write(contentsOf: Data(chunk.bytes))
+            sizes[attempt, default: 0] += chunk.bytes.count
+        } catch {
+            failed(path)
+        }
+    }
+
+    mutating func complete(
+        _ operation: OperationID,
+        _ attempt: AttemptID,
+        _ result: AttemptResult
+    ) {
+        let streamed = sizes.removeValue(forKey: attempt) ?? 0
+        let isWhole = result.logBytesDropped == 0
+        guard !result.logTail.isEmpty, isWhole || streamed < result.logTail.count else { return }
+        let path = path(operation, attempt)
+        guard
+            FileManager.default.createFile(atPath: path, contents: Data(result.logTail))
+        else {
+            failed(path)
+            return
+        }
+    }
+}

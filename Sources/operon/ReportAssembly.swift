@@ -1,0 +1,142 @@
+import OperonCore
+import OperonModel
+import OperonRuntime
+import OperonTerminal
+
+/// Turns the record of a run into its report, and into an exit code.
+struct ReportAssembly {
+    let graph: LoadedGraph
+    let record: RunRecord
+    let slots: Int
+    private let origin: Timestamp
+    /// For each operation the first of its chain that was not itself skipped.
+    private let roots: [UInt32]
+
+    init(graph: LoadedGraph, record: RunRecord, slots: Int, now: Timestamp) {
+        self.graph = graph
+        self.record = record
+        self.slots = slots
+        origin = record.startedAt ?? now
+        roots = Self.roots(of: graph, record)
+    }
+
+    /// Each behind its dependencies, so that a chain of a million costs a million steps.
+    private static func roots(of graph: LoadedGraph, _ record: RunRecord) -> [UInt32] {
+        var roots = (0..<UInt32(record.operations.count)).map { $0 }
+        guard case .order(let order) = graph.compiled.topology.sorted() else { return roots }
+        for index in order {
+            guard case .skipped(let cause) = record.operations[Int(index)].outcome else { continue }
+            roots[Int(index)] = roots[Int(cause.index)]
+        }
+        return roots
+    }
+
+    var report: RunReport {
+        let durations = record.operations.map { UInt64(max(0, Self.duration($0).nanoseconds)) }
+        var criticalPath: UInt64 = 0
+        if case .order(let order) = graph.compiled.topology.sorted() {
+            let paths = graph.compiled.topology.criticalPaths(durations: durations, order: order)
+            criticalPath = paths.max() ?? 0
+        }
+        let work = durations.reduce(UInt64(0)) { $0.addingReportingOverflow($1).partialValue }
+        return RunReport(
+            graph: graph.description.name,
+            startedAt: record.startedAtWall ?? SystemClock.wall(),
+            makespan: record.finishedAt.map { max(.zero, $0 - origin) } ?? .zero,
+            criticalPath: .nanoseconds(Int64(clamping: criticalPath)),
+            work: .nanoseconds(Int64(clamping: work)),
+            slots: slots,
+            operations: record.operations.indices.map { operation($0) }
+        )
+    }
+
+    /// Of the attempt that counts: the last.
+    private static func duration(_ operation: RunRecord.Operation) -> Duration {
+        guard let last = operation.attempts.last, let start = last.start, let end = last.end else {
+            return .zero
+        }
+        return end - start
+    }
+
+    private func operation(_ index: Int) -> OperationReport {
+        let operation = record.operations[index]
+        let last = operation.attempts.last
+        var report = OperationReport(
+            name: graph.description.operations[index].name,
+            outcome: operation.outcome?.kind
+        )
+        report.start = last?.start.map { $0 - origin }
+        report.end = (last?.end ?? operation.finishedAt).map { $0 - origin }
+        report.worker = last.map { name(of: $0.worker) }
+        report.attempts = operation.attempts.enumerated().map { attempt($1, number: $0 + 1) }
+        switch operation.outcome {
+        case nil, .succeeded: break
+        case .failed(let error):
+            report.error = error
+            report.log = String(decoding: operation.logTail, as: UTF8.self)
+        case .cancelled(let reason): report.reason = reason
+        case .skipped(let cause): report.cause = skipCause(cause)
+        }
+        return report
+    }
+
+    private func attempt(_ attempt: RunRecord.Attempt, number: Int) -> AttemptReport {
+        var report = AttemptReport(
+            number: number,
+            worker: name(of: attempt.worker),
+            start: attempt.start.map { $0 - origin },
+            end: attempt.end.map { $0 - origin },
+            ended: .unfinished
+        )
+        switch attempt.ending {
+        case nil: break
+        case .succeeded: report.ended = .succeeded
+        case .failed(let error):
+            report.ended = .failed
+            report.error = error
+        case .cancelled: report.ended = .cancelled
+        case .returned: report.ended = .returned
+        case .lost: report.ended = .lost
+        }
+        return report
+    }
+
+    private func name(of worker: Incarnation) -> String {
+        record.workerNames[worker] ?? worker.description
+    }
+
+    private func skipCause(_ dependency: OperationID) -> SkipCause {
+        let operations = graph.description.operations
+        let root = Int(roots[Int(dependency.index)])
+        return SkipCause(
+            dependency: operations[Int(dependency.index)].name,
+            root: operations[root].name,
+            rootOutcome: record.operations[root].outcome?.kind ?? .skipped
+        )
+    }
+
+    // MARK: - Exit code
+
+    /// The first of 130 or 143, 1, 3, 7, 0 that applies.
+    func exitCode(signal: Int32?) -> Int32 {
+        if let signal { return signal }
+        var isCancelled = false
+        var isSkipped = false
+        for (index, operation) in record.operations.enumerated() {
+            switch operation.outcome {
+            case .succeeded: continue
+            case .failed: return ExitStatus.failed
+            case .cancelled, nil: isCancelled = true
+            case .skipped(let cause): isSkipped = isSkipped || wantsSuccess(index, of: cause)
+            }
+        }
+        return isCancelled ? ExitStatus.cancelled : isSkipped ? ExitStatus.skipped : 0
+    }
+
+    /// A handler for a failure that did not happen is no loss; anything else that was skipped is.
+    private func wantsSuccess(_ index: Int, of cause: OperationID) -> Bool {
+        let edge = graph.compiled.topology.dependencies(of: UInt32(index))
+            .first { $0.operation == cause.index }
+        return edge?.condition != .failed
+    }
+}

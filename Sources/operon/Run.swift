@@ -1,0 +1,118 @@
+import ArgumentParser
+import OperonCore
+import OperonModel
+import OperonTerminal
+
+struct Run: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a graph: in this process, or on the workers of a broker.",
+        discussion: """
+            Without a broker everything runs in this process. With --broker the operations run on \
+            whatever operon-worker processes are connected to it.
+
+            Ctrl-C cancels what waits and asks what runs to stop; a second Ctrl-C kills it.
+            """
+    )
+
+    @OptionGroup var graphFile: GraphFileArguments
+
+    @Argument(help: "Run only these operations and what they depend on.")
+    var targets: [String] = []
+
+    @Option(
+        name: [.customShort("j"), .long],
+        help: "How many operations run at once in this process. Default: one per processor."
+    )
+    var slots: Int?
+
+    @OptionGroup var broker: BrokerArguments
+
+    @Flag(help: "Run in this process, whatever OPERON_BROKER says.")
+    var local = false
+
+    @Flag(help: "After a failure go on with whatever does not depend on it, or cancel the rest.")
+    var failureMode = FailureMode.keepGoing
+
+    @Flag(help: "Print what would run, in an order that it could run in.")
+    var dryRun = false
+
+    @Option(help: "text, json or quiet.")
+    var output: OutputFormat = .text
+
+    @Option(help: "Keep what each operation prints in a file of this directory.")
+    var logs: String?
+
+    @Option(help: "Write a timeline in Chrome's trace format.", completion: .file())
+    var trace: String?
+
+    enum FailureMode: String, EnumerableFlag {
+        case keepGoing
+        case failFast
+    }
+
+    func validate() throws {
+        if let slots, !(1...Limits().slots).contains(slots) {
+            throw ValidationError("--slots takes a number from 1 to \(Limits().slots)")
+        }
+        if local, broker.isNamed {
+            throw ValidationError("--local and a broker exclude each other")
+        }
+    }
+
+    func run() async throws {
+        let environment = Environment.current
+        let graph = try graphFile.load(targets: targets, failFast: failureMode == .failFast)
+        if dryRun {
+            DryRun(graph: graph).print()
+            return
+        }
+        let url = local ? nil : try broker.url(environment: environment)
+        let session = try RunSession(
+            graph: graph,
+            options: RunSession.Options(
+                slots: slots ?? Environment.processorCount,
+                brokerURL: url,
+                prefix: broker.prefix,
+                output: output,
+                logDirectory: logs,
+                traceFile: trace
+            ),
+            environment: environment
+        )
+        let code = try await session.run()
+        throw ExitCode(code)
+    }
+}
+
+extension OutputFormat: ExpressibleByArgument {}
+
+/// What `--dry-run` prints.
+struct DryRun {
+    let graph: LoadedGraph
+
+    func print() {
+        guard case .order(let order) = graph.compiled.topology.sorted() else {
+            preconditionFailure("a compiled graph has no cycle")
+        }
+        for index in order {
+            let operation = graph.description.operations[Int(index)]
+            Swift.print(
+                "\(TerminalText.line(operation.name)): \(TerminalText.line(Self.what(operation)))"
+            )
+        }
+    }
+
+    private static func what(_ operation: OperationDescription) -> String {
+        switch operation.work {
+        case .nothing: return "nothing"
+        case .wait(let duration): return "wait \(DurationText.short(duration))"
+        case .registered(let kind, _): return "operation \(kind)"
+        case .command(let command):
+            let shell = CommandDescription.shell("").dropLast()
+            guard command.arguments.count == 3, command.arguments.starts(with: shell) else {
+                return command.arguments.joined(separator: " ")
+            }
+            return command.arguments[2]
+        }
+    }
+}

@@ -1,0 +1,279 @@
+import Logging
+import NIOCore
+import NIOPosix
+import OperonAMQP
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonTerminal
+import UnixSignals
+
+/// One `operon run`: a coordinator, in this process a worker too unless there is a broker, the
+/// screen, and the signals.
+struct RunSession {
+    struct Options {
+        var slots: Int
+        var brokerURL: String?
+        var prefix: String
+        var output: OutputFormat
+        var logDirectory: String?
+        var traceFile: String?
+    }
+
+    /// How long the first connection may take before the broker counts as unreachable.
+    private static let connectTimeout = Duration.seconds(15)
+
+    let graph: LoadedGraph
+    let options: Options
+    let environment: [String: String]
+    private let screen: RunScreen
+    private let recorder: RunRecorder
+    private let logWriter: LogWriter?
+    private let logger: Logger
+
+    init(graph: LoadedGraph, options: Options, environment: [String: String]) throws {
+        self.graph = graph
+        self.options = options
+        self.environment = environment
+        let screen = RunScreen(
+            graph: graph,
+            isQuiet: options.output == .quiet,
+            environment: environment
+        )
+        self.screen = screen
+        recorder = RunRecorder(operationCount: graph.compiled.topology.operationCount)
+        logWriter = try options.logDirectory.map { try LogWriter(directory: $0, graph: graph, say: screen.say) }
+        logger = Logger(label: "operon") { _ in
+            PlainLog(level: .warning) { screen.say($0) }
+        }
+    }
+
+    func run() async throws -> Int32 {
+        if let url = options.brokerURL { return try await runOnBroker(url) }
+        return try await runInProcess()
+    }
+
+    // MARK: - In this process
+
+    private func runInProcess() async throws -> Int32 {
+        let hub = InProcessHub()
+        var random = SystemRandomNumberGenerator()
+        let incarnation = Incarnation(rawValue: random.next() | 1)
+        let coordinator = makeCoordinator(hub.makeCoordinator())
+        let processes = try ProcessRunner(ProcessRunner.Configuration(environment: environment))
+        let agent = WorkerAgent(
+            configuration: WorkerAgent.Configuration(
+                name: "local",
+                incarnation: incarnation,
+                host: Environment.hostName,
+                processID: Environment.processID,
+                slots: options.slots,
+                kinds: Work.builtInKinds
+            )
+        )
+        let worker = WorkerService(
+            agent: agent,
+            transport: hub.makeWorker(incarnation: incarnation),
+            processes: processes,
+            logger: logger
+        )
+        let outcome = try await serve(coordinator, slots: options.slots) { kill in
+            if kill { await worker.stop() } else { await worker.drain(timeout: .zero) }
+        } services: { group in
+            group.addTask { try await worker.run() }
+        }
+        await processes.shutdown()
+        return try await finish(outcome, slots: options.slots)
+    }
+
+    // MARK: - On a broker
+
+    private func runOnBroker(_ url: String) async throws -> Int32 {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        defer { group.shutdownGracefully { _ in } }
+        var random = SystemRandomNumberGenerator()
+        let transport: AMQPCoordinatorTransport
+        do throws(PortError) {
+            transport = AMQPCoordinatorTransport(
+                configuration: try AMQPConfiguration(url: url, prefix: options.prefix),
+                epoch: Epoch(rawValue: 1),
+                seed: random.next(),
+                logger: logger,
+                group: group
+            )
+        } catch {
+            throw Failure(ExitStatus.usage, error.message)
+        }
+        let coordinator = makeCoordinator(transport)
+        do {
+            let outcome = try await serve(
+                coordinator,
+                slots: nil,
+                connectTimeout: Self.connectTimeout
+            ) { _ in
+            } services: { _ in
+            }
+            return try await finish(outcome, slots: recorder.current.slotsMax)
+        } catch let error as PortError {
+            let code =
+                switch error.code {
+                case .invalidAddress: ExitStatus.usage
+                case .prefixHeld: ExitStatus.prefixHeld
+                case .accessRefused, .unreachable, .protocolViolation: ExitStatus.unreachable
+                }
+            throw Failure(code, error.message)
+        }
+    }
+
+    // MARK: - Serving
+
+    private struct Ending {
+        /// The exit code of the signal that ended it, if one did.
+        var signal: Int32?
+    }
+
+    private func makeCoordinator(_ transport: any CoordinatorTransport) -> CoordinatorService {
+        var random = SystemRandomNumberGenerator()
+        var configuration = Scheduler.Configuration()
+        configuration.seed = random.next()
+        let scheduler = Scheduler(
+            configuration: configuration,
+            reign: Reign(rawValue: random.next() | 1),
+            epoch: Epoch(rawValue: 1)
+        )
+        let recorder = recorder
+        let screen = screen
+        let logWriter = logWriter
+        return CoordinatorService(scheduler: scheduler, transport: transport, logger: logger) {
+            notices,
+            now in
+            recorder.note(notices, at: now)
+            screen.note(notices, at: now)
+            logWriter?.note(notices)
+        }
+    }
+
+    /// Runs the services until the graph is finished, or until a second signal.
+    private func serve(
+        _ coordinator: CoordinatorService,
+        slots: Int?,
+        connectTimeout: Duration? = nil,
+        endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void,
+        services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
+    ) async throws -> Ending {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let screen = screen
+        let graph = graph
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await coordinator.run() }
+            services(&group)
+            group.addTask { await screen.run() }
+            let interruption = Interruption()
+            group.addTask {
+                for await signal in signals {
+                    await interruption.received(signal, coordinator, screen)
+                }
+            }
+            group.addTask {
+                if let connectTimeout {
+                    try await coordinator.waitUntilConnected(within: connectTimeout)
+                }
+                let id = await coordinator.submit(graph.description, compiled: graph.compiled)
+                await withTaskGroup(of: Void.self) { waiters in
+                    waiters.addTask { await coordinator.waitUntilFinished(id) }
+                    waiters.addTask { await interruption.waitUntilKilled() }
+                    await waiters.next()
+                    let kill = await interruption.isKilled
+                    await coordinator.shutDown(kill: kill)
+                    await endWorkers(kill)
+                    await interruption.release()
+                    waiters.cancelAll()
+                }
+                throw Finished()
+            }
+            defer { group.cancelAll() }
+            do {
+                while try await group.next() != nil {}
+            } catch is Finished {}
+            return Ending(signal: await interruption.exitCode)
+        }
+    }
+
+    /// Thrown to end the services: the work is done.
+    private struct Finished: Error {}
+
+    // MARK: - The end
+
+    private func finish(_ ending: Ending, slots: Int) async throws -> Int32 {
+        await screen.finish()
+        await logWriter?.finish()
+        let assembly = ReportAssembly(
+            graph: graph,
+            record: recorder.current,
+            slots: slots,
+            now: SystemClock.now()
+        )
+        let report = assembly.report
+        if let traceFile = options.traceFile { try TraceFile(report).write(to: traceFile) }
+        switch options.output {
+        case .text: screen.print(report.summary(style: screen.style))
+        case .json: report.writeJSON { FileOutput.standardOutput.write($0) }
+        case .quiet: break
+        }
+        return assembly.exitCode(signal: ending.signal)
+    }
+}
+
+/// What Ctrl-C does: the first time it cancels and waits, the second time it kills.
+private actor Interruption {
+    private var signal: UnixSignal?
+    private(set) var isKilled = false
+    private var isReleased = false
+    private var waiter: CheckedContinuation<Void, Never>?
+
+    /// The exit code that says which signal came; `nil`: none did.
+    var exitCode: Int32? {
+        guard let signal else { return nil }
+        return signal == .sigterm ? ExitStatus.terminated : ExitStatus.interrupted
+    }
+
+    func received(
+        _ signal: UnixSignal,
+        _ coordinator: CoordinatorService,
+        _ screen: RunScreen
+    ) async {
+        guard self.signal == nil else {
+            isKilled = true
+            waiter?.resume()
+            waiter = nil
+            return
+        }
+        self.signal = signal
+        screen.say("Cancelling; what runs is asked to stop. Once more kills it.")
+        let graphs = await coordinator.query { $0.graphCount }
+        guard graphs > 0 else {
+            isKilled = true
+            waiter?.resume()
+            waiter = nil
+            return
+        }
+        let target = Scheduler.Target.graph(GraphID(rawValue: 0))
+        // benign: the graph may have finished in this very moment.
+        _ = try? await coordinator.command(
+            .cancelRequested(target, reason: "interrupted", cascade: false)
+        )
+    }
+
+    func waitUntilKilled() async {
+        guard !isKilled, !isReleased else { return }
+        await withCheckedContinuation { waiter = $0 }
+    }
+
+    /// Nobody needs to wait any more.
+    func release() {
+        isReleased = true
+        waiter?.resume()
+        waiter = nil
+    }
+}
