@@ -97,7 +97,9 @@ extension DispatchedOperation {
             rank: proto.rank,
             timeout: timeout,
             qualityOfService: try QualityOfService(proto.qualityOfService),
-            inputs: proto.inputs.map { NamedInput($0) }
+            inputs: try proto.inputs.map { input throws(WireError) in
+                try NamedInput(input, limits: limits)
+            }
         )
     }
 }
@@ -128,8 +130,11 @@ extension ProtoNamedInput {
 }
 
 extension NamedInput {
-    fileprivate init(_ proto: ProtoNamedInput) {
-        self.init(name: proto.name, output: proto.hasOutput ? Payload(proto.output) : nil)
+    fileprivate init(_ proto: ProtoNamedInput, limits: Limits) throws(WireError) {
+        self.init(
+            name: try Check.name(proto.name, "input.name", limits: limits),
+            output: proto.hasOutput ? Payload(proto.output) : nil
+        )
     }
 }
 

@@ -200,6 +200,8 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         ("operation.queue", { $0.string(5, "") }),
         ("operation.timeout", { $0.integer(8, signed: -1) }),
         ("operation.quality_of_service", { $0.integer(9, 5) }),
+        ("input.name", { $0.message(10) }),
+        ("input.name", { $0.message(10) { $0.string(1, String(repeating: "i", count: 257)) } }),
         ("operation.wait", { $0.integer(12, signed: -5) }),
         ("command.arguments", { $0.message(13) }),
         (

@@ -119,7 +119,7 @@ struct MessageGenerator {
             qualityOfService: pick(QualityOfService.allCases),
             inputs: list(0...3) { generator in
                 NamedInput(
-                    name: generator.text(),
+                    name: generator.name(),
                     output: generator.below(3) == 0 ? nil : generator.payload()
                 )
             }

@@ -1108,6 +1108,7 @@ nonisolated struct ProtoNamedInput: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 to 256 bytes.
   var name: String = String()
 
   /// Absent: it has none.
