@@ -59,6 +59,22 @@ enum Check {
         }
         return name
     }
+
+    /// A name that only people read, and that may be empty.
+    static func label(
+        _ label: String,
+        _ field: String,
+        limits: Limits
+    ) throws(WireError) -> String {
+        let bytes = label.utf8.count
+        guard bytes <= limits.nameBytes else {
+            throw .invalid(
+                field,
+                "has \(bytes) bytes: it may have \(limits.nameBytes) (nameBytes)"
+            )
+        }
+        return label
+    }
 }
 
 /// Bytes of ours as the byte string of a generated message.

@@ -39,12 +39,12 @@ extension ProtoWelcome {
     init(_ welcome: Welcome) {
         self.init()
         answersNanoseconds = welcome.answers.nanoseconds
-        orders = welcome.orders.map { ProtoOrder($0) }
         leaseNanoseconds = welcome.lease.nanoseconds
         beatNanoseconds = welcome.beat.nanoseconds
         eventWindow = welcome.eventWindow
         orphanAfterNanoseconds = welcome.orphanAfter.nanoseconds
         acknowledged = welcome.acknowledged
+        orders = welcome.orders.map { ProtoOrder($0) }
     }
 }
 
@@ -100,9 +100,9 @@ extension ProtoOrder {
     init(_ order: Order) {
         self.init()
         switch order {
-        case .recall(let attempt): self.order = .recall(ProtoHeldAttempt(attempt))
-        case .cancel(let attempt): self.order = .cancel(ProtoHeldAttempt(attempt))
-        case .stop(let attempt): self.order = .stop(ProtoHeldAttempt(attempt))
+        case .recall(let held): self.order = .recall(ProtoHeldAttempt(held))
+        case .cancel(let held): self.order = .cancel(ProtoHeldAttempt(held))
+        case .stop(let held): self.order = .stop(ProtoHeldAttempt(held))
         }
     }
 }
@@ -110,9 +110,9 @@ extension ProtoOrder {
 extension Order {
     init(_ proto: ProtoOrder) throws(WireError) {
         switch proto.order {
-        case .recall(let attempt): self = .recall(try HeldAttempt(attempt, "order.recall"))
-        case .cancel(let attempt): self = .cancel(try HeldAttempt(attempt, "order.cancel"))
-        case .stop(let attempt): self = .stop(try HeldAttempt(attempt, "order.stop"))
+        case .recall(let held): self = .recall(try HeldAttempt(held, "order.recall"))
+        case .cancel(let held): self = .cancel(try HeldAttempt(held, "order.cancel"))
+        case .stop(let held): self = .stop(try HeldAttempt(held, "order.stop"))
         case nil: throw .missing("order")
         }
     }

@@ -48,30 +48,6 @@ extension WorkerIdentity {
 
 // MARK: - Attempts
 
-extension ProtoAttemptID {
-    init(_ attempt: AttemptID) {
-        self.init()
-        epoch = attempt.epoch.rawValue
-        number = attempt.number
-    }
-}
-
-extension AttemptID {
-    init(_ proto: ProtoAttemptID, _ field: String) throws(WireError) {
-        try self.init(epoch: proto.epoch, number: proto.number, field)
-    }
-
-    fileprivate init(epoch: UInt32, number: UInt64, _ field: String) throws(WireError) {
-        guard epoch >= 1, number >= 1 else {
-            throw .invalid(
-                field,
-                "is the attempt \(epoch).\(number): epochs and attempts count from 1"
-            )
-        }
-        self.init(epoch: Epoch(rawValue: epoch), number: number)
-    }
-}
-
 extension ProtoHeldAttempt {
     init(_ held: HeldAttempt) {
         self.init()
@@ -84,8 +60,14 @@ extension ProtoHeldAttempt {
 
 extension HeldAttempt {
     init(_ proto: ProtoHeldAttempt, _ field: String) throws(WireError) {
+        guard proto.epoch >= 1, proto.number >= 1 else {
+            throw .invalid(
+                field,
+                "is the attempt \(proto.epoch).\(proto.number): epochs and attempts count from 1"
+            )
+        }
         self.init(
-            attempt: try AttemptID(epoch: proto.epoch, number: proto.number, field),
+            attempt: AttemptID(epoch: Epoch(rawValue: proto.epoch), number: proto.number),
             operation: OperationID(graph: GraphID(rawValue: proto.graph), index: proto.index)
         )
     }

@@ -82,12 +82,6 @@ extension DispatchedOperation {
                 "is \(proto.priority): it must be -8, -4, 0, 4 or 8"
             )
         }
-        guard proto.graphName.utf8.count <= limits.nameBytes else {
-            throw .invalid(
-                "operation.graph_name",
-                "has more than \(limits.nameBytes) bytes (nameBytes)"
-            )
-        }
         var timeout: Duration?
         if proto.hasTimeoutNanoseconds {
             timeout = try Check.duration(proto.timeoutNanoseconds, "operation.timeout")
@@ -95,7 +89,7 @@ extension DispatchedOperation {
         self.init(
             held: held,
             ordinal: try Check.ordinal(proto.ordinal, "operation.ordinal"),
-            graphName: proto.graphName,
+            graphName: try Check.label(proto.graphName, "operation.graph_name", limits: limits),
             name: try Check.name(proto.name, "operation.name", limits: limits),
             queue: try Check.name(proto.queue, "operation.queue", limits: limits),
             work: try Work(proto.work, limits: limits),
@@ -103,7 +97,9 @@ extension DispatchedOperation {
             rank: proto.rank,
             timeout: timeout,
             qualityOfService: try QualityOfService(proto.qualityOfService),
-            inputs: proto.inputs.map { NamedInput($0) }
+            inputs: try proto.inputs.map { input throws(WireError) in
+                try NamedInput(input, limits: limits)
+            }
         )
     }
 }
@@ -134,8 +130,11 @@ extension ProtoNamedInput {
 }
 
 extension NamedInput {
-    fileprivate init(_ proto: ProtoNamedInput) {
-        self.init(name: proto.name, output: proto.hasOutput ? Payload(proto.output) : nil)
+    fileprivate init(_ proto: ProtoNamedInput, limits: Limits) throws(WireError) {
+        self.init(
+            name: try Check.name(proto.name, "input.name", limits: limits),
+            output: proto.hasOutput ? Payload(proto.output) : nil
+        )
     }
 }
 
@@ -188,7 +187,9 @@ extension CommandDescription {
         environment.reserveCapacity(proto.environment.count)
         for variable in proto.environment
         where environment.updateValue(variable.value, forKey: variable.name) != nil {
-            throw .invalid("command.environment", "sets “\(variable.name)” twice")
+            // Cut: the sentence travels back and is kept; the name may have millions of bytes.
+            let name = String(variable.name.unicodeScalars.prefix(64))
+            throw .invalid("command.environment", "sets “\(name)” twice")
         }
         self.init(
             arguments: proto.arguments,

@@ -68,7 +68,7 @@ extension Hello {
         }
         self.init(
             sentAt: try Check.moment(proto.sentAtNanoseconds, "hello.sent_at"),
-            host: proto.host,
+            host: try Check.label(proto.host, "hello.host", limits: limits),
             processID: proto.processID,
             slots: proto.slots,
             queues: try proto.queues.map { name throws(WireError) in
@@ -158,8 +158,8 @@ extension Beat {
             sentAt: try Check.moment(proto.sentAtNanoseconds, "beat.sent_at"),
             received: proto.received,
             sent: proto.sent,
-            held: try proto.held.map { attempt throws(WireError) in
-                try HeldAttempt(attempt, "beat.held")
+            held: try proto.held.map { held throws(WireError) in
+                try HeldAttempt(held, "beat.held")
             },
             isDraining: proto.isDraining
         )

@@ -79,22 +79,25 @@ enum Corpus {
                 Control(
                     acknowledged: 0,
                     orders: [
-                        .recall(Samples.held.attempt), .cancel(Samples.held.attempt),
-                        .stop(Samples.other.attempt),
+                        .recall(Samples.held), .cancel(Samples.held), .stop(Samples.other),
                     ]
                 )
             )
         ),
+        CorpusCase("control-recall", coordinator: Samples.control(.recall(Samples.held))),
+        CorpusCase("control-cancel", coordinator: Samples.control(.cancel(Samples.held))),
+        CorpusCase("control-stop", coordinator: Samples.control(.stop(Samples.held))),
+        CorpusCase("welcome", coordinator: .welcome(Samples.welcome)),
         CorpusCase(
-            "welcome",
+            "welcome-orders",
             coordinator: .welcome(
-                Welcome(
-                    lease: .seconds(6),
-                    beat: .seconds(2),
-                    eventWindow: 1 << 20,
-                    orphanAfter: .seconds(86_400),
-                    acknowledged: 17
-                )
+                {
+                    var welcome = Samples.welcome
+                    welcome.orders = [
+                        .stop(Samples.other), .recall(Samples.held), .cancel(Samples.held),
+                    ]
+                    return welcome
+                }()
             )
         ),
         CorpusCase("resync", .from(coordinator: .resync, sequence: 0)),
@@ -155,7 +158,7 @@ enum Corpus {
                     sentAt: Samples.moment,
                     received: 12,
                     sent: 17,
-                    held: [Samples.held.attempt, Samples.other.attempt],
+                    held: [Samples.held, Samples.other],
                     isDraining: true
                 )
             )

@@ -72,11 +72,22 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
     ]
 
     static let coordinators: [BrokenMessage] = [
+        .coordinator("welcome.answers") { $0.message(12) { welcome(&$0, answers: -1) } },
         .coordinator("welcome.lease") { $0.message(12) { welcome(&$0, lease: 0) } },
         .coordinator("welcome.lease") { $0.message(12) { welcome(&$0, lease: -1) } },
         .coordinator("welcome.beat") { $0.message(12) { welcome(&$0, beat: 0) } },
         .coordinator("welcome.event_window") { $0.message(12) { welcome(&$0, window: 0) } },
         .coordinator("welcome.orphan_after") { $0.message(12) { welcome(&$0, orphan: -1) } },
+        .coordinator("order") {
+            $0.message(12) {
+                welcome(&$0); $0.message(7)
+            }
+        },
+        .coordinator("order.stop") {
+            $0.message(12) {
+                welcome(&$0); $0.message(7) { $0.message(3) }
+            }
+        },
         .coordinator("control.answers") { $0.message(8) { $0.integer(1, signed: -1) } },
         .coordinator("control.resend_from") { $0.message(8) { $0.integer(3, 0) } },
         .coordinator("order") { $0.message(8) { $0.message(4) } },
@@ -92,6 +103,13 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
 
     static let workers: [BrokenMessage] = [
         .worker("hello.process_id") { $0.message(13) { $0.integer(2, signed: -1) } },
+        .worker("hello.host") {
+            $0.message(13) { hello in
+                hello.string(1, String(repeating: "h", count: 257))
+                hello.integer(3, 1)
+                hello.integer(7, 1)
+            }
+        },
         .worker("hello.first_event") { $0.message(13) { $0.integer(3, 1) } },
         .worker("hello.first_event") {
             $0.message(13) {
@@ -106,6 +124,11 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         .worker("hello.held") {
             $0.message(13) {
                 $0.integer(3, 1); $0.integer(7, 1); $0.message(6)
+            }
+        },
+        .worker("hello.sent_at") {
+            $0.message(13) {
+                $0.integer(3, 1); $0.integer(7, 1); $0.integer(13, signed: -1)
             }
         },
         .worker("beat.sent_at") { $0.message(10) { $0.integer(1, signed: .min) } },
@@ -177,6 +200,8 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         ("operation.queue", { $0.string(5, "") }),
         ("operation.timeout", { $0.integer(8, signed: -1) }),
         ("operation.quality_of_service", { $0.integer(9, 5) }),
+        ("input.name", { $0.message(10) }),
+        ("input.name", { $0.message(10) { $0.string(1, String(repeating: "i", count: 257)) } }),
         ("operation.wait", { $0.integer(12, signed: -5) }),
         ("command.arguments", { $0.message(13) }),
         (
@@ -233,6 +258,7 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
 /// A welcome in which one number may be wrong.
 private func welcome(
     _ message: inout RawMessage,
+    answers: Int64 = 0,
     lease: Int64 = 1,
     beat: Int64 = 1,
     window: UInt64 = 1,
@@ -242,4 +268,5 @@ private func welcome(
     message.integer(2, signed: beat)
     message.integer(3, window)
     message.integer(4, signed: orphan)
+    message.integer(6, signed: answers)
 }

@@ -156,4 +156,53 @@ import Testing
         #expect(error == (isRead ? nil : .invalidField("hello.queues")))
         #expect(decoded.isPartlyUnreadable == !isRead)
     }
+
+    @Test(arguments: [(0, true), (256, true), (257, false)])
+    func `what only people read has at most 256 bytes`(count: Int, isRead: Bool) throws {
+        let text = String(repeating: "h", count: count)
+        var hello = Samples.hello
+        hello.host = text
+        let inHello = Message.from(worker: .hello(hello))
+        var operation = Samples.operation
+        operation.graphName = text
+        let dispatch = Message.from(
+            coordinator: .dispatch(Dispatch(acknowledged: 0, operations: [operation]))
+        )
+
+        let error = try decodingError(inHello.encoded(), like: inHello)
+        let decoded = try dispatch.decodingSameSide(dispatch.encoded())
+
+        #expect(error == (isRead ? nil : .invalidField("hello.host")))
+        #expect(decoded.isPartlyUnreadable == !isRead)
+    }
+
+    /// The sentence becomes the error of the attempt: kept, stored and shown.
+    @Test func `the reason why an operation is unreadable quotes little of what it names`() throws {
+        // One character to people, a million bytes to a machine.
+        let name = "e" + String(repeating: "\u{301}", count: 500_000)
+        let bytes = RawMessage.coordinator { envelope in
+            envelope.message(7) { dispatch in
+                dispatch.message(2) { operation in
+                    operation.held()
+                    operation.integer(2, 1)
+                    operation.string(4, "n")
+                    operation.string(5, "q")
+                    operation.message(13) { command in
+                        command.string(1, "true")
+                        command.message(2) { $0.string(1, name) }
+                        command.message(2) { $0.string(1, name) }
+                    }
+                }
+            }
+        }
+
+        let body = try Wire.decodeCoordinator(bytes).body
+
+        guard case .dispatch(let dispatch) = body, let why = dispatch.unreadable.first?.why else {
+            Issue.record("nothing is unreadable: \(body)")
+            return
+        }
+        #expect(why.contains("command.environment"))
+        #expect(why.utf8.count < 400)
+    }
 }

@@ -44,7 +44,7 @@ struct MessageGenerator {
                     sentAt: moment(),
                     received: number(),
                     sent: number(),
-                    held: list(0...5) { $0.attempt() },
+                    held: list(0...5) { $0.held() },
                     isDraining: below(2) == 0
                 )
             )
@@ -78,11 +78,13 @@ struct MessageGenerator {
 
     private mutating func welcome() -> Welcome {
         Welcome(
+            answers: moment(),
             lease: duration(atLeast: 1),
             beat: duration(atLeast: 1),
             eventWindow: max(1, small()),
             orphanAfter: duration(),
-            acknowledged: number()
+            acknowledged: number(),
+            orders: list(0...4) { $0.order() }
         )
     }
 
@@ -91,15 +93,16 @@ struct MessageGenerator {
             answers: below(2) == 0 ? nil : moment(),
             acknowledged: number(),
             resendFrom: below(2) == 0 ? nil : positive(),
-            orders: list(0...4) { generator in
-                let attempt = generator.attempt()
-                switch generator.below(3) {
-                case 0: return .recall(attempt)
-                case 1: return .cancel(attempt)
-                default: return .stop(attempt)
-                }
-            }
+            orders: list(0...4) { $0.order() }
         )
+    }
+
+    private mutating func order() -> Order {
+        switch below(3) {
+        case 0: .recall(held())
+        case 1: .cancel(held())
+        default: .stop(held())
+        }
     }
 
     private mutating func operation() -> DispatchedOperation {
@@ -116,7 +119,7 @@ struct MessageGenerator {
             qualityOfService: pick(QualityOfService.allCases),
             inputs: list(0...3) { generator in
                 NamedInput(
-                    name: generator.text(),
+                    name: generator.name(),
                     output: generator.below(3) == 0 ? nil : generator.payload()
                 )
             }
@@ -149,6 +152,7 @@ struct MessageGenerator {
         let last = number() >> 1
         let first = below(2) == 0 ? last + 1 : max(1, min(last + 1, number()))
         return Hello(
+            sentAt: moment(),
             host: text(),
             processID: Int32(truncatingIfNeeded: number() & 0x7FFF_FFFF),
             slots: pick([1, 2, 4_095, 4_096]),
@@ -216,13 +220,9 @@ struct MessageGenerator {
 
     private mutating func held() -> HeldAttempt {
         HeldAttempt(
-            attempt: attempt(),
+            attempt: AttemptID(epoch: epoch(), number: positive()),
             operation: OperationID(graph: GraphID(rawValue: small()), index: small())
         )
-    }
-
-    private mutating func attempt() -> AttemptID {
-        AttemptID(epoch: epoch(), number: positive())
     }
 
     private mutating func epoch() -> Epoch { Epoch(rawValue: max(1, small())) }

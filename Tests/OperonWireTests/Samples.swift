@@ -93,7 +93,22 @@ enum Samples {
         grace: .seconds(3)
     )
 
+    static let welcome = Welcome(
+        answers: moment,
+        lease: .seconds(6),
+        beat: .seconds(2),
+        eventWindow: 1 << 20,
+        orphanAfter: .seconds(86_400),
+        acknowledged: 17
+    )
+
+    /// A control of one order.
+    static func control(_ order: Order) -> CoordinatorMessage {
+        .control(Control(acknowledged: 41, orders: [order]))
+    }
+
     static let hello = Hello(
+        sentAt: moment,
         host: "rack-1.example",
         processID: 4_711,
         slots: 8,
@@ -106,6 +121,7 @@ enum Samples {
     )
 
     static let firstHello = Hello(
+        sentAt: Timestamp(nanoseconds: 1),
         host: "rack-1.example",
         processID: 4_711,
         slots: 1,

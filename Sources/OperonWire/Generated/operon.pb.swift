@@ -370,8 +370,8 @@ nonisolated struct ProtoSignature: Sendable {
   init() {}
 }
 
-/// One try at an operation, unique within the reign.
-nonisolated struct ProtoAttemptID: Sendable {
+/// One try at an operation, unique within the reign, and the operation.
+nonisolated struct ProtoHeldAttempt: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
@@ -380,22 +380,6 @@ nonisolated struct ProtoAttemptID: Sendable {
   var epoch: UInt32 = 0
 
   /// From 1 within the epoch.
-  var number: UInt64 = 0
-
-  var unknownFields = SwiftProtobuf.UnknownStorage()
-
-  init() {}
-}
-
-/// An attempt and the operation it is a try at.
-nonisolated struct ProtoHeldAttempt: Sendable {
-  // SwiftProtobuf.Message conformance is added in an extension below. See the
-  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
-  // methods supported on all messages.
-
-  /// As in AttemptID.
-  var epoch: UInt32 = 0
-
   var number: UInt64 = 0
 
   /// The graph, numbered by its store.
@@ -440,7 +424,7 @@ nonisolated struct ProtoHello: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The name of the machine, for people.
+  /// The name of the machine, for people, up to 256 bytes.
   var host: String = String()
 
   /// The process id on that machine.
@@ -882,10 +866,11 @@ nonisolated struct ProtoWelcome: Sendable {
   /// Events up to this number are handled. 0: none.
   var acknowledged: UInt64 = 0
 
-  /// `sent_at` of the hello that it answers.
+  /// sent_at_nanoseconds of the hello that it answers.
   var answersNanoseconds: Int64 = 0
 
-  /// What of the attempts in the hello must not be started, or is to end.
+  /// What of the attempts in the hello must not be started, or is to end: obeyed before anything
+  /// is started.
   var orders: [ProtoOrder] = []
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -930,6 +915,7 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
     set {_uniqueStorage()._ordinal = newValue}
   }
 
+  /// For people, up to 256 bytes.
   var graphName: String {
     get {_storage._graphName}
     set {_uniqueStorage()._graphName = newValue}
@@ -1122,6 +1108,7 @@ nonisolated struct ProtoNamedInput: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 to 256 bytes.
   var name: String = String()
 
   /// Absent: it has none.
@@ -1600,41 +1587,6 @@ nonisolated extension ProtoSignature: SwiftProtobuf.Message, SwiftProtobuf._Mess
   static func ==(lhs: ProtoSignature, rhs: ProtoSignature) -> Bool {
     if lhs.keyID != rhs.keyID {return false}
     if lhs.value != rhs.value {return false}
-    if lhs.unknownFields != rhs.unknownFields {return false}
-    return true
-  }
-}
-
-nonisolated extension ProtoAttemptID: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".AttemptID"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}epoch\0\u{1}number\0")
-
-  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.epoch) }()
-      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
-      default: break
-      }
-    }
-  }
-
-  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if self.epoch != 0 {
-      try visitor.visitSingularUInt32Field(value: self.epoch, fieldNumber: 1)
-    }
-    if self.number != 0 {
-      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 2)
-    }
-    try unknownFields.traverse(visitor: &visitor)
-  }
-
-  static func ==(lhs: ProtoAttemptID, rhs: ProtoAttemptID) -> Bool {
-    if lhs.epoch != rhs.epoch {return false}
-    if lhs.number != rhs.number {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
