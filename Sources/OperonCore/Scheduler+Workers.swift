@@ -466,7 +466,10 @@ extension WorkerEvent {
     package var byteCount: Int {
         let fixed = 48
         guard case .finished(_, let result) = self else { return fixed }
-        return fixed + result.output.bytes.count + result.logTail.count
+        var bytes = fixed + result.output.bytes.count + result.output.contentType.utf8.count
+        bytes += result.logTail.count
+        if case .failed(let error) = result.end { bytes += error.byteCount }
+        return bytes
     }
 }
 

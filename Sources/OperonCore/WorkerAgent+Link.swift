@@ -178,7 +178,7 @@ extension WorkerAgent {
         case .control(let control):
             guard link == .welcomed else { return }
             received = envelope.sequence
-            accept(control, into: &effects)
+            accept(control, at: now, into: &effects)
         case .resync, .refused: break  // Handled above.
         }
     }
@@ -236,9 +236,13 @@ extension WorkerAgent {
         }
     }
 
-    private mutating func accept(_ control: Control, into effects: inout Effects) {
+    private mutating func accept(
+        _ control: Control,
+        at now: Timestamp,
+        into effects: inout Effects
+    ) {
         if let answers = control.answers {
-            leaseProof = max(leaseProof ?? .zero, answers)
+            leaseProof = max(leaseProof ?? .zero, min(answers, now))
             unansweredSince = nil
         }
         acknowledge(control.acknowledged)

@@ -47,6 +47,18 @@ extension OperationError: CustomStringConvertible {
         }
     }
 
+    /// About what its texts take in a message.
+    package var byteCount: Int {
+        switch self {
+        case .kindUnknown(let text), .signal(let text), .undecodable(let text),
+            .versionUnsupported(let text), .conditionFailed(let text):
+            text.utf8.count
+        case .thrown(let type, let message, let payload):
+            type.utf8.count + message.utf8.count + payload.count
+        case .exit, .timeout, .deadline, .workerLost, .inputTooLarge, .outputTooLarge: 0
+        }
+    }
+
     /// The name in JSON output; stable.
     public var code: String {
         switch self {

@@ -77,7 +77,7 @@ struct OperonWorker: AsyncParsableCommand {
 
     static func main() async {
         do {
-            var command = try parse()
+            let command = try parse()
             try await command.run()
         } catch let code as ExitCode {
             exit(withError: code)

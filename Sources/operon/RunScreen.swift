@@ -62,7 +62,7 @@ struct RunScreen: Sendable {
             for await item in inbox {
                 switch item {
                 case .notices(let notices, let now):
-                    for notice in notices {
+                    for notice in notices where !Self.isOvertaken(notice, by: notices) {
                         await show(notice, group: group, state: &state, at: now)
                     }
                 case .line(let line):
@@ -96,6 +96,18 @@ struct RunScreen: Sendable {
     func finish() async {
         continuation.yield(.end)
         continuation.finish()
+    }
+
+    /// The start of what has ended already is no news.
+    private static func isOvertaken(
+        _ notice: Scheduler.Notice,
+        by notices: [Scheduler.Notice]
+    ) -> Bool {
+        guard case .started(_, let started, _) = notice else { return false }
+        return notices.contains { other in
+            guard case .attemptEnded(_, started, _, _, _) = other else { return false }
+            return true
+        }
     }
 
     private func show(

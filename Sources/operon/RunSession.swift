@@ -62,18 +62,18 @@ struct RunSession {
         let incarnation = Incarnation(rawValue: random.next() | 1)
         let coordinator = makeCoordinator(hub.makeCoordinator())
         let processes = try ProcessRunner(ProcessRunner.Configuration(environment: environment))
-        let agent = WorkerAgent(
-            configuration: WorkerAgent.Configuration(
-                name: "local",
-                incarnation: incarnation,
-                host: Environment.hostName,
-                processID: Environment.processID,
-                slots: options.slots,
-                kinds: Work.builtInKinds
-            )
+        var configuration = WorkerAgent.Configuration(
+            name: "local",
+            incarnation: incarnation,
+            host: Environment.hostName,
+            processID: Environment.processID,
+            slots: options.slots,
+            kinds: Work.builtInKinds
         )
+        // A message costs next to nothing here, and somebody watches.
+        configuration.startReportDelay = .milliseconds(10)
         let worker = WorkerService(
-            agent: agent,
+            agent: WorkerAgent(configuration: configuration),
             transport: hub.makeWorker(incarnation: incarnation),
             processes: processes,
             logger: logger
