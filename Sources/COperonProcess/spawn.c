@@ -54,7 +54,7 @@ static _Noreturn void fail(child_context *context, operon_process_step step, int
 
 // What the parent handles or ignores would otherwise hold here: a handler would run on the
 // parent's memory, and "ignored" survives execve.
-static void reset_signals(void) {
+void operon_process_reset_signals(void) {
     // The C library's `sigaction` refuses the two signals it uses itself, which may be ignored as
     // well: hence the bare system call. Its structure differs between architectures, but all zero
     // means the default action everywhere.
@@ -71,7 +71,7 @@ static void reset_signals(void) {
 
 // For kernels before 5.9: reads /proc/self/fd with the bare system call, because `opendir`
 // allocates.
-static int close_listed_descriptors(void) {
+static int close_listed_descriptors(int but) {
     int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return -1;
     _Alignas(struct dirent64) char buffer[4096];
@@ -92,6 +92,7 @@ static int close_listed_descriptors(void) {
                 }
                 if (*digit != 0 || digit == entry->d_name) continue;
                 if (descriptor < FIRST_FREE_DESCRIPTOR || descriptor == directory) continue;
+                if (descriptor == but) continue;
                 if (close(descriptor) == 0) closed = 1;
             }
         }
@@ -100,15 +101,28 @@ static int close_listed_descriptors(void) {
     return 0;
 }
 
-static void close_other_descriptors(void) {
+static int close_range_of(unsigned first, unsigned last) {
+    if (first > last) return 0;
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, FIRST_FREE_DESCRIPTOR, UINT_MAX, 0) == 0) return;
+    return (int)syscall(SYS_close_range, first, last, 0);
+#else
+    errno = ENOSYS;
+    return -1;
 #endif
-    if (close_listed_descriptors() == 0) return;
+}
+
+void operon_process_close_others(int but) {
+    if (but < FIRST_FREE_DESCRIPTOR) {
+        if (close_range_of(FIRST_FREE_DESCRIPTOR, UINT_MAX) == 0) return;
+    } else if (close_range_of(FIRST_FREE_DESCRIPTOR, (unsigned)but - 1) == 0
+               && close_range_of((unsigned)but + 1, UINT_MAX) == 0) {
+        return;
+    }
+    if (close_listed_descriptors(but) == 0) return;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     for (rlim_t descriptor = FIRST_FREE_DESCRIPTOR; descriptor < limit.rlim_cur; descriptor++) {
-        (void)close((int)descriptor);
+        if ((int)descriptor != but) (void)close((int)descriptor);
     }
 }
 
@@ -138,7 +152,7 @@ static int child_main(void *argument) {
     child_context *context = argument;
     const operon_process_request *request = context->request;
 
-    reset_signals();
+    operon_process_reset_signals();
     if (setpgid(0, 0) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
     // A parent that died before the line above sends no signal any more.
@@ -150,7 +164,7 @@ static int child_main(void *argument) {
         || dup2(context->error_output, STDERR_FILENO) < 0) {
         fail(context, OPERON_PROCESS_DESCRIPTORS, errno);
     }
-    close_other_descriptors();
+    operon_process_close_others(-1);
 
     if (request->directory != NULL && chdir(request->directory) != 0) {
         fail(context, OPERON_PROCESS_DIRECTORY, errno);

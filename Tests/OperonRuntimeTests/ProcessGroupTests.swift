@@ -34,8 +34,8 @@ struct ProcessGroupTests {
         #expect(returned - result.attempt.endedAt < .seconds(10))
         let printed = String(decoding: result.attempt.output.bytes.dropLast(), as: UTF8.self)
         let process = try #require(pid_t(printed))
-        #expect(isAlive(process))
-        kill(process, SIGKILL)
+        // It left the group, not the environment: the guard finds it when the runner goes.
+        #expect(await eventually { !isAlive(process) })
     }
 
     @Test func `a grandchild that prints for ever does not hold the result`() async throws {
@@ -95,19 +95,29 @@ struct ProcessGroupTests {
         }
     }
 
-    /// The process starts a child in the group and one that left it, says so, and is then killed
-    /// with its worker.
-    @Test func `processes die with a worker that is killed`() async throws {
-        let file = "/tmp/operon-test-orphan-\(getpid())"
+    @Test func `whatever an operation started dies with a worker that is killed`() async throws {
+        let file = "/tmp/operon-test-orphans-\(getpid())"
         unlink(file)
         await #expect(processExitsWith: .signal(SIGKILL)) {
-            let file = "/tmp/operon-test-orphan-\(getppid())"
+            let file = "/tmp/operon-test-orphans-\(getppid())"
             let runner = try ProcessRunner(
                 ProcessRunner.Configuration(environment: ProcessSupport.environment)
             )
             let log = LogWaiter()
+            // The process, a child in its group, one that left the group and lost its parent.
+            let line = """
+                trap '' TERM HUP
+                dirname $OPERON_OUTPUT > \(file)
+                echo $$ >> \(file)
+                sleep 1000 & echo $! >> \(file)
+                (setsid sh -c 'echo $$ >> \(file); touch \(file).ready; exec sleep 1000' &)
+                while [ ! -e \(file).ready ]; do sleep 0.01; done
+                rm \(file).ready
+                echo ready
+                wait
+                """
             async let result = runner.run(
-                ProcessSupport.shell("echo $$ > \(file); echo ready; exec sleep 1000"),
+                ProcessSupport.shell(line),
                 attempt: ProcessSupport.context(),
                 onLog: log.handler
             )
@@ -116,11 +126,14 @@ struct ProcessGroupTests {
             _ = await result
         }
 
-        let process = try await ProcessSupport.withRunner { runner in
-            await runner.shell("cat \(file); rm \(file)").lines.first.flatMap { pid_t($0) }
+        let lines = try await ProcessSupport.withRunner { runner in
+            await runner.shell("cat \(file); rm \(file)").lines
         }
-        let orphan = try #require(process)
-        #expect(await eventually { !isAlive(orphan) })
+        let folder = try #require(lines.first)
+        let processes = lines.dropFirst().compactMap { pid_t($0) }
+        #expect(processes.count == 3)
+        for process in processes { #expect(await eventually { !isAlive(process) }) }
+        #expect(await eventually { access(folder, F_OK) != 0 })
     }
 
     // MARK: -
