@@ -11,8 +11,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -46,15 +44,23 @@ typedef struct child_context {
 
 // MARK: - In the child
 
-static _Noreturn void fail(child_context *context, operon_process_step step, int error) {
+// Bare system calls without instrumentation from here on: the wrappers of the C library may be
+// interposed by a sanitizer, whose books the child would change in its parent's memory.
+#if defined(__clang__)
+#define IN_CHILD __attribute__((disable_sanitizer_instrumentation))
+#else
+#define IN_CHILD __attribute__((no_sanitize_address, no_sanitize_thread))
+#endif
+
+IN_CHILD static _Noreturn void fail(child_context *context, operon_process_step step, int error) {
     context->error = error;
     context->step = step;
-    _exit(127);
+    for (;;) (void)syscall(SYS_exit_group, 127);
 }
 
 // What the parent handles or ignores would otherwise hold here: a handler would run on the
 // parent's memory, and "ignored" survives execve.
-void operon_process_reset_signals(void) {
+IN_CHILD void operon_process_reset_signals(void) {
     // The C library's `sigaction` refuses the two signals it uses itself, which may be ignored as
     // well: hence the bare system call. Its structure differs between architectures, but all zero
     // means the default action everywhere.
@@ -64,21 +70,21 @@ void operon_process_reset_signals(void) {
         // SIGKILL and SIGSTOP are refused, and need no reset.
         (void)syscall(SYS_rt_sigaction, number, standard, NULL, MASK_BYTES);
     }
-    sigset_t none;
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    const unsigned long none = 0;
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, MASK_BYTES);
 }
 
 // For kernels before 5.9: reads /proc/self/fd with the bare system call, because `opendir`
 // allocates.
-static int close_listed_descriptors(int but) {
-    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+IN_CHILD static int close_listed_descriptors(int but) {
+    int directory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd",
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return -1;
     _Alignas(struct dirent64) char buffer[4096];
     // Closing while reading may skip entries, so passes repeat until one closes nothing.
     for (int closed = 1; closed != 0;) {
         closed = 0;
-        if (lseek(directory, 0, SEEK_SET) < 0) break;
+        if (syscall(SYS_lseek, directory, 0, SEEK_SET) < 0) break;
         for (;;) {
             long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);
             if (count <= 0) break;
@@ -93,15 +99,15 @@ static int close_listed_descriptors(int but) {
                 if (*digit != 0 || digit == entry->d_name) continue;
                 if (descriptor < FIRST_FREE_DESCRIPTOR || descriptor == directory) continue;
                 if (descriptor == but) continue;
-                if (close(descriptor) == 0) closed = 1;
+                if (syscall(SYS_close, descriptor) == 0) closed = 1;
             }
         }
     }
-    (void)close(directory);
+    (void)syscall(SYS_close, directory);
     return 0;
 }
 
-static int close_range_of(unsigned first, unsigned last) {
+IN_CHILD static int close_range_of(unsigned first, unsigned last) {
     if (first > last) return 0;
 #ifdef SYS_close_range
     return (int)syscall(SYS_close_range, first, last, 0);
@@ -111,7 +117,7 @@ static int close_range_of(unsigned first, unsigned last) {
 #endif
 }
 
-void operon_process_close_others(int but) {
+IN_CHILD void operon_process_close_others(int but) {
     if (but < FIRST_FREE_DESCRIPTOR) {
         if (close_range_of(FIRST_FREE_DESCRIPTOR, UINT_MAX) == 0) return;
     } else if (close_range_of(FIRST_FREE_DESCRIPTOR, (unsigned)but - 1) == 0
@@ -120,17 +126,17 @@ void operon_process_close_others(int but) {
     }
     if (close_listed_descriptors(but) == 0) return;
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) != 0) return;
     for (rlim_t descriptor = FIRST_FREE_DESCRIPTOR; descriptor < limit.rlim_cur; descriptor++) {
-        if ((int)descriptor != but) (void)close((int)descriptor);
+        if ((int)descriptor != but) (void)syscall(SYS_close, (int)descriptor);
     }
 }
 
 // As `execvp`: what is absent is passed over, what may not be executed is remembered.
-static int execute(const operon_process_request *request) {
+IN_CHILD static int execute(const operon_process_request *request) {
     int error = ENOENT;
     for (const char *const *path = request->candidates; *path != NULL; path++) {
-        (void)execve(*path, request->arguments, request->environment);
+        (void)syscall(SYS_execve, *path, request->arguments, request->environment);
         switch (errno) {
         case EACCES:
             error = EACCES;
@@ -148,37 +154,46 @@ static int execute(const operon_process_request *request) {
     return error;
 }
 
-static int child_main(void *argument) {
+IN_CHILD static int child_main(void *argument) {
     child_context *context = argument;
     const operon_process_request *request = context->request;
 
     operon_process_reset_signals();
-    if (setpgid(0, 0) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
+    if (syscall(SYS_setpgid, 0, 0) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
+    if (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
+        fail(context, OPERON_PROCESS_PREPARE, errno);
+    }
     // A parent that died before the line above sends no signal any more.
-    if (getppid() != context->parent) fail(context, OPERON_PROCESS_PREPARE, ESRCH);
+    if (syscall(SYS_getppid) != context->parent) fail(context, OPERON_PROCESS_PREPARE, ESRCH);
 
-    // The sources are all above 2, so no dup2 overwrites a later one's source; dup2 also clears
-    // close-on-exec.
-    if (dup2(context->input, STDIN_FILENO) < 0 || dup2(context->output, STDOUT_FILENO) < 0
-        || dup2(context->error_output, STDERR_FILENO) < 0) {
+    // The sources are all above 2, so none overwrites a later one's source; the copies are not
+    // closed on exec.
+    if (syscall(SYS_dup3, context->input, STDIN_FILENO, 0) < 0
+        || syscall(SYS_dup3, context->output, STDOUT_FILENO, 0) < 0
+        || syscall(SYS_dup3, context->error_output, STDERR_FILENO, 0) < 0) {
         fail(context, OPERON_PROCESS_DESCRIPTORS, errno);
     }
     operon_process_close_others(-1);
 
-    if (request->directory != NULL && chdir(request->directory) != 0) {
+    if (request->directory != NULL && syscall(SYS_chdir, request->directory) != 0) {
         fail(context, OPERON_PROCESS_DIRECTORY, errno);
     }
     if (request->niceness != 0) {
         // Best effort: lowering needs a privilege, and the operation runs either way.
-        errno = 0;
-        int own = getpriority(PRIO_PROCESS, 0);
-        if (errno == 0) (void)setpriority(PRIO_PROCESS, 0, own + request->niceness);
+        // The kernel answers 20 - niceness, so that no answer is negative.
+        long own = syscall(SYS_getpriority, PRIO_PROCESS, 0);
+        if (own > 0) {
+            (void)syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - own + request->niceness);
+        }
     }
     fail(context, OPERON_PROCESS_EXECUTE, execute(request));
 }
 
 // MARK: - In the parent
+
+// The name that sanitizers do not interpose: theirs takes every child for one with memory of its
+// own.
+extern int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
 
 // Moves a descriptor out of the way of the child's 0, 1 and 2, which happens when the worker was
 // started with one of them closed. Sets `copied` if the result must be closed again.
@@ -204,8 +219,8 @@ static operon_process_spawned clone_child(child_context *context) {
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     int descriptor = -1;
-    pid_t process = clone(child_main, stack + STACK_BYTES,
-                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, context, &descriptor);
+    pid_t process = __clone(child_main, stack + STACK_BYTES,
+                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, context, &descriptor);
     int clone_error = errno;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)munmap(stack, STACK_BYTES);
