@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -27,7 +26,7 @@
 #endif
 
 // Enough for the directory buffer below and the C library's own frames; glibc's posix_spawn takes
-// 32 KiB for the same purpose.
+// 32 KiB for the same purpose. The calling thread must have it to spare.
 enum { STACK_BYTES = 64 * 1024, FIRST_FREE_DESCRIPTOR = 3 };
 
 // Shared between parent and child, which runs in the same memory while the parent's thread waits:
@@ -206,13 +205,9 @@ static int above_standard(int descriptor, int *copied) {
 
 static operon_process_spawned clone_child(child_context *context) {
     operon_process_spawned result = {.process = 0, .descriptor = -1};
-    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stack == MAP_FAILED) {
-        result.step = OPERON_PROCESS_CLONE;
-        result.error = errno;
-        return result;
-    }
+    // Within the frame of this thread, which sleeps meanwhile: mapping and unmapping memory for
+    // each child would interrupt every other core that runs this process.
+    _Alignas(16) char stack[STACK_BYTES];
 
     // No handler of ours may run in the child before it has reset them.
     sigset_t all, before;
@@ -223,7 +218,6 @@ static operon_process_spawned clone_child(child_context *context) {
                             CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, context, &descriptor);
     int clone_error = errno;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)munmap(stack, STACK_BYTES);
 
     if (process < 0) {
         result.step = OPERON_PROCESS_CLONE;
