@@ -75,8 +75,8 @@ typedef struct operon_process_end {
 /// Collects a child that has ended, without waiting.
 operon_process_end operon_process_collect(pid_t process);
 
-/// Starts the guard: a process that sleeps until its parent lets go of `*lifeline`, by closing it or
-/// by dying in whatever way, and then kills what is left and removes `directory`.
+/// Starts the guard: a process that sleeps until its parent lets go of `*lifeline`, by closing it
+/// or by dying in whatever way, and then kills what is left and removes `directory`.
 ///
 /// What is left is every process whose environment contains `marker`, wherever it has moved: out of
 /// its group, its session, its parent's sight. Not found is only who also cleared its environment
@@ -86,7 +86,8 @@ pid_t operon_process_guard(const char *marker, const char *directory, int *lifel
 /// Waits until a child has ended, and collects it.
 void operon_process_join(pid_t process);
 
-/// Closes every descriptor from 3 up, but one (-1: none). Only between fork and exec, or in a guard.
+/// Closes every descriptor from 3 up, but one (-1: none). Only between fork and exec, or in a
+/// guard.
 void operon_process_close_others(int but);
 
 /// Gives every signal its default action and unblocks all. Only between fork and exec, or in a
