@@ -11,9 +11,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -29,7 +26,7 @@
 #endif
 
 // Enough for the directory buffer below and the C library's own frames; glibc's posix_spawn takes
-// 32 KiB for the same purpose.
+// 32 KiB for the same purpose. The calling thread must have it to spare.
 enum { STACK_BYTES = 64 * 1024, FIRST_FREE_DESCRIPTOR = 3 };
 
 // Shared between parent and child, which runs in the same memory while the parent's thread waits:
@@ -46,15 +43,23 @@ typedef struct child_context {
 
 // MARK: - In the child
 
-static _Noreturn void fail(child_context *context, operon_process_step step, int error) {
+// Bare system calls without instrumentation from here on: the wrappers of the C library may be
+// interposed by a sanitizer, whose books the child would change in its parent's memory.
+#if defined(__clang__)
+#define IN_CHILD __attribute__((disable_sanitizer_instrumentation))
+#else
+#define IN_CHILD __attribute__((no_sanitize_address, no_sanitize_thread))
+#endif
+
+IN_CHILD static _Noreturn void fail(child_context *context, operon_process_step step, int error) {
     context->error = error;
     context->step = step;
-    _exit(127);
+    for (;;) (void)syscall(SYS_exit_group, 127);
 }
 
 // What the parent handles or ignores would otherwise hold here: a handler would run on the
 // parent's memory, and "ignored" survives execve.
-static void reset_signals(void) {
+IN_CHILD void operon_process_reset_signals(void) {
     // The C library's `sigaction` refuses the two signals it uses itself, which may be ignored as
     // well: hence the bare system call. Its structure differs between architectures, but all zero
     // means the default action everywhere.
@@ -64,21 +69,21 @@ static void reset_signals(void) {
         // SIGKILL and SIGSTOP are refused, and need no reset.
         (void)syscall(SYS_rt_sigaction, number, standard, NULL, MASK_BYTES);
     }
-    sigset_t none;
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    const unsigned long none = 0;
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, MASK_BYTES);
 }
 
 // For kernels before 5.9: reads /proc/self/fd with the bare system call, because `opendir`
 // allocates.
-static int close_listed_descriptors(void) {
-    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+IN_CHILD static int close_listed_descriptors(int but) {
+    int directory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd",
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return -1;
     _Alignas(struct dirent64) char buffer[4096];
     // Closing while reading may skip entries, so passes repeat until one closes nothing.
     for (int closed = 1; closed != 0;) {
         closed = 0;
-        if (lseek(directory, 0, SEEK_SET) < 0) break;
+        if (syscall(SYS_lseek, directory, 0, SEEK_SET) < 0) break;
         for (;;) {
             long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);
             if (count <= 0) break;
@@ -92,31 +97,45 @@ static int close_listed_descriptors(void) {
                 }
                 if (*digit != 0 || digit == entry->d_name) continue;
                 if (descriptor < FIRST_FREE_DESCRIPTOR || descriptor == directory) continue;
-                if (close(descriptor) == 0) closed = 1;
+                if (descriptor == but) continue;
+                if (syscall(SYS_close, descriptor) == 0) closed = 1;
             }
         }
     }
-    (void)close(directory);
+    (void)syscall(SYS_close, directory);
     return 0;
 }
 
-static void close_other_descriptors(void) {
+IN_CHILD static int close_range_of(unsigned first, unsigned last) {
+    if (first > last) return 0;
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, FIRST_FREE_DESCRIPTOR, UINT_MAX, 0) == 0) return;
+    return (int)syscall(SYS_close_range, first, last, 0);
+#else
+    errno = ENOSYS;
+    return -1;
 #endif
-    if (close_listed_descriptors() == 0) return;
+}
+
+IN_CHILD void operon_process_close_others(int but) {
+    if (but < FIRST_FREE_DESCRIPTOR) {
+        if (close_range_of(FIRST_FREE_DESCRIPTOR, UINT_MAX) == 0) return;
+    } else if (close_range_of(FIRST_FREE_DESCRIPTOR, (unsigned)but - 1) == 0
+               && close_range_of((unsigned)but + 1, UINT_MAX) == 0) {
+        return;
+    }
+    if (close_listed_descriptors(but) == 0) return;
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) != 0) return;
     for (rlim_t descriptor = FIRST_FREE_DESCRIPTOR; descriptor < limit.rlim_cur; descriptor++) {
-        (void)close((int)descriptor);
+        if ((int)descriptor != but) (void)syscall(SYS_close, (int)descriptor);
     }
 }
 
 // As `execvp`: what is absent is passed over, what may not be executed is remembered.
-static int execute(const operon_process_request *request) {
+IN_CHILD static int execute(const operon_process_request *request) {
     int error = ENOENT;
     for (const char *const *path = request->candidates; *path != NULL; path++) {
-        (void)execve(*path, request->arguments, request->environment);
+        (void)syscall(SYS_execve, *path, request->arguments, request->environment);
         switch (errno) {
         case EACCES:
             error = EACCES;
@@ -134,37 +153,46 @@ static int execute(const operon_process_request *request) {
     return error;
 }
 
-static int child_main(void *argument) {
+IN_CHILD static int child_main(void *argument) {
     child_context *context = argument;
     const operon_process_request *request = context->request;
 
-    reset_signals();
-    if (setpgid(0, 0) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
+    operon_process_reset_signals();
+    if (syscall(SYS_setpgid, 0, 0) != 0) fail(context, OPERON_PROCESS_PREPARE, errno);
+    if (syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) {
+        fail(context, OPERON_PROCESS_PREPARE, errno);
+    }
     // A parent that died before the line above sends no signal any more.
-    if (getppid() != context->parent) fail(context, OPERON_PROCESS_PREPARE, ESRCH);
+    if (syscall(SYS_getppid) != context->parent) fail(context, OPERON_PROCESS_PREPARE, ESRCH);
 
-    // The sources are all above 2, so no dup2 overwrites a later one's source; dup2 also clears
-    // close-on-exec.
-    if (dup2(context->input, STDIN_FILENO) < 0 || dup2(context->output, STDOUT_FILENO) < 0
-        || dup2(context->error_output, STDERR_FILENO) < 0) {
+    // The sources are all above 2, so none overwrites a later one's source; the copies are not
+    // closed on exec.
+    if (syscall(SYS_dup3, context->input, STDIN_FILENO, 0) < 0
+        || syscall(SYS_dup3, context->output, STDOUT_FILENO, 0) < 0
+        || syscall(SYS_dup3, context->error_output, STDERR_FILENO, 0) < 0) {
         fail(context, OPERON_PROCESS_DESCRIPTORS, errno);
     }
-    close_other_descriptors();
+    operon_process_close_others(-1);
 
-    if (request->directory != NULL && chdir(request->directory) != 0) {
+    if (request->directory != NULL && syscall(SYS_chdir, request->directory) != 0) {
         fail(context, OPERON_PROCESS_DIRECTORY, errno);
     }
     if (request->niceness != 0) {
         // Best effort: lowering needs a privilege, and the operation runs either way.
-        errno = 0;
-        int own = getpriority(PRIO_PROCESS, 0);
-        if (errno == 0) (void)setpriority(PRIO_PROCESS, 0, own + request->niceness);
+        // The kernel answers 20 - niceness, so that no answer is negative.
+        long own = syscall(SYS_getpriority, PRIO_PROCESS, 0);
+        if (own > 0) {
+            (void)syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - own + request->niceness);
+        }
     }
     fail(context, OPERON_PROCESS_EXECUTE, execute(request));
 }
 
 // MARK: - In the parent
+
+// The name that sanitizers do not interpose: theirs takes every child for one with memory of its
+// own.
+extern int __clone(int (*function)(void *), void *stack, int flags, void *argument, ...);
 
 // Moves a descriptor out of the way of the child's 0, 1 and 2, which happens when the worker was
 // started with one of them closed. Sets `copied` if the result must be closed again.
@@ -177,24 +205,19 @@ static int above_standard(int descriptor, int *copied) {
 
 static operon_process_spawned clone_child(child_context *context) {
     operon_process_spawned result = {.process = 0, .descriptor = -1};
-    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stack == MAP_FAILED) {
-        result.step = OPERON_PROCESS_CLONE;
-        result.error = errno;
-        return result;
-    }
+    // Within the frame of this thread, which sleeps meanwhile: mapping and unmapping memory for
+    // each child would interrupt every other core that runs this process.
+    _Alignas(16) char stack[STACK_BYTES];
 
     // No handler of ours may run in the child before it has reset them.
     sigset_t all, before;
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     int descriptor = -1;
-    pid_t process = clone(child_main, stack + STACK_BYTES,
-                          CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, context, &descriptor);
+    pid_t process = __clone(child_main, stack + STACK_BYTES,
+                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, context, &descriptor);
     int clone_error = errno;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)munmap(stack, STACK_BYTES);
 
     if (process < 0) {
         result.step = OPERON_PROCESS_CLONE;

@@ -12,8 +12,16 @@ final class ProcessLoop: @unchecked Sendable {
     private enum Message {
         case started(RunningProcess)
         case stop(UInt64, StopSignal.Request)
+        /// It cannot be watched, so it must not run.
+        case abandon(UInt64)
         /// Kill everything, report it, end the thread.
         case close(@Sendable () -> Void)
+    }
+
+    private struct Inbox {
+        var messages: [Message] = []
+        /// Whether the loop was woken for what is in it.
+        var isSignalled = false
     }
 
     /// What an event is about, packed with the process's id into its 64 bits.
@@ -36,7 +44,7 @@ final class ProcessLoop: @unchecked Sendable {
 
     private let epoll: Descriptor
     private let wakeup: Descriptor
-    private let inbox = NIOLockedValueBox<[Message]>([])
+    private let inbox = NIOLockedValueBox(Inbox())
 
     private var processes: [UInt64: RunningProcess] = [:]
     private var buffer = [UInt8](repeating: 0, count: ProcessLoop.readBytes)
@@ -58,7 +66,28 @@ final class ProcessLoop: @unchecked Sendable {
     // MARK: - From any thread
 
     /// Takes over a process that has just started.
-    func add(_ process: RunningProcess) { post(.started(process)) }
+    ///
+    /// The loop is not woken for it, which would cost as much as all else here: it finds the
+    /// process in its inbox with the first event of it.
+    func add(_ process: RunningProcess) {
+        let id = process.id
+        let deadline = process.watch.deadline
+        let numbers = process.numbers
+        inbox.withLockedValue { $0.messages.append(.started(process)) }
+        // From here on the process is the loop's. Its end is watched last: before that, none of the
+        // descriptors can have been closed.
+        let asked = process.stopSignal.attach { [weak self] request in self?.stop(id, request) }
+        do throws(SystemError) {
+            if let output = numbers.output { try watch(output, .output, of: id) }
+            if let error = numbers.error { try watch(error, .error, of: id) }
+            if let exit = numbers.exit { try watch(exit, .exit, of: id) }
+        } catch {
+            // No memory left in the kernel.
+            return post(.abandon(id))
+        }
+        if let asked { stop(id, asked) }
+        if deadline != nil { wake() }
+    }
 
     /// Passes on a request to stop; one that is too late is ignored.
     func stop(_ id: UInt64, _ request: StopSignal.Request) { post(.stop(id, request)) }
@@ -67,11 +96,16 @@ final class ProcessLoop: @unchecked Sendable {
     func close(_ done: @escaping @Sendable () -> Void) { post(.close(done)) }
 
     private func post(_ message: Message) {
-        let wasEmpty = inbox.withLockedValue { inbox in
-            inbox.append(message)
-            return inbox.count == 1
+        inbox.withLockedValue { $0.messages.append(message) }
+        wake()
+    }
+
+    private func wake() {
+        let isFirst = inbox.withLockedValue { inbox in
+            defer { inbox.isSignalled = true }
+            return !inbox.isSignalled
         }
-        if wasEmpty { wakeup.signal() }
+        if isFirst { wakeup.signal() }
     }
 
     // MARK: - On the loop's thread
@@ -95,24 +129,38 @@ final class ProcessLoop: @unchecked Sendable {
         let id = data >> Source.bits
         guard let source = Source(rawValue: data & ((1 << Source.bits) - 1)) else { return }
         switch source {
-        case .wakeup: readInbox()
+        case .wakeup:
+            wakeup.await()
+            readInbox()
         // Benign: an event of a process that finished earlier in this batch.
-        case .exit: if let process = processes[id] { exited(process) }
-        case .output: if let process = processes[id] { readable(process, .output) }
-        case .error: if let process = processes[id] { readable(process, .error) }
+        case .exit: if let process = process(id) { exited(process) }
+        case .output: if let process = process(id) { readable(process, .output) }
+        case .error: if let process = process(id) { readable(process, .error) }
         }
     }
 
+    private func process(_ id: UInt64) -> RunningProcess? {
+        if let process = processes[id] { return process }
+        readInbox()
+        return processes[id]
+    }
+
     private func readInbox() {
-        wakeup.await()
         let messages = inbox.withLockedValue { inbox in
-            let messages = inbox
-            inbox = []
-            return messages
+            defer { inbox = Inbox() }
+            return inbox.messages
         }
         for message in messages {
             switch message {
-            case .started(let process): started(process)
+            case .started(let process):
+                processes[process.id] = process
+                if let deadline = process.watch.deadline {
+                    nextDeadline = min(nextDeadline, deadline)
+                }
+            case .abandon(let id):
+                guard let process = processes[id] else { continue }
+                process.abandon()
+                remove(process)
             case .stop(let id, let request):
                 guard let process = processes[id] else { continue }
                 perform(process.watch.requested(request, at: SystemClock.now()), on: process)
@@ -123,31 +171,6 @@ final class ProcessLoop: @unchecked Sendable {
                 }
             }
         }
-    }
-
-    private func started(_ process: RunningProcess) {
-        processes[process.id] = process
-        do {
-            try watchAll(of: process)
-        } catch {
-            // No memory left in the kernel: what cannot be watched must not run.
-            process.signalGroup(SIGKILL)
-            process.abandon()
-            remove(process)
-            return
-        }
-        if let deadline = process.watch.deadline { nextDeadline = min(nextDeadline, deadline) }
-        let id = process.id
-        let asked = process.stopSignal.attach { [weak self] request in self?.stop(id, request) }
-        if let asked {
-            perform(process.watch.requested(asked, at: SystemClock.now()), on: process)
-        }
-    }
-
-    private func watchAll(of process: RunningProcess) throws(SystemError) {
-        if let number = process.output.number { try watch(number, .output, of: process.id) }
-        if let number = process.error.number { try watch(number, .error, of: process.id) }
-        if let number = process.descriptorNumber { try watch(number, .exit, of: process.id) }
     }
 
     private func exited(_ process: RunningProcess) {

@@ -7,7 +7,8 @@ package import OperonModel
 /// them behind.
 ///
 /// Owned by a worker, one per worker process. Three threads: one spawns, one watches and reads, one
-/// does files; none of them is a cooperative one. It never retries and never decides about
+/// does files; none of them is a cooperative one. And one process, which sleeps until this one is
+/// gone and then kills what is left of its operations. It never retries and never decides about
 /// attempts: it reports how each run ended.
 package final class ProcessRunner: Sendable {
     package struct Configuration: Sendable {
@@ -30,13 +31,14 @@ package final class ProcessRunner: Sendable {
     private let configuration: Configuration
     private let state = NIOLockedValueBox(State())
     private let files: ProcessFiles
+    private let guardian: ProcessGuard
     private let spawnThread: SerialThread
     private let filesThread: SerialThread
     private let loop: ProcessLoop
     /// `/dev/null`.
     private let input: Descriptor
 
-    /// Starts the threads and makes the directory. Throws when the system refuses.
+    /// Starts the threads and the guard, makes the directory. Throws when the system refuses.
     package init(_ configuration: Configuration) throws(ProcessRunnerError) {
         operon_process_keep_children()
         self.configuration = configuration
@@ -45,6 +47,7 @@ package final class ProcessRunner: Sendable {
             guard number >= 0 else { throw .current("opening /dev/null") }
             input = Descriptor(owning: number)
             files = try ProcessFiles(in: configuration.temporaryDirectory)
+            guardian = try ProcessGuard(of: files)
             loop = try ProcessLoop()
             spawnThread = try SerialThread(name: "operon-spawn")
             filesThread = try SerialThread(name: "operon-files")
@@ -85,8 +88,8 @@ package final class ProcessRunner: Sendable {
         return result.value
     }
 
-    /// Kills what still runs, waits for its end, ends the threads, removes the files. Later runs
-    /// are refused as cancelled.
+    /// Kills what still runs, waits for its end, kills what left its group, ends the threads,
+    /// removes the files. Later runs are refused as cancelled.
     package func shutdown() async {
         let isFirst = state.withLockedValue { state in
             defer { state.isShutDown = true }
@@ -99,7 +102,11 @@ package final class ProcessRunner: Sendable {
             loop.close { continuation.resume() }
         }
         spawnThread.stop()
-        await filesThread.perform { [files] in files.removeAll() }
+        await filesThread.perform { [files, guardian] in
+            guardian.release()
+            // The guard does it; unless somebody has killed it.
+            files.removeAll()
+        }
         filesThread.stop()
     }
 }

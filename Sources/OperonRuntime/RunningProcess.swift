@@ -89,12 +89,9 @@ final class RunningProcess: @unchecked Sendable {
         return true
     }
 
-    /// What `epoll` watches for its end.
-    var descriptorNumber: Int32? {
-        switch descriptor {
-        case .some(let descriptor): descriptor.number
-        case .none: nil
-        }
+    /// The descriptors that are open: what `epoll` watches.
+    var numbers: (output: Int32?, error: Int32?, exit: Int32?) {
+        (output.number, error.number, descriptor.number)
     }
 
     /// Kills it and waits for its end: for a process that cannot be watched. SIGKILL is not long in
@@ -166,9 +163,13 @@ final class RunningProcess: @unchecked Sendable {
 
 extension RunningProcess.Stream {
     /// The open descriptor's number.
-    var number: Int32? {
-        switch reader {
-        case .some(let reader): reader.number
+    var number: Int32? { reader.number }
+}
+
+extension Optional where Wrapped: ~Copyable, Wrapped == Descriptor {
+    fileprivate var number: Int32? {
+        switch self {
+        case .some(let descriptor): descriptor.number
         case .none: nil
         }
     }

@@ -61,6 +61,8 @@ struct ProcessLogTests {
             )
         }
 
+        let grown = try residentBytes() - before
+
         let limit = Limits().logBytes
         let lines = (total - limit) / 16 + 1...total / 16
         let expected = lines.map { number in
@@ -73,8 +75,9 @@ struct ProcessLogTests {
         #expect(result.attempt.logBytesDropped == UInt64(total - limit))
         #expect(received.load(ordering: .relaxed) == total)
         #expect(largestChunk.load(ordering: .relaxed) <= 65_536)
-        // The tail, the expectation above and other tests of this run fit into a third of it.
-        #expect(try residentBytes() - before < 32 << 20 || before == 0)
+        // Other tests run beside this one; ThreadSanitizer keeps books on every byte.
+        let isSanitized = dlsym(nil, "__tsan_init") != nil
+        #expect(grown < 64 << 20 || isSanitized)
     }
 
     @Test(arguments: [(1, 0), (8, 0), (9, 1), (1_000, 992)])

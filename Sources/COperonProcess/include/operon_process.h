@@ -75,6 +75,25 @@ typedef struct operon_process_end {
 /// Collects a child that has ended, without waiting.
 operon_process_end operon_process_collect(pid_t process);
 
+/// Starts the guard: a process that sleeps until its parent lets go of `*lifeline`, by closing it
+/// or by dying in whatever way, and then kills what is left and removes `directory`.
+///
+/// What is left is every process whose environment contains `marker`, wherever it has moved: out of
+/// its group, its session, its parent's sight. Not found is only who also cleared its environment
+/// or may not be looked at. Returns the guard's process, or -1 and `errno`.
+pid_t operon_process_guard(const char *marker, const char *directory, int *lifeline);
+
+/// Waits until a child has ended, and collects it.
+void operon_process_join(pid_t process);
+
+/// Closes every descriptor from 3 up, but one (-1: none). Only between fork and exec, or in a
+/// guard.
+void operon_process_close_others(int but);
+
+/// Gives every signal its default action and unblocks all. Only between fork and exec, or in a
+/// guard.
+void operon_process_reset_signals(void);
+
 /// Undoes an inherited "ignore SIGCHLD", with which the kernel would throw away how children ended.
 void operon_process_keep_children(void);
 
