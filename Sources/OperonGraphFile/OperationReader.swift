@@ -264,22 +264,31 @@ struct OperationReader {
             return nil
         }
         let isProcess = key == .run || key == .command
-        for other in OperationKey.allCases where result.keys.contains(other) {
-            let isMisplaced =
-                OperationKey.process.contains(other) && !isProcess
-                || other == .input && key != .operation
-            guard isMisplaced else { continue }
-            let place = other == .input ? "“operation”" : "“run” and “command”"
-            try fields.log.report(
-                .misplacedKey,
-                at: position,
-                other.name,
-                "\(other.name.quoted) of operation \(name.quoted) goes only with \(place)"
-            )
+        let alien: OperationKeys = isProcess ? [] : OperationKey.process
+        try misplaced(result.keys.intersection(alien), "“run” and “command”", name, at: position)
+        if key != .operation {
+            try misplaced(result.keys.intersection([.input]), "“operation”", name, at: position)
         }
         if key == .wait { return try fields.duration(entry.value, key.name).map { .wait($0) } }
         if key == .operation { return try registered(entry.value, result.input) }
         return try command(key, entry.value, result.process)
+    }
+
+    private mutating func misplaced(
+        _ keys: OperationKeys,
+        _ place: String,
+        _ name: String,
+        at position: Position
+    ) throws(Stop) {
+        guard !keys.isEmpty else { return }
+        for key in OperationKey.allCases where keys.contains(key) {
+            try fields.log.report(
+                .misplacedKey,
+                at: position,
+                key.name,
+                "\(key.name.quoted) of operation \(name.quoted) goes only with \(place)"
+            )
+        }
     }
 
     private mutating func command(
@@ -290,7 +299,7 @@ struct OperationReader {
         var command = process
         if key == .run {
             guard let line = try fields.text(node, key.name) else { return nil }
-            guard !line.allSatisfy(\.isWhitespace) else {
+            guard !line.isBlank else {
                 try fields.mismatch(node, key.name, "a line for the shell")
                 return nil
             }
