@@ -98,6 +98,42 @@ import Testing
         #expect(throws: GraphFileError.self) { try GraphFile.read(bytes: bytes, file: file) }
     }
 
+    @Test(
+        arguments: [
+            ([0x61, 0xFF], "0xFF", "invalid leading UTF-8 octet"),
+            ([0x61, 0x01], "0x1", "control characters are not allowed"),
+            ([0xC3, 0x28], "0x28", "invalid trailing UTF-8 octet"),
+        ] as [([UInt8], String, String)]
+    )
+    func `a byte that YAML does not allow is shown where it is`(
+        bytes: [UInt8],
+        thing: String,
+        why: String
+    ) {
+        let text = Array("operations:\n  é: {run: ".utf8) + bytes + Array("}\n".utf8)
+        let error = #expect(throws: GraphFileError.self) {
+            try GraphFile.read(bytes: text, file: "g.yaml")
+        }
+        #expect(error?.problems.first?.thing == thing)
+        #expect(error?.description == "g.yaml:2:13: not YAML in UTF-8: \(why)")
+    }
+
+    @Test func `limits without a bound do not overflow`() {
+        var limits = Limits()
+        limits.operationsPerGraph = .max
+        limits.payloadBytes = .max
+        limits.yamlDepth = .max
+        limits.yamlAliasExpansion = .max
+        limits.graphFileBytes = .max
+        for file in ["g.yaml", "g.json"] {
+            #expect(Fixture.problems(#"{"operations": {"a": {"wait": 1}}}"#, file, limits) == [])
+            let text =
+                #"{"operations": {"a": {"operation": "X", "input": "#
+                + String(repeating: "[", count: 100_000)
+            #expect(Fixture.problems(text, file, limits).isEmpty == false)
+        }
+    }
+
     @Test func `a path that cannot be read is refused with the reason`() {
         let error = #expect(throws: GraphFileError.self) {
             try GraphFile.read(path: "/nonexistent/graph.yaml")

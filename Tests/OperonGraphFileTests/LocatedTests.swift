@@ -51,6 +51,11 @@ import Testing
         #expect(try located(.invalid(field: "f", why: "w")) == "g.yaml: f: w")
     }
 
+    @Test func `an invalid field of an operation is shown at that operation`() throws {
+        let refusal = Refusal.invalid(field: "timeout of “build”", why: "it is negative")
+        #expect(try located(refusal) == "g.yaml:3:3: timeout of “build”: it is negative")
+    }
+
     @Test func `every operation has its place, whatever the format`() throws {
         let yaml = try Fixture.read(Self.text, "g.yaml")
         #expect(yaml.sourceMap.place(ofOperation: 0)?.line == 2)
