@@ -346,12 +346,15 @@ extension GraphFileError.Problem {
         )
     }
 
+    /// The bound is that of `TreeBounds`.
     static func tooManyNodes(_ maximum: Int, at position: Position) -> Self {
-        Self(
+        var problem = Self(
             .limitExceeded,
             at: position,
             "",
-            "more than \(maximum) values in one operation"
+            "more than \(maximum) values in one operation (operationsPerGraph + payloadBytes)"
         )
+        problem.limit = .payloadBytes
+        return problem
     }
 }

@@ -79,7 +79,7 @@ struct OperationReader {
             guard key != .name else { continue }
             try read(key, entry, into: &result)
         }
-        guard let work = try work(of: result, at: node.position) else { return nil }
+        guard let work = try work(of: result, entries, at: node.position) else { return nil }
         result.description.work = work
         return result
     }
@@ -250,6 +250,7 @@ struct OperationReader {
 
     private mutating func work(
         of result: OperationFields,
+        _ entries: [Node.Entry],
         at position: Position
     ) throws(Stop) -> Work? {
         let name = result.description.name
@@ -265,28 +266,30 @@ struct OperationReader {
         }
         let isProcess = key == .run || key == .command
         let alien: OperationKeys = isProcess ? [] : OperationKey.process
-        try misplaced(result.keys.intersection(alien), "“run” and “command”", name, at: position)
+        try misplaced(result.keys.intersection(alien), entries, name, "“run” and “command”")
         if key != .operation {
-            try misplaced(result.keys.intersection([.input]), "“operation”", name, at: position)
+            try misplaced(result.keys.intersection([.input]), entries, name, "“operation”")
         }
         if key == .wait { return try fields.duration(entry.value, key.name).map { .wait($0) } }
         if key == .operation { return try registered(entry.value, result.input) }
         return try command(key, entry.value, result.process)
     }
 
+    /// Reports keys of an operation that go only with another sort of work.
     private mutating func misplaced(
         _ keys: OperationKeys,
-        _ place: String,
+        _ entries: [Node.Entry],
         _ name: String,
-        at position: Position
+        _ place: String
     ) throws(Stop) {
         guard !keys.isEmpty else { return }
-        for key in OperationKey.allCases where keys.contains(key) {
+        for entry in entries {
+            guard let key = OperationKey.byName[entry.key], keys.contains(key) else { continue }
             try fields.log.report(
                 .misplacedKey,
-                at: position,
-                key.name,
-                "\(key.name.quoted) of operation \(name.quoted) goes only with \(place)"
+                at: entry.keyPosition,
+                entry.key,
+                "\(entry.key.quoted) of operation \(name.quoted) goes only with \(place)"
             )
         }
     }

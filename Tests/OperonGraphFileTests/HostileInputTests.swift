@@ -48,6 +48,14 @@ import Testing
         #expect(Fixture.problems(text, file).isEmpty == false)
     }
 
+    @Test func `a million directives are refused`() {
+        let text = (0..<1_000_000).map { "%TAG !\($0)! tag:\n" }.joined()
+        let problems = Fixture.problems(text + "---\noperations: {}\n", "g.yaml")
+        #expect(problems.map(\.description) == ["g.yaml:101:1: more than 100 lines begin with “%”"])
+        let few = "%YAML 1.2\n---\noperations: {a: {run: \"date\n\n% \"}}\n"
+        #expect(Fixture.problems(few, "g.yaml") == [])
+    }
+
     @Test func `a million block levels are refused`() {
         let text = "operations:\n  " + String(repeating: "- ", count: 1_000_000) + "a"
         #expect(Fixture.problems(text, "g.yaml").map(\.limit) == [.yamlDepth])
@@ -77,14 +85,26 @@ import Testing
         #expect(graph.operations.first?.dependencies.count == 50_000)
     }
 
-    @Test func `an operation of more values than any graph has use for is refused`() {
+    @Test(arguments: ["g.yaml", "g.json"])
+    func `an operation of more values than any graph has use for is refused`(file: String) {
         var limits = Limits()
-        limits.operationsPerGraph = 10
-        limits.payloadBytes = 10
-        let text =
-            "operations: {a: {operation: X, input: [\(Sample.letters(1))"
-            + String(repeating: ",1", count: 30) + "]}}"
-        #expect(Fixture.problems(text, "g.yaml", limits).map(\.code) == [.limitExceeded])
+        limits.operationsPerGraph = 4
+        limits.payloadBytes = 6
+        // The map, its operation, the list and seven elements are ten values.
+        let text = { (count: Int) in
+            #"{"operations": {"a": {"operation": "X", "input": ["#
+                + [String](repeating: "1", count: count).joined(separator: ",") + "]}}}"
+        }
+        let widest = Fixture.problems(text(7), file, limits)
+        #expect(widest.map(\.message).allSatisfy { $0.hasPrefix("this input: ") })
+        #expect(widest.count == 1)
+        let problems = Fixture.problems(text(8), file, limits)
+        #expect(
+            problems.map(\.description) == [
+                "\(file):1:65: more than 10 values in one operation"
+                    + " (operationsPerGraph + payloadBytes)"
+            ]
+        )
     }
 
     @Test(
