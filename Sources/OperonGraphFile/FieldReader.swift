@@ -214,8 +214,10 @@ struct FieldReader {
         _ values: [Value],
         _ name: (Value) -> String
     ) throws(Stop) -> Value? {
+        if let text = node.text, let value = values.first(where: { name($0) == text }) {
+            return value
+        }
         let known = values.map(name)
-        if let text = node.text, let index = known.firstIndex(of: text) { return values[index] }
         let hint = node.text.map { Suggestion.hint(for: $0, among: known) } ?? ""
         let wanted = known.dropLast().joined(separator: ", ") + " or " + (known.last ?? "")
         try log.report(

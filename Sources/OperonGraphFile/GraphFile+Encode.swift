@@ -111,7 +111,7 @@ private struct GraphWriter {
         case .command(let command):
             let arguments = command.arguments
             let line = arguments.last ?? ""
-            if arguments == CommandDescription.shell(line), !line.allSatisfy(\.isWhitespace) {
+            if arguments == CommandDescription.shell(line), !line.isBlank {
                 text("run", line)
             } else {
                 raw("command", list(arguments))

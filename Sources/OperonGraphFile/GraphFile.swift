@@ -38,8 +38,8 @@ package struct GraphFile: Hashable, Sendable {
 
     /// Reads a file. Relative paths are relative to the process's directory.
     /// - Parameter format: `nil`: by its suffix, else by its content.
-    /// - Throws: everything that is wrong with it, up to 20 problems. What only the whole graph shows
-    ///   (a cycle, an unknown dependency) is refused by who takes the graph; see `located`.
+    /// - Throws: everything that is wrong with it, up to 20 problems. What only the whole graph
+    ///   shows (a cycle, an unknown dependency) is refused by who takes the graph; see `located`.
     package static func read(
         path: String,
         format: GraphFileFormat? = nil,
@@ -193,7 +193,8 @@ extension GraphFile {
         case .alreadySubmitted(let name), .alreadyStarted(let name), .alreadyFinished(let name):
             return Found(code: .refused, position: position(of: nil, in: name), thing: name)
         case .invalid(let field, _):
-            return Found(code: .invalidValue, position: .none, thing: field)
+            let position = Self.operation(inField: field).map { self.position(of: nil, in: $0) }
+            return Found(code: .invalidValue, position: position ?? .none, thing: field)
         case .limitExceeded(let limit, let value, _):
             return Found(
                 code: .limitExceeded,
@@ -208,6 +209,12 @@ extension GraphFile {
         }
     }
 
+    /// The operation of a field that is called “… of “name””, as the compiler of graphs does.
+    private static func operation(inField field: String) -> String? {
+        guard field.hasSuffix("”"), let start = field.index(behind: " of “") else { return nil }
+        return String(field[start...].dropLast())
+    }
+
     /// Where `operation` names its `dependency`, or where it stands itself.
     private func position(of dependency: String?, in operation: String) -> Position {
         guard let index = graph.operations.firstIndex(where: { $0.name == operation }) else {
@@ -215,5 +222,17 @@ extension GraphFile {
         }
         let offset = graph.operations[index].dependencies.firstIndex { $0.name == dependency }
         return sourceMap.position(ofDependency: offset, of: index)
+    }
+}
+
+extension String {
+    /// Where the text behind the first occurrence of `text` begins.
+    fileprivate func index(behind text: String) -> Index? {
+        var rest = self[...]
+        while !rest.isEmpty {
+            if rest.hasPrefix(text) { return index(rest.startIndex, offsetBy: text.count) }
+            rest = rest.dropFirst()
+        }
+        return nil
     }
 }

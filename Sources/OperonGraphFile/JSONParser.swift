@@ -310,10 +310,11 @@ struct TreeBounds {
     var nodes: Int
 
     init(_ limits: Limits) {
-        // Trees are walked by recursion; a thousand levels fit the smallest stack.
-        depth = min(limits.yamlDepth, 1_000)
+        // Trees are walked by recursion, and 256 levels fit the stack of any thread.
+        depth = min(limits.yamlDepth, 256)
         // An operation depends on no more than all others; each value of an input takes a byte.
-        nodes = limits.operationsPerGraph + limits.payloadBytes
+        let half = Int.max / 2
+        nodes = min(limits.operationsPerGraph, half) + min(limits.payloadBytes, half)
     }
 }
 
@@ -345,12 +346,15 @@ extension GraphFileError.Problem {
         )
     }
 
+    /// The bound is that of `TreeBounds`.
     static func tooManyNodes(_ maximum: Int, at position: Position) -> Self {
-        Self(
+        var problem = Self(
             .limitExceeded,
             at: position,
             "",
-            "more than \(maximum) values in one operation"
+            "more than \(maximum) values in one operation (operationsPerGraph + payloadBytes)"
         )
+        problem.limit = .payloadBytes
+        return problem
     }
 }

@@ -117,3 +117,10 @@ extension GraphFileError.Problem {
         )
     }
 }
+
+extension String {
+    /// Nothing but what a shell skips: spaces, tabs and line ends.
+    var isBlank: Bool {
+        utf8.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
+    }
+}

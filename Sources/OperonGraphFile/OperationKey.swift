@@ -24,13 +24,14 @@ enum OperationKey: UInt8, CaseIterable {
     case grace
 
     /// As it stands in the file: the case's own name.
-    var name: String { String(describing: self) }
+    var name: String { Self.names[Int(rawValue)] }
 
     static let byName: [String: OperationKey] = Dictionary(
         uniqueKeysWithValues: allCases.map { ($0.name, $0) }
     )
 
-    static let names: [String] = allCases.map(\.name)
+    /// By raw value: describing a case by reflection is too slow for a million operations.
+    static let names: [String] = allCases.map { String(describing: $0) }
 
     /// Those that say what an operation does: it has exactly one.
     static let work: OperationKeys = [.run, .command, .operation, .wait]
@@ -58,11 +59,11 @@ struct OperationKeys: ExpressibleByArrayLiteral, Hashable {
 
     func contains(_ key: OperationKey) -> Bool { bits & (1 << UInt32(key.rawValue)) != 0 }
 
-    mutating func insert(_ key: OperationKey) { bits |= 1 << UInt32(key.rawValue) }
-
-    func subtracting(_ other: OperationKeys) -> OperationKeys {
+    func intersection(_ other: OperationKeys) -> OperationKeys {
         var result = self
-        result.bits &= ~other.bits
+        result.bits &= other.bits
         return result
     }
+
+    mutating func insert(_ key: OperationKey) { bits |= 1 << UInt32(key.rawValue) }
 }

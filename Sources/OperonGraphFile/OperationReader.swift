@@ -79,7 +79,7 @@ struct OperationReader {
             guard key != .name else { continue }
             try read(key, entry, into: &result)
         }
-        guard let work = try work(of: result, at: node.position) else { return nil }
+        guard let work = try work(of: result, entries, at: node.position) else { return nil }
         result.description.work = work
         return result
     }
@@ -250,6 +250,7 @@ struct OperationReader {
 
     private mutating func work(
         of result: OperationFields,
+        _ entries: [Node.Entry],
         at position: Position
     ) throws(Stop) -> Work? {
         let name = result.description.name
@@ -264,22 +265,33 @@ struct OperationReader {
             return nil
         }
         let isProcess = key == .run || key == .command
-        for other in OperationKey.allCases where result.keys.contains(other) {
-            let isMisplaced =
-                OperationKey.process.contains(other) && !isProcess
-                || other == .input && key != .operation
-            guard isMisplaced else { continue }
-            let place = other == .input ? "“operation”" : "“run” and “command”"
-            try fields.log.report(
-                .misplacedKey,
-                at: position,
-                other.name,
-                "\(other.name.quoted) of operation \(name.quoted) goes only with \(place)"
-            )
+        let alien: OperationKeys = isProcess ? [] : OperationKey.process
+        try misplaced(result.keys.intersection(alien), entries, name, "“run” and “command”")
+        if key != .operation {
+            try misplaced(result.keys.intersection([.input]), entries, name, "“operation”")
         }
         if key == .wait { return try fields.duration(entry.value, key.name).map { .wait($0) } }
         if key == .operation { return try registered(entry.value, result.input) }
         return try command(key, entry.value, result.process)
+    }
+
+    /// Reports keys of an operation that go only with another sort of work.
+    private mutating func misplaced(
+        _ keys: OperationKeys,
+        _ entries: [Node.Entry],
+        _ name: String,
+        _ place: String
+    ) throws(Stop) {
+        guard !keys.isEmpty else { return }
+        for entry in entries {
+            guard let key = OperationKey.byName[entry.key], keys.contains(key) else { continue }
+            try fields.log.report(
+                .misplacedKey,
+                at: entry.keyPosition,
+                entry.key,
+                "\(entry.key.quoted) of operation \(name.quoted) goes only with \(place)"
+            )
+        }
     }
 
     private mutating func command(
@@ -290,7 +302,7 @@ struct OperationReader {
         var command = process
         if key == .run {
             guard let line = try fields.text(node, key.name) else { return nil }
-            guard !line.allSatisfy(\.isWhitespace) else {
+            guard !line.isBlank else {
                 try fields.mismatch(node, key.name, "a line for the shell")
                 return nil
             }

@@ -11,12 +11,41 @@ enum YAMLReader {
         var stop: Stop?
         do throws(Stop) {
             try GraphReading.refuseReplay(options)
+            try checkDirectives(bytes)
             var tree = YAMLTree(bytes, limits: options.limits)
             try walk(&tree, into: &reading.assembler)
         } catch {
             stop = error
         }
         return try reading.finish(stop)
+    }
+
+    /// Lines that begin with `%`: a graph file needs one at most, `%YAML 1.2`.
+    private static let directivesMax = 100
+
+    /// The C parser compares each directive with all before it, so that a file of nothing else
+    /// would keep it busy for days.
+    private static func checkDirectives(_ bytes: [UInt8]) throws(Stop) {
+        var count = 0
+        var line: UInt32 = 1
+        var previous = Byte.newline
+        for byte in bytes {
+            if byte == UInt8(ascii: "%"), previous == Byte.newline {
+                count += 1
+                guard count <= directivesMax else {
+                    throw .problem(
+                        GraphFileError.Problem(
+                            .unsupported,
+                            at: Position(line: line, column: 1),
+                            "%",
+                            "more than \(directivesMax) lines begin with “%”"
+                        )
+                    )
+                }
+            }
+            if byte == Byte.newline { line &+= 1 }
+            previous = byte
+        }
     }
 
     private static func walk(

@@ -53,3 +53,25 @@ enum Fixture {
         return try body(file.path)
     }
 }
+
+/// Texts of a chosen size.
+enum Sample {
+    static func letters(_ count: Int) -> String { String(repeating: "x", count: count) }
+
+    static func nested(_ levels: Int) -> String {
+        String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
+    }
+
+    static func json(operations count: Int) -> String {
+        let operations = (0..<count).map { #""o\#($0)":{"wait":1}"# }.joined(separator: ",")
+        return #"{"operations":{\#(operations)}}"#
+    }
+
+    static func lines(operations count: Int) -> String {
+        (0..<count).map { #"{"name":"o\#($0)","wait":1}"# + "\n" }.joined()
+    }
+
+    static func yaml(operations count: Int) -> String {
+        "operations:\n" + (0..<count).map { "  o\($0): {wait: 1}\n" }.joined()
+    }
+}
