@@ -60,6 +60,7 @@ package struct WorkerAgent: Sendable {
         switch event {
         case .linkUp(let connection): linkCameUp(connection, at: now, into: &effects)
         case .linkDown: linkWentDown()
+        case .returned: unansweredSince = nil
         case .message(let envelope): receive(envelope, at: now, into: &effects)
         case .ended(let attempt, let result): ended(attempt, result, into: &effects)
         case .drainRequested(let deadline): startDrain(until: deadline, into: &effects)
@@ -118,6 +119,8 @@ extension WorkerAgent {
         /// A connection is up: its queue is bound and consumed.
         case linkUp(connection: UInt32)
         case linkDown
+        /// The broker says that no coordinator is there to take a message: the connection works.
+        case returned
         case message(CoordinatorEnvelope)
         /// What was started has ended.
         case ended(AttemptID, AttemptResult)

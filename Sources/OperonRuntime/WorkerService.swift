@@ -99,7 +99,7 @@ package actor WorkerService {
                 logger.error("message dropped", metadata: ["reason": "\(error)"])
                 return nil
             }
-        case .returned: return nil  // Nobody there yet: the next hello asks again.
+        case .returned: return .returned
         case .blocked(let isBlocked, let reason):
             logger.warning(
                 isBlocked ? "the broker takes nothing more" : "the broker goes on",
