@@ -26,6 +26,7 @@ package actor CoordinatorService {
     private var alarm = Alarm()
     private let connected = Signal()
     private var hasConnected = false
+    private var isShutDown = false
     private var graphWaiters: [GraphID: [CheckedContinuation<Void, Never>]] = [:]
     /// Messages that could not be read.
     package private(set) var undecodableCount = 0
@@ -104,9 +105,9 @@ package actor CoordinatorService {
         }
     }
 
-    /// Returns when every operation of the graph has its outcome.
+    /// Returns when every operation of the graph has its outcome, or after `shutDown`.
     package func waitUntilFinished(_ graph: GraphID) async {
-        guard !scheduler.isFinished(graph) else { return }
+        guard !scheduler.isFinished(graph), !isShutDown else { return }
         await withCheckedContinuation { graphWaiters[graph, default: []].append($0) }
     }
 
@@ -118,6 +119,11 @@ package actor CoordinatorService {
             sendSignal.raise()
         }
         await transport.close()
+        // What has no outcome by now gets none here; nobody shall wait for it.
+        isShutDown = true
+        let waiters = graphWaiters
+        graphWaiters = [:]
+        for id in waiters.keys.sorted() { waiters[id]?.forEach { $0.resume() } }
     }
 
     /// Asks the scheduler something; changes nothing.
