@@ -125,10 +125,15 @@ final class Pipe {
             group: MultiThreadedEventLoopGroup.singleton
         )
         let running = Task { try await transport.run() }
+        var events = transport.events.makeAsyncIterator()
+        // Before that nobody would hear a hello.
+        guard await events.next() != nil else {
+            try await running.value
+            throw ValidationError("the connection was closed")
+        }
         let processes = try (0..<options.workers).map { _ in
             try startWorker(url: url, prefix: prefix)
         }
-        var events = transport.events.makeAsyncIterator()
         var workers: [WorkerAddress] = []
         while workers.count < options.workers, let batch = await events.next() {
             for case .message(let body) in batch {

@@ -16,7 +16,7 @@ enum TransportKind: String, CaseIterable {
 struct TransportWorld {
     let limits: Limits
     let prefix: String
-    let url: String
+    private(set) var url: String
     let link: LinkStateMachine.Configuration
     private let hub: InProcessHub?
 
@@ -37,6 +37,13 @@ struct TransportWorld {
             self.url = try url ?? Self.testBroker()
             hub = nil
         }
+    }
+
+    /// The same names, as somebody else.
+    func with(url: String) -> TransportWorld {
+        var copy = self
+        copy.url = url
+        return copy
     }
 
     static func testBroker() throws -> String {

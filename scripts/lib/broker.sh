@@ -1,3 +1,4 @@
+#!/bin/bash
 # A private RabbitMQ for tests: a program with a directory of its own, on free ports of the
 # loopback interface, started and stopped by process id. No system service is touched.
 #
@@ -217,7 +218,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
             "broker_$command" "$@"
             ;;
         *)
-            sed -n 's/^# \{0,1\}//p' "$0" | head -n 12 >&2
+            sed -n 's/^# \{0,1\}//p' "$0" | head -n 13 | tail -n +2 >&2
             exit 2
             ;;
     esac
