@@ -59,6 +59,15 @@ broker_environment() {
         "$@"
 }
 
+# A server that keeps a descriptor of whoever started it would keep them waiting for its end.
+broker_close_descriptors() {
+    local entry number
+    for entry in /proc/self/fd/*; do
+        number=${entry##*/}
+        if [ "$number" -gt 2 ]; then eval "exec $number>&-"; fi
+    done 2>/dev/null
+}
+
 # Lines that the caller put into $dir/extra.conf are added to the configuration.
 broker_start() {
     local dir=$1 port=${2:-} ports
@@ -85,7 +94,10 @@ EOF
 broker_restart() {
     local dir=$1 deadline=$((SECONDS + 90))
     rm -f "$dir"/mnesia/*.pid
-    broker_environment "$dir" setsid rabbitmq-server >>"$dir/out" 2>&1 </dev/null &
+    (
+        broker_close_descriptors
+        broker_environment "$dir" setsid rabbitmq-server
+    ) >>"$dir/out" 2>&1 </dev/null &
     until broker_takes_logins "$dir"; do
         if [ "$SECONDS" -ge "$deadline" ]; then
             echo "the broker in $dir did not start within 90 s; its last words:" >&2
