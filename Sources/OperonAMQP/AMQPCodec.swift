@@ -110,7 +110,8 @@ extension AMQPCodec {
         let properties = unsafe header.decoded.assumingMemoryBound(
             to: amqp_basic_properties_t.self
         )
-        let hasReplyTo = unsafe properties.pointee._flags & amqp_flags_t(AMQP_BASIC_REPLY_TO_FLAG) != 0
+        let hasReplyTo =
+            unsafe properties.pointee._flags & amqp_flags_t(AMQP_BASIC_REPLY_TO_FLAG) != 0
         return unsafe .header(
             bodyBytes: header.body_size,
             replyTo: hasReplyTo ? text(properties.pointee.reply_to) : nil

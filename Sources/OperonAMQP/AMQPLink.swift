@@ -80,6 +80,9 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         }
     }
 
+    /// A transport that was never run has nobody who waits for its end.
+    deinit { ended.succeed(.closed) }
+
     // MARK: - From anywhere
 
     func run() async throws {

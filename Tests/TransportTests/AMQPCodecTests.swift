@@ -269,7 +269,8 @@ private struct BrokerBytes {
             let end = buffer.readInteger(as: UInt8.self)
             #expect(end == 0xCE)
             frames.append(
-                (try #require(type), try #require(channel), try #require(payload)))
+                (try #require(type), try #require(channel), try #require(payload))
+            )
         }
         return frames
     }

@@ -7,8 +7,13 @@ import OperonTestKit
 import Testing
 
 /// What a broker can do to a connection, done by a real one.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized, .timeLimit(.minutes(3)), .ownBroker)
 struct BrokerFaultTests {
+    private func ownBroker() throws -> BrokerFixture {
+        guard let broker = BrokerFixture.current else { throw TestFailure("no broker") }
+        return broker
+    }
+
     private func exchangeMessages(
         _ coordinator: CoordinatorSide,
         _ worker: WorkerSide,
@@ -21,145 +26,158 @@ struct BrokerFaultTests {
     }
 
     @Test func `connections that the broker closes come back with the next number`() async throws {
-        try await BrokerFixture.withBroker { broker in
-            let world = try TransportWorld(.broker, url: broker.url)
-            let (coordinator, workers) = try await world.connected()
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let (coordinator, workers) = try await world.connected()
 
-            try await broker.control("close_all_connections", "a test")
+        try await broker.control("close_all_connections", "a test")
 
-            #expect(try await workers[0].down().contains("a test"))
-            try await coordinator.up()
-            let address = try await workers[0].up()
-            #expect(address.connection == 2)
-            try await exchangeMessages(coordinator, workers[0], at: address)
-            try await workers[0].close()
-            try await coordinator.close()
-        }
+        #expect(try await workers[0].down().contains("a test"))
+        try await coordinator.up()
+        let address = try await workers[0].up()
+        #expect(address.connection == 2)
+        try await exchangeMessages(coordinator, workers[0], at: address)
+        try await workers[0].close()
+        try await coordinator.close()
     }
 
     @Test func `both sides come up again after the broker was killed and started`() async throws {
-        try await BrokerFixture.withBroker { broker in
-            let world = try TransportWorld(.broker, url: broker.url)
-            let (coordinator, workers) = try await world.connected(workers: 2)
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let (coordinator, workers) = try await world.connected(workers: 2)
 
-            try await broker.kill9()
-            try await coordinator.down()
-            for worker in workers { _ = try await worker.down() }
-            // Nobody waits for a broker that is gone.
-            await workers[0].transport.send([9], lane: .events)
-            try await broker.restart()
+        try await broker.kill9()
+        try await coordinator.down()
+        for worker in workers { _ = try await worker.down() }
+        // Nobody waits for a broker that is gone.
+        await workers[0].transport.send([9], lane: .events)
+        try await broker.restart()
 
-            try await coordinator.up()
-            for worker in workers {
-                let address = try await worker.up()
-                try await exchangeMessages(coordinator, worker, at: address)
-                try await worker.close()
-            }
-            try await coordinator.close()
+        try await coordinator.up()
+        for worker in workers {
+            let address = try await worker.up()
+            try await exchangeMessages(coordinator, worker, at: address)
+            try await worker.close()
         }
+        try await coordinator.close()
     }
 
     @Test func `a frozen broker is noticed by its silence`() async throws {
-        try await BrokerFixture.withBroker { broker in
-            let world = try TransportWorld(.broker, url: broker.url + "/%2F?heartbeat=1")
-            let (coordinator, workers) = try await world.connected()
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url + "/%2F?heartbeat=1")
+        let (coordinator, workers) = try await world.connected()
 
-            try await broker.freeze()
-            let reason = try await workers[0].down()
-            try await broker.thaw()
+        try await broker.freeze()
+        let reason = try await workers[0].down()
+        try await broker.thaw()
 
-            #expect(reason == "the broker is silent")
-            try await coordinator.up()
-            let address = try await workers[0].up()
-            try await exchangeMessages(coordinator, workers[0], at: address)
-            try await workers[0].close()
-            try await coordinator.close()
-        }
+        #expect(reason == "the broker is silent")
+        try await coordinator.up()
+        let address = try await workers[0].up()
+        try await exchangeMessages(coordinator, workers[0], at: address)
+        try await workers[0].close()
+        try await coordinator.close()
     }
 
     @Test func `an alarm stops senders and loses nothing`() async throws {
-        try await BrokerFixture.withBroker { broker in
-            var limits = Limits()
-            limits.outgoingBytes = 1 << 20
-            let world = try TransportWorld(.broker, url: broker.url, limits: limits)
-            let (coordinator, workers) = try await world.connected()
-            let count = 64
-            try await broker.control("set_vm_memory_high_watermark", "0.0000001")
+        let broker = try ownBroker()
+        var limits = Limits()
+        limits.outgoingBytes = 1 << 20
+        let world = try TransportWorld(.broker, url: broker.url, limits: limits)
+        let (coordinator, workers) = try await world.connected()
+        let count = 64
+        try await broker.control("set_vm_memory_high_watermark", "0.0000001")
 
-            let accepted = Counter()
-            let sending = Task {
-                for index in 0..<count {
-                    await workers[0].transport.send(numbered(index, bytes: 1 << 20), lane: .events)
-                    await accepted.add()
-                }
+        let accepted = Counter()
+        let sending = Task {
+            for index in 0..<count {
+                await workers[0].transport.send(numbered(index, bytes: 1 << 20), lane: .events)
+                await accepted.add()
             }
-            let reason = try await workers[0].events.first {
-                if case .blocked(true, let reason) = $0 { reason } else { nil }
-            }
-            // Half a second in which an unbounded sender would have sent all of it.
-            try await broker.control("status")
-            let acceptedWhileBlocked = await accepted.value
-            try await broker.control("set_vm_memory_high_watermark", "0.6")
-
-            #expect(reason.contains("memory"))
-            #expect(acceptedWhileBlocked < count / 2)
-            for index in 0..<count { #expect(number(try await coordinator.message()) == index) }
-            await sending.value
-            _ = try await workers[0].events.first {
-                if case .blocked(false, _) = $0 { true } else { nil }
-            }
-            try await workers[0].close()
-            try await coordinator.close()
         }
+        let reason = try await workers[0].events.first {
+            if case .blocked(true, let reason) = $0 { reason } else { nil }
+        }
+        // Half a second in which an unbounded sender would have sent all of it.
+        try await broker.control("status")
+        let acceptedWhileBlocked = await accepted.value
+        try await broker.control("set_vm_memory_high_watermark", "0.6")
+
+        #expect(reason.contains("memory"))
+        #expect(acceptedWhileBlocked < count / 2)
+        for index in 0..<count { #expect(number(try await coordinator.message()) == index) }
+        await sending.value
+        _ = try await workers[0].events.first {
+            if case .blocked(false, _) = $0 { true } else { nil }
+        }
+        try await workers[0].close()
+        try await coordinator.close()
     }
 
     @Test func `a worker without the right to its queue is told so`() async throws {
-        try await BrokerFixture.withBroker { broker in
-            try await broker.control("add_user", "limited", "pw")
-            try await broker.control("set_permissions", "limited", "^other$", ".*", ".*")
-            let world = try TransportWorld(
-                .broker,
-                url: broker.url.replacingOccurrences(of: "guest:guest", with: "limited:pw")
-            )
+        let broker = try ownBroker()
+        try await broker.control("add_user", "limited", "pw")
+        try await broker.control("set_permissions", "limited", "^other$", ".*", ".*")
+        let world = try TransportWorld(
+            .broker,
+            url: broker.url.replacingOccurrences(of: "guest:guest", with: "limited:pw")
+        )
 
-            let worker = try world.worker()
-            let error = await #expect(throws: PortError.self) { try await worker.running.value }
+        let worker = try world.worker()
+        let error = await #expect(throws: PortError.self) { try await worker.running.value }
 
-            #expect(error?.code == .accessRefused)
-            #expect(error?.message.contains("worker") == true)
-        }
+        #expect(error?.code == .accessRefused)
+        #expect(error?.message.contains("worker") == true)
     }
 
     @Test func `the permissions of a worker are enough for a worker`() async throws {
-        try await BrokerFixture.withBroker { broker in
-            let world = try TransportWorld(.broker, url: broker.url)
-            let own = "^" + world.prefix.replacingOccurrences(of: ".", with: "\\.")
-            try await broker.control("add_user", "worker", "pw")
-            try await broker.control(
-                "set_permissions",
-                "worker",
-                own + "worker\\.",
-                own + "(worker\\.|events$|beats$)",
-                own + "(worker\\.|dispatch$|broadcast$)"
-            )
-            let coordinator = try world.coordinator()
-            try await coordinator.up()
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let own = "^" + world.prefix.replacingOccurrences(of: ".", with: "\\.")
+        try await broker.control("add_user", "worker", "pw")
+        try await broker.control(
+            "set_permissions",
+            "worker",
+            own + "worker\\.",
+            own + "(worker\\.|events$|beats$)",
+            own + "(worker\\.|dispatch$|broadcast$)"
+        )
+        let coordinator = try world.coordinator()
+        try await coordinator.up()
 
-            let limited = world.with(
-                url: broker.url.replacingOccurrences(of: "guest:guest", with: "worker:pw")
-            )
-            let worker = try limited.worker()
-            let address = try await worker.up()
+        let limited = world.with(
+            url: broker.url.replacingOccurrences(of: "guest:guest", with: "worker:pw")
+        )
+        let worker = try limited.worker()
+        let address = try await worker.up()
 
-            try await exchangeMessages(coordinator, worker, at: address)
-            await worker.transport.send([3], lane: .beats)
-            #expect(try await coordinator.message() == [3])
-            await coordinator.transport.broadcast([4])
-            #expect(try await worker.message() == [4])
-            try await worker.close()
-            try await coordinator.close()
+        try await exchangeMessages(coordinator, worker, at: address)
+        await worker.transport.send([3], lane: .beats)
+        #expect(try await coordinator.message() == [3])
+        await coordinator.transport.broadcast([4])
+        #expect(try await worker.message() == [4])
+        try await worker.close()
+        try await coordinator.close()
+    }
+}
+
+/// One broker for all tests of a suite, ended with it.
+struct OwnBroker: SuiteTrait, TestScoping {
+    var extraConfiguration = ""
+
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await BrokerFixture.withBroker(extraConfiguration: extraConfiguration) { broker in
+            try await BrokerFixture.$current.withValue(broker) { try await function() }
         }
     }
+}
+
+extension Trait where Self == OwnBroker {
+    static var ownBroker: OwnBroker { OwnBroker() }
 }
 
 private actor Counter {
