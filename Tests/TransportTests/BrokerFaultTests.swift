@@ -114,6 +114,65 @@ struct BrokerFaultTests {
         try await coordinator.close()
     }
 
+    @Test func `a worker whose queue is taken away comes back with another`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let (coordinator, workers) = try await world.connected()
+        let queue = "\(world.prefix)worker.\(workers[0].incarnation).1"
+
+        try await broker.control(
+            "eval",
+            "{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<\"/\">>, queue, <<\"\(queue)\">>)), "
+                + "rabbit_amqqueue:delete(Q, false, false, <<\"test\">>)."
+        )
+
+        #expect(try await workers[0].down().contains("its queue is gone"))
+        let address = try await workers[0].up()
+        #expect(address.connection == 2)
+        try await exchangeMessages(coordinator, workers[0], at: address)
+        try await workers[0].close()
+        try await coordinator.close()
+    }
+
+    @Test func `a coordinator that finds an exchange gone declares it again`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let (coordinator, workers) = try await world.connected()
+        let exchange = "\(world.prefix)dispatch"
+
+        try await broker.control(
+            "eval",
+            "rabbit_exchange:delete(rabbit_misc:r(<<\"/\">>, exchange, <<\"\(exchange)\">>), "
+                + "false, <<\"test\">>)."
+        )
+        await coordinator.transport.send([1], to: workers[0].firstAddress, priority: 0)
+
+        try await coordinator.down()
+        try await coordinator.up()
+        await workers[0].transport.reconnect()
+        let address = try await workers[0].up()
+        try await exchangeMessages(coordinator, workers[0], at: address)
+        try await workers[0].close()
+        try await coordinator.close()
+    }
+
+    @Test func `an exchange of another kind in the way is an error that names it`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let exchange = "\(world.prefix)beats"
+        try await broker.control(
+            "eval",
+            "rabbit_exchange:declare(rabbit_misc:r(<<\"/\">>, exchange, <<\"\(exchange)\">>), "
+                + "topic, true, false, false, [], <<\"test\">>)."
+        )
+
+        let coordinator = try world.coordinator()
+        let error = await #expect(throws: PortError.self) { try await coordinator.running.value }
+
+        #expect(error?.code == .protocolViolation)
+        #expect(error?.message.contains(exchange) == true)
+    }
+
     @Test func `a worker without the right to its queue is told so`() async throws {
         let broker = try ownBroker()
         try await broker.control("add_user", "limited", "pw")
