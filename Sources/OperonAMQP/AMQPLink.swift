@@ -343,6 +343,7 @@ extension AMQPLink: AMQPConnectionOwner {
     }
 
     func blocked(_ connection: AMQPConnection, _ isBlocked: Bool, reason: String) {
+        guard connection === self.connection else { return }
         logger.notice(
             "the broker's alarm changed",
             metadata: ["blocked": "\(isBlocked)", "reason": "\(reason)"]

@@ -169,7 +169,8 @@ broker_epmd_pid() {
     . "$dir/ports"
     for entry in /proc/[0-9]*; do
         [ "$(cat "$entry/comm" 2>/dev/null)" = epmd ] || continue
-        if tr '\0' '\n' <"$entry/environ" 2>/dev/null \
+        # Those of other users cannot be read, and are not ours.
+        if { tr '\0' '\n' <"$entry/environ"; } 2>/dev/null \
             | grep -qx "ERL_EPMD_PORT=$BROKER_EPMD_PORT"; then
             printf '%s\n' "${entry#/proc/}"
             return 0
