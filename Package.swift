@@ -145,6 +145,15 @@ let package = Package(
             path: "Benchmarks/Simulate",
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "core-benchmark",
+            dependencies: [
+                "OperonCore", "OperonModel", "OperonTestKit",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/CoreBenchmark",
+            swiftSettings: settings
+        ),
 
         // Tests.
         .testTarget(

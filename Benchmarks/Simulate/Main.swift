@@ -22,6 +22,9 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Print everything that happens.")
     var trace = false
 
+    @Flag(help: "Print the fingerprint of every seed: equal for equal behaviour.")
+    var hashes = false
+
     func run() throws {
         var planted: PlantedViolation?
         if let violation {
@@ -32,6 +35,7 @@ struct Simulate: ParsableCommand {
             }
         }
         var starts = 0
+        var hash: UInt64 = 0
         for seed in from..<from + seeds {
             var simulator = Simulator(seed: seed, violation: planted)
             if trace { simulator.trace = { print($0) } }
@@ -41,7 +45,12 @@ struct Simulate: ParsableCommand {
                 throw ExitCode.failure
             }
             starts += simulator.ledger.starts
+            if hashes { print("\(seed) \(String(simulator.ledger.hash, radix: 16))") }
+            hash = (hash &* 0x100_0000_01b3) ^ simulator.ledger.hash
         }
-        print("\(seeds) seeds from \(from): every rule held, \(starts) operations started")
+        print(
+            "\(seeds) seeds from \(from): every rule held, \(starts) operations started, "
+                + "fingerprint \(String(hash, radix: 16))"
+        )
     }
 }
