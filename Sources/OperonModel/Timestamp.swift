@@ -22,12 +22,14 @@ public struct Timestamp: Hashable, Comparable, Sendable, Codable {
         return duration < .zero ? Timestamp(nanoseconds: .min) : distantFuture
     }
 
+    /// Saturates, at both ends.
     public static func - (moment: Timestamp, duration: Duration) -> Timestamp {
-        moment + .nanoseconds(-duration.nanoseconds)
+        Timestamp(nanoseconds: moment.nanoseconds.saturatingSubtract(duration.nanoseconds))
     }
 
+    /// From `right` to `left`. Saturates: moments come from other machines' messages.
     public static func - (left: Timestamp, right: Timestamp) -> Duration {
-        .nanoseconds(left.nanoseconds.subtractingReportingOverflow(right.nanoseconds).partialValue)
+        .nanoseconds(left.nanoseconds.saturatingSubtract(right.nanoseconds))
     }
 }
 
@@ -43,7 +45,15 @@ public struct WallTime: Hashable, Comparable, Sendable, Codable {
     }
 
     public static func - (left: WallTime, right: WallTime) -> Duration {
-        .nanoseconds(left.nanosecondsSince1970 - right.nanosecondsSince1970)
+        .nanoseconds(left.nanosecondsSince1970.saturatingSubtract(right.nanosecondsSince1970))
+    }
+}
+
+extension Int64 {
+    fileprivate func saturatingSubtract(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        guard overflow else { return difference }
+        return other < 0 ? .max : .min
     }
 }
 
