@@ -54,6 +54,12 @@ extension Scheduler {
         package var destination: Destination
         package var sequence: UInt64
         package var body: Body
+
+        package init(destination: Destination, sequence: UInt64, body: Body) {
+            self.destination = destination
+            self.sequence = sequence
+            self.body = body
+        }
     }
 
     package enum Destination: Hashable, Sendable {

@@ -29,6 +29,7 @@ package struct Simulator {
     var laneFree: [Lane: Timestamp] = [:]
 
     package var ledger = SimulatorLedger()
+    package var coverage: SimulatorCoverage { ledger.coverage }
     /// Is given each happening with its time in seconds, to read how a seed failed.
     package var trace: ((String) -> Void)?
 

@@ -73,7 +73,7 @@ struct CancelTests {
 
     @Test func `cancelling twice, or what has finished, changes nothing`() throws {
         var bench = SchedulerBench()
-        bench.join(slots: 2)
+        bench.join()
         try bench.submit([.nothing("done"), .nothing("runs"), .nothing("waits")])
         bench.finish("done")
         bench.cancel("waits", reason: "first")
@@ -235,9 +235,9 @@ struct CancelTests {
 
     @Test func `a million waiting operations are cancelled at once`() {
         var bench = SchedulerBench()
-        var generator = GraphGenerator(seed: 1)
+        bench.checksInvariants = false
         let graph = GraphID(rawValue: 0)
-        bench.submit(.uniform(topology: generator.layered(operations: 1_000_000, width: 500)))
+        bench.submit(.uniform(topology: chain(1_000_000)))
         bench.drain()
 
         bench.drive(.cancelRequested(.graph(graph), reason: "", cascade: false))

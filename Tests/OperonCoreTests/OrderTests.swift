@@ -78,7 +78,8 @@ struct OrderTests {
         #expect(order(&bench) == ["a", "b", "z", "c", "later"])
     }
 
-    @Test func `what comes back goes to the front of its priority, not before a higher one`() throws {
+    @Test func `what comes back goes to the front of its priority, not before a higher one`() throws
+    {
         var bench = SchedulerBench()
         bench.join()
         try bench.submit([.nothing("a"), .nothing("b"), .nothing("urgent") { $0.priority = .high }])
@@ -172,7 +173,9 @@ struct OrderTests {
         bench.join()
         try bench.submit([.nothing("gate")])
         for queue in ["a", "b", "c"] {
-            try bench.submit((0..<2).map { number in .nothing("\(queue)\(number)") { $0.queue = queue } })
+            try bench.submit(
+                (0..<2).map { number in .nothing("\(queue)\(number)") { $0.queue = queue } }
+            )
         }
 
         #expect(order(&bench) == ["gate", "a0", "b0", "c0", "a1", "b1", "c1"])

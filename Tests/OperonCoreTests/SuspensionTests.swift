@@ -24,7 +24,9 @@ struct SuspensionTests {
     ) throws {
         var bench = SchedulerBench()
         bench.join(slots: 2)
-        try bench.submit([.nothing("first") { $0.queue = "other" }, .nothing("a", after: ["first"])])
+        try bench.submit([
+            .nothing("first") { $0.queue = "other" }, .nothing("a", after: ["first"]),
+        ])
         let target = target(scope, bench)
         bench.suspend(target)
         bench.drain()
@@ -91,7 +93,9 @@ struct SuspensionTests {
         bench.finish("gate")
 
         #expect(
-            bench.explain("a") == [.operationSuspended, .graphSuspended, .queueSuspended("default")]
+            bench.explain("a") == [
+                .operationSuspended, .graphSuspended, .queueSuspended("default"),
+            ]
         )
         for target in targets {
             #expect(bench.state("a") == .ready)
