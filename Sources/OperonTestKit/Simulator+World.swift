@@ -39,6 +39,10 @@ extension Simulator {
         case .workerDown(let index): disconnect(index)
         case .workerKilled(let index): kill(index)
         case .workerFrozen(let index, let until): freeze(index, until: until)
+        case .workerDrained(let index, let deadline):
+            guard workers[index].agent != nil else { return }
+            ledger.met(.workerDrained)
+            accept(.drainRequested(deadline: deadline), index)
         case .workerWake(let index, let incarnation):
             guard workers[index].incarnation == incarnation, let wake = workers[index].wake,
                 wake <= now
@@ -336,7 +340,18 @@ extension Simulator {
         effects.removeAll()
         workers[index].agent?.handle(event, at: now, into: &effects)
         perform(effects, index)
-        workers[index].effects = effects
+        if effects.wantsExit {
+            leave(index)
+        } else {
+            workers[index].effects = effects
+        }
+    }
+
+    /// Its life ends in good order, and another begins.
+    private mutating func leave(_ index: Int) {
+        guard workers[index].agent != nil else { return }
+        workers[index] = SimulatedWorker(slots: workers[index].slots, lives: workers[index].lives)
+        at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
     }
 
     private mutating func perform(_ effects: WorkerAgent.Effects, _ index: Int) {

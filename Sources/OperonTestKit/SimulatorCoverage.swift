@@ -1,4 +1,4 @@
-package import OperonModel
+import OperonModel
 
 /// What the simulator met: a rule that no seed ever tried was not tested.
 package struct SimulatorCoverage: Hashable, Sendable {
