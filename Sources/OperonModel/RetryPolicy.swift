@@ -15,6 +15,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// No further attempt.
     public static let never = RetryPolicy(limit: 0)
 
+    /// Further attempts up to `limit`, a second and then twice as long apart, within a tenth.
     public init(
         limit: UInt16,
         delay: Duration = .seconds(1),

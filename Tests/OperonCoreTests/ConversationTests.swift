@@ -299,7 +299,8 @@ struct ConversationTests {
         bench.join(slots: 3)
         try bench.submit([.nothing("listed"), .nothing("recalled"), .nothing("flying")])
         bench.suspend(.operation(bench.id("recalled")))
-        let flying = bench.workers[0].received  // The recall's number; before it came the dispatches.
+        // The number of the recall; the dispatches came before it.
+        let flying = bench.workers[0].received
         bench.drain()
 
         bench.beat(from: 0, received: flying - 2, held: [bench.attempt("listed").held])
