@@ -7,10 +7,8 @@ struct ValueTests {
         #expect(QueuePriority.allCases.map(\.rawValue) == [-8, -4, 0, 4, 8])
         #expect(QueuePriority.allCases.sorted() == QueuePriority.allCases)
         #expect(QueuePriority.allCases.map(\.level) == [0, 1, 2, 3, 4])
-        #expect(
-            (UInt8(0)...4).map { QueuePriority(level: $0) }
-                == QueuePriority.allCases.map { Optional($0) }
-        )
+        let inverse = (UInt8(0)...4).map { QueuePriority(level: $0) }
+        #expect(inverse == QueuePriority.allCases.map { Optional($0) })
         #expect(QueuePriority(level: 5) == nil)
         #expect(QueuePriority(level: .max) == nil)
         #expect(
@@ -78,8 +76,8 @@ struct ValueTests {
             .outputTooLarge(bytes: 2, limit: 1), .undecodable("u"), .versionUnsupported("v"),
             .conditionFailed(name: "c"),
         ]
-        #expect(retryable.allSatisfy(\.isRetryable))
-        #expect(!final.contains(where: \.isRetryable))
+        for error in retryable { #expect(error.isRetryable, "\(error)") }
+        for error in final { #expect(!error.isRetryable, "\(error)") }
         #expect(Set((retryable + final).map(\.code)).count == 12)
     }
 
