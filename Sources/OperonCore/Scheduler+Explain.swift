@@ -16,7 +16,7 @@ extension Scheduler {
         case keyHeld(String, by: OperationID)
         /// No live worker knows the kind.
         case noWorkerForKind(String)
-        /// No live worker serves the queue.
+        /// No live worker that knows the kind serves the queue.
         case noWorkerForQueue(String)
         /// Every worker that could run it is busy; operations before it in its queue.
         case noFreeSlot
@@ -95,7 +95,7 @@ extension Scheduler {
         let alive = workers.filter { $0.isAlive && !$0.isDraining }
         if !alive.contains(where: { $0.knowsKind[kind] }) {
             reasons.append(.noWorkerForKind(kinds[kind].name))
-        } else if !alive.contains(where: { $0.servesQueue[queueNumber] }) {
+        } else if !alive.contains(where: { $0.servesQueue[queueNumber] && $0.knowsKind[kind] }) {
             reasons.append(.noWorkerForQueue(queue.name))
         }
         return reasons.isEmpty ? [.noFreeSlot] : reasons
@@ -135,8 +135,10 @@ extension Scheduler {
         graphs[Int(graph.rawValue)].counts[Int(outcome.rawValue)]
     }
 
-    /// Whether an attempt was granted and has neither ended nor been given up.
-    package func isInFlight(_ attempt: AttemptID) -> Bool { attemptPlaces[attempt] != nil }
+    /// Whether an attempt was granted and has neither ended nor been given up. O(in flight).
+    package func isInFlight(_ attempt: AttemptID) -> Bool {
+        attempts.contains { $0?.id == attempt }
+    }
 
     package var graphCount: Int { graphs.count }
 

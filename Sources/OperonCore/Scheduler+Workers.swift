@@ -166,9 +166,9 @@ extension Scheduler {
 
     /// Which of the scheduler's queues and kinds a worker named.
     mutating func learnNames(of worker: Int) {
-        let names = workers[worker].queueNames
+        let names = Set(workers[worker].queueNames)
         workers[worker].servesQueue = queues.map { names.isEmpty || names.contains($0.name) }
-        let kindNames = workers[worker].kindNames
+        let kindNames = Set(workers[worker].kindNames)
         workers[worker].knowsKind = kinds.map { kindNames.contains($0.name) }
     }
 
@@ -245,13 +245,21 @@ extension Scheduler {
             }
             place = attempt.next
         }
-        for held in held where !owns(worker, held.attempt) { orders.append(.stop(held)) }
+        for held in held where attemptPlace(of: held, ownedBy: worker) == nil {
+            orders.append(.stop(held))
+        }
         return orders
     }
 
-    private func owns(_ worker: Int, _ id: AttemptID) -> Bool {
-        guard let place = attemptPlaces[id] else { return false }
-        return attempts[Int(place)]?.worker == worker
+    /// Where an attempt is kept, if it is in flight and this worker's.
+    private func attemptPlace(of held: HeldAttempt, ownedBy worker: Int) -> UInt32? {
+        guard exists(held.operation) else { return nil }
+        let graph = Int(held.operation.graph.rawValue)
+        let place = graphs[graph].attempt[Int(held.operation.index)]
+        guard place != GraphState.noAttempt, let attempt = attempts[Int(place)],
+            attempt.id == held.attempt, attempt.worker == worker
+        else { return nil }
+        return place
     }
 
     /// Compares what a worker says it holds with what it owes, once every event that the claim
@@ -309,11 +317,12 @@ extension Scheduler {
     ) {
         var number = batch.firstNumber
         for event in batch.events {
-            defer { number += 1 }
+            // Wrapping: the numbers come from outside.
+            defer { number &+= 1 }
             // benign: sent again before the acknowledgement had arrived.
             if number <= workers[worker].handled { continue }
             guard
-                number <= workers[worker].handled + 1
+                number &- 1 <= workers[worker].handled
                     || configuration.violation == .acknowledgesBeyondGap
             else { break }
             // Behind a gap nothing is handled: the next beat shows the gap, and asks for it.
@@ -361,14 +370,11 @@ extension Scheduler {
     private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
         let held = event.held
         if configuration.violation == .acceptsStaleResults, exists(held.operation) {
-            let graph = graphs[Int(held.operation.graph.rawValue)]
-            let place = graph.attempt[Int(held.operation.index)]
+            let graph = Int(held.operation.graph.rawValue)
+            let place = graphs[graph].attempt[Int(held.operation.index)]
             return place == GraphState.noAttempt ? nil : place
         }
-        guard let place = attemptPlaces[held.attempt], let attempt = attempts[Int(place)],
-            attempt.worker == worker, attempt.operation == held.operation
-        else { return nil }
-        return place
+        return attemptPlace(of: held, ownedBy: worker)
     }
 
     private mutating func started(
@@ -430,11 +436,13 @@ extension Scheduler {
 
     /// What an operation that stopped on request ends as.
     func cancelledOutcome(of operation: OperationID) -> Outcome {
-        let graph = graphs[Int(operation.graph.rawValue)]
-        if graph.flags[Int(operation.index)].contains(.deadlinePassed) {
+        let graph = Int(operation.graph.rawValue)
+        if graphs[graph].flags[Int(operation.index)].contains(.deadlinePassed) {
             return .failed(.deadline)
         }
-        return .cancelled(reason: graph.reasons[operation.index] ?? graph.cancelReason)
+        return .cancelled(
+            reason: graphs[graph].reasons[operation.index] ?? graphs[graph].cancelReason
+        )
     }
 
     private mutating func retry(
