@@ -3,7 +3,8 @@ import OperonModel
 
 extension Scheduler {
     /// Recomputes everything that is kept twice and compares: O(operations + edges). The first
-    /// thing that does not hold, as a sentence; `nil` if all does. The simulator asks after every event.
+    /// thing that does not hold, as a sentence; `nil` if all does. The simulator asks after every
+    /// event.
     package func violatedInvariant() -> String? {
         for number in graphs.indices {
             if let broken = violatedInvariant(ofGraph: number) { return broken }
