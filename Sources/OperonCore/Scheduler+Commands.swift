@@ -101,8 +101,8 @@ extension Scheduler {
         return members.map { OperationID(graph: operation.graph, index: $0) }
     }
 
-    /// Tells the worker of an attempt to give it back or to stop it. Said again with every answer to
-    /// a beat until its word on it arrives.
+    /// Tells the worker of an attempt to give it back or to stop it. Said again with every answer
+    /// to a beat until its word on it arrives.
     mutating func order(
         _ recall: AttemptState.Recall,
         attemptAt place: UInt32,

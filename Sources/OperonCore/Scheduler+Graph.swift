@@ -210,8 +210,9 @@ extension Scheduler {
 // MARK: - Finishing
 
 extension Scheduler {
-    /// Gives an operation its outcome, and whatever follows from it to its dependents: O(out-degree),
-    /// plus that of what is skipped. A list, not recursion: a chain of a million may be skipped.
+    /// Gives an operation its outcome, and whatever follows from it to its dependents:
+    /// O(out-degree), plus that of what is skipped. A list, not recursion: a chain of a million may
+    /// be skipped.
     mutating func finish(
         _ operation: OperationID,
         _ outcome: Outcome,
