@@ -507,15 +507,19 @@ extension Scheduler {
     }
 
     mutating func giveUpUnsendable(
-        _ attempt: AttemptID,
+        _ held: HeldAttempt,
         _ error: OperationError,
         at now: Moment,
         into effects: inout Effects
     ) {
-        guard let place = attemptPlaces[attempt] else { return }
-        let operation = removeAttempt(place).operation
+        let operation = held.operation
+        guard exists(operation) else { return }
+        let place = graphs[Int(operation.graph.rawValue)].attempt[Int(operation.index)]
+        guard place != GraphState.noAttempt, attempts[Int(place)]?.id == held.attempt
+        else { return }
+        _ = removeAttempt(place)
         effects.notices.append(
-            .attemptEnded(operation, attempt, .failed(error), start: nil, end: now.monotonic)
+            .attemptEnded(operation, held.attempt, .failed(error), start: nil, end: now.monotonic)
         )
         // It stands in no lane: `settle` must not count it out of one.
         graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].insert(.heldBack)

@@ -242,7 +242,7 @@ package actor CoordinatorService {
                         bytes: bytes,
                         limit: limits.messageBytes / 2
                     )
-                    unsendable = .attemptUnsendable(grant.held.attempt, error)
+                    unsendable = .attemptUnsendable(grant.held, error)
                     continue
                 }
                 operations.append(operation)
