@@ -46,6 +46,7 @@ extension Scheduler {
         for lane in queues[queue].lanes {
             guard let entry = firstAdmissible(in: lane) else { continue }
             if let best, entry < best.entry { continue }
+            guard hasRoom(forBytesOf: entry.operation) else { continue }
             guard
                 let worker = placement(
                     queue: queue,
@@ -110,6 +111,19 @@ extension Scheduler {
         worker.isAlive && !worker.isDraining && hasRoom(worker, estimate: estimateMinimum)
     }
 
+    /// Alone it always has, however large.
+    private func hasRoom(forBytesOf operation: OperationID) -> Bool {
+        let bytes = byteCount(of: operation)
+        return bytes == 0 || dispatchedBytes == 0
+            || dispatchedBytes + bytes <= configuration.limits.dispatchedBytes
+    }
+
+    func byteCount(of operation: OperationID) -> Int {
+        let graph = Int(operation.graph.rawValue)
+        guard !graphs[graph].compiled.bytes.isEmpty else { return 0 }
+        return Int(graphs[graph].compiled.bytes[Int(operation.index)])
+    }
+
     /// A free slot; or, while everything it holds is short, a little more, so that it need not wait
     /// for a round trip between two of them.
     private func hasRoom(_ worker: WorkerState, estimate: Int64) -> Bool {
@@ -163,6 +177,7 @@ extension Scheduler {
         queues[queue].ready -= 1
         queues[queue].inFlight += 1
         servings += 1
+        dispatchedBytes += byteCount(of: operation)
         queues[queue].servedAt = servings
         graphs[graph].state[index] = .dispatched
         graphs[graph].flags[index].remove(.comesBack)
@@ -272,6 +287,7 @@ extension Scheduler {
             attempts[Int(attempt.next)]?.previous = attempt.previous
         }
         workers[attempt.worker].held -= 1
+        dispatchedBytes -= byteCount(of: attempt.operation)
         workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
         attempts[Int(place)] = nil
         freeAttempts.append(place)

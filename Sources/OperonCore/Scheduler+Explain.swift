@@ -22,6 +22,8 @@ extension Scheduler {
         case noFreeSlot
         /// A worker has it and will start it.
         case dispatched(to: Incarnation)
+        /// What is dispatched already takes this many bytes: it must finish first.
+        case dispatchedBytes(Int, maximum: Int)
         /// The coordinator has no connection to its workers.
         case disconnected
     }
@@ -90,6 +92,11 @@ extension Scheduler {
         for local in graph.policy(operation.index).keys {
             let key = keys[graph.keys[Int(local)]]
             if let holder = key.holder { reasons.append(.keyHeld(key.name, by: holder)) }
+        }
+        let bytesMax = configuration.limits.dispatchedBytes
+        let bytes = byteCount(of: operation)
+        if bytes > 0, dispatchedBytes > 0, dispatchedBytes + bytes > bytesMax {
+            reasons.append(.dispatchedBytes(dispatchedBytes, maximum: bytesMax))
         }
         if !isConnected { reasons.append(.disconnected) }
         let alive = workers.filter { $0.isAlive && !$0.isDraining }

@@ -98,6 +98,10 @@ extension Scheduler {
     }
 
     private func violatedInvariantOfAttempts() -> String? {
+        let bytes = attempts.reduce(0) { $0 + ($1.map { byteCount(of: $0.operation) } ?? 0) }
+        guard bytes == dispatchedBytes else {
+            return "\(dispatchedBytes) bytes are counted as dispatched of \(bytes)"
+        }
         var listed = 0
         for index in workers.indices {
             var held = 0

@@ -1,4 +1,4 @@
-package import OperonModel
+import OperonModel
 
 // The conversation with workers: hellos, beats, events. *Stored → owned → numbered → judged behind
 // what it names → forgotten on the last word.*
@@ -72,7 +72,9 @@ extension Scheduler {
         let isOurs = helloReign == reign
         guard isOurs || hello.held.isEmpty && hello.firstEvent > hello.lastEvent else {
             // It stays true to whoever gave it what it holds.
+            // The answer tells it of this reign, which it follows once it gives up the other.
             effects.notices.append(.workerBusy(sender, helloReign))
+            resync(sender, into: &effects)
             return
         }
         let index: Int
@@ -130,7 +132,7 @@ extension Scheduler {
                         answers: hello.sentAt,
                         lease: configuration.lease,
                         beat: configuration.beat,
-                        eventWindow: configuration.eventWindow,
+                        eventWindow: eventWindow,
                         orphanAfter: configuration.orphanAfter,
                         acknowledged: workers[index].handled,
                         orders: outstandingOrders(of: index, held: hello.held)
@@ -162,6 +164,14 @@ extension Scheduler {
         workerNumbers[sender.incarnation] = index
         learnNames(of: index)
         return index
+    }
+
+    /// What one worker may have in flight, so that all together stay within their limit. Those that
+    /// were welcomed before keep theirs until their next hello.
+    private var eventWindow: UInt32 {
+        let alive = max(1, workers.count { $0.isAlive })
+        let share = configuration.limits.eventBytes / alive
+        return UInt32(clamping: max(1, min(Int(configuration.eventWindow), share)))
     }
 
     /// Which of the scheduler's queues and kinds a worker named.
@@ -252,7 +262,7 @@ extension Scheduler {
     }
 
     /// Where an attempt is kept, if it is in flight and this worker's.
-    private func attemptPlace(of held: HeldAttempt, ownedBy worker: Int) -> UInt32? {
+    func attemptPlace(of held: HeldAttempt, ownedBy worker: Int) -> UInt32? {
         guard exists(held.operation) else { return nil }
         let graph = Int(held.operation.graph.rawValue)
         let place = graphs[graph].attempt[Int(held.operation.index)]
@@ -264,7 +274,7 @@ extension Scheduler {
 
     /// Compares what a worker says it holds with what it owes, once every event that the claim
     /// names is handled: what it should have received and does not list was lost on the way.
-    private mutating func judgeClaim(
+    mutating func judgeClaim(
         of worker: Int,
         at now: Moment,
         into effects: inout Effects
@@ -303,181 +313,6 @@ extension [AttemptID] {
             if self[middle] < id { low = middle + 1 } else { high = middle }
         }
         return low < count && self[low] == id
-    }
-}
-
-// MARK: - Events
-
-extension Scheduler {
-    private mutating func receive(
-        _ batch: EventBatch,
-        from worker: Int,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        var number = batch.firstNumber
-        for event in batch.events {
-            // Wrapping: the numbers come from outside.
-            defer { number &+= 1 }
-            // benign: sent again before the acknowledgement had arrived.
-            if number <= workers[worker].handled { continue }
-            guard
-                number &- 1 <= workers[worker].handled
-                    || configuration.violation == .acknowledgesBeyondGap
-            else { break }
-            // Behind a gap nothing is handled: the next beat shows the gap, and asks for it.
-            workers[worker].handled = max(workers[worker].handled, number)
-            workers[worker].unacknowledgedBytes += event.byteCount
-            handle(event, sentAt: batch.sentAt, from: worker, at: now, into: &effects)
-        }
-        judgeClaim(of: worker, at: now, into: &effects)
-        if workers[worker].unacknowledgedBytes >= Int(configuration.eventWindow) / 2 {
-            send(
-                .plain(.control(Control(acknowledged: workers[worker].handled))),
-                to: worker,
-                into: &effects
-            )
-        }
-    }
-
-    private mutating func handle(
-        _ event: WorkerEvent,
-        sentAt: Timestamp,
-        from worker: Int,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let id = event.held.attempt
-        guard let place = placeOfEvent(event, from: worker) else {
-            // Refused, and handled all the same: the worker may forget it.
-            effects.notices.append(.eventRefused(id))
-            return
-        }
-        switch event {
-        case .started(_, let at):
-            started(place, at: now.monotonic - (sentAt - at), into: &effects)
-        case .finished(_, let result):
-            let start = now.monotonic - (sentAt - result.startedAt)
-            let end = now.monotonic - (sentAt - result.endedAt)
-            started(place, at: start, into: &effects)
-            finished(place, result, start: start, end: end, at: now, into: &effects)
-        case .returned:
-            comeBack(place, .returned, at: now, into: &effects)
-        }
-    }
-
-    /// The attempt that an event is about, if it is in flight and the sender's.
-    private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
-        let held = event.held
-        if configuration.violation == .acceptsStaleResults, exists(held.operation) {
-            let graph = Int(held.operation.graph.rawValue)
-            let place = graphs[graph].attempt[Int(held.operation.index)]
-            return place == GraphState.noAttempt ? nil : place
-        }
-        return attemptPlace(of: held, ownedBy: worker)
-    }
-
-    private mutating func started(
-        _ place: UInt32,
-        at start: Timestamp,
-        into effects: inout Effects
-    ) {
-        guard let attempt = attempts[Int(place)], !attempt.hasStarted else { return }
-        attempts[Int(place)]?.hasStarted = true
-        attempts[Int(place)]?.startedAt = start
-        let operation = attempt.operation
-        graphs[Int(operation.graph.rawValue)].state[Int(operation.index)] = .executing
-        effects.records.append(.started(attempt.id, operation))
-        effects.notices.append(.started(operation, attempt.id, at: start))
-    }
-
-    private mutating func finished(
-        _ place: UInt32,
-        _ result: AttemptResult,
-        start: Timestamp,
-        end: Timestamp,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let attempt = removeAttempt(place)
-        let operation = attempt.operation
-        let graph = Int(operation.graph.rawValue)
-        kinds[graphs[graph].kind(operation.index)].measured((end - start).nanoseconds)
-        let flags = graphs[graph].flags[Int(operation.index)]
-        let ending: AttemptEnding
-        switch result.end {
-        case .succeeded: ending = .succeeded
-        case .failed(let error): ending = .failed(error)
-        case .cancelled: ending = .cancelled
-        }
-        effects.notices.append(.result(operation, attempt.id, result))
-        effects.notices.append(
-            .attemptEnded(operation, attempt.id, ending, start: start, end: end)
-        )
-        switch ending {
-        case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
-        case .failed(let error):
-            if error.isRetryable, flags.isDisjoint(with: [.cancelRequested, .deadlinePassed]),
-                !graphs[graph].isCancelled,
-                graphs[graph].retries[Int(operation.index)]
-                    < graphs[graph].policy(operation.index).retry.limit
-            {
-                effects.records.append(.attemptEnded(attempt.id, operation, ending))
-                retry(operation, at: now, into: &effects)
-            } else {
-                finish(operation, .failed(error), at: now, into: &effects)
-            }
-        case .cancelled:
-            finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
-        case .returned, .lost:
-            preconditionFailure("a result has neither ending")
-        }
-    }
-
-    /// What an operation that stopped on request ends as.
-    func cancelledOutcome(of operation: OperationID) -> Outcome {
-        let graph = Int(operation.graph.rawValue)
-        if graphs[graph].flags[Int(operation.index)].contains(.deadlinePassed) {
-            return .failed(.deadline)
-        }
-        return .cancelled(
-            reason: graphs[graph].reasons[operation.index] ?? graphs[graph].cancelReason
-        )
-    }
-
-    private mutating func retry(
-        _ operation: OperationID,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        graphs[graph].retries[index] += 1
-        let pause = graphs[graph].policy(operation.index).retry.pause(
-            before: Int(graphs[graph].retries[index]),
-            chance: generator.chance()
-        )
-        graphs[graph].state[index] = .ready
-        graphs[graph].flags[index].insert([.comesBack, .delayed])
-        effects.records.append(.retryScheduled(operation, pause: pause))
-        effects.notices.append(.retry(operation, at: now.monotonic + pause))
-        if pause > .zero {
-            arm(.release(operation), at: now.monotonic + pause)
-        } else {
-            enqueue(operation)
-        }
-    }
-}
-
-extension WorkerEvent {
-    /// About what it takes in a message.
-    package var byteCount: Int {
-        let fixed = 48
-        guard case .finished(_, let result) = self else { return fixed }
-        var bytes = fixed + result.output.bytes.count + result.output.contentType.utf8.count
-        bytes += result.logTail.count
-        if case .failed(let error) = result.end { bytes += error.byteCount }
-        return bytes
     }
 }
 
@@ -524,72 +359,5 @@ extension Scheduler {
         // It stands in no lane: `settle` must not count it out of one.
         graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].insert(.heldBack)
         finish(operation, .failed(error), at: now, into: &effects)
-    }
-}
-
-// MARK: - Attempts that come back
-
-extension Scheduler {
-    /// An attempt ended without a result. The operation goes back to the front of its priority,
-    /// unless it was cancelled meanwhile.
-    mutating func comeBack(
-        _ place: UInt32,
-        _ ending: AttemptEnding,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let attempt = removeAttempt(place)
-        let operation = attempt.operation
-        let graph = Int(operation.graph.rawValue)
-        let flags = graphs[graph].flags[Int(operation.index)]
-        effects.records.append(.attemptEnded(attempt.id, operation, ending))
-        effects.notices.append(
-            .attemptEnded(
-                operation,
-                attempt.id,
-                ending,
-                start: attempt.startedAt,
-                end: now.monotonic
-            )
-        )
-        graphs[graph].state[Int(operation.index)] = .ready
-        graphs[graph].flags[Int(operation.index)].insert(.comesBack)
-        if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
-            || graphs[graph].isCancelled
-        {
-            // It stands in no lane; `settle` must not count it out of one.
-            graphs[graph].flags[Int(operation.index)].insert(.heldBack)
-            finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
-        } else {
-            enqueue(operation)
-        }
-    }
-
-    /// One entry per worker, however often its lease is renewed meanwhile.
-    private mutating func armLease(of worker: Int) {
-        guard !workers[worker].isLeaseArmed else { return }
-        workers[worker].isLeaseArmed = true
-        arm(.lease(worker: worker), at: workers[worker].leaseEnd)
-    }
-
-    mutating func leaseDue(_ worker: Int, at now: Moment, into effects: inout Effects) {
-        workers[worker].isLeaseArmed = false
-        guard workers[worker].isAlive else { return }
-        // Deaf: nobody can be heard, so nobody is given up. `transportCameUp` arms it anew.
-        guard isConnected else { return }
-        guard workers[worker].leaseEnd <= now.monotonic else {
-            armLease(of: worker)
-            return
-        }
-        workers[worker].isAlive = false
-        workers[worker].claim = nil
-        effects.notices.append(.workerLost(workers[worker].identity))
-        var places: [UInt32] = []
-        var place = workers[worker].firstAttempt
-        while place != GraphState.noAttempt {
-            places.append(place)
-            place = attempts[Int(place)]?.next ?? GraphState.noAttempt
-        }
-        for place in places.reversed() { comeBack(place, .lost, at: now, into: &effects) }
     }
 }

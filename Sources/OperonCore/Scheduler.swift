@@ -31,6 +31,8 @@ package struct Scheduler: Sendable {
     var deadlines = Heap<Deadline>()
     var nextDeadlineOrder: UInt64 = 0
     var servings: UInt64 = 0
+    /// Of all attempts in flight.
+    var dispatchedBytes = 0
     var generator: SeededGenerator
     let readAheadNanoseconds: Int64
     /// Reused by `finish`, so that a release allocates nothing.

@@ -191,6 +191,8 @@ extension WorkerAgent {
         into effects: inout Effects
     ) -> Bool {
         if envelope.reign == reign { return true }
+        // Somebody answers: the connection works, whoever it is.
+        unansweredSince = nil
         if events.isEmpty, held.values.allSatisfy({ $0.end == .silent }) {
             // A new reign counts events from 1, and answers a hello that names no old one.
             switch envelope.body {

@@ -97,7 +97,7 @@ extension Simulator {
         case .queueLimitSet: ledger.met(.limitChanged)
         case .priorityRequested: ledger.met(.priorityChanged)
         case .graphSubmitted, .workerMessage, .transportUp, .transportDown, .addressReturned,
-            .timeReached:
+            .attemptUnsendable, .shutdownRequested, .timeReached:
             break
         }
     }
