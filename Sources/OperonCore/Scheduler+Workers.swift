@@ -77,30 +77,7 @@ extension Scheduler {
             resync(sender, into: &effects)
             return
         }
-        let index: Int
-        if let known = workerNumbers[sender.incarnation] {
-            guard sender.connection >= workers[known].identity.connection else {
-                let address = WorkerAddress(
-                    incarnation: sender.incarnation,
-                    connection: sender.connection
-                )
-                effects.messages.append(
-                    Message(
-                        destination: .worker(address),
-                        sequence: 0,
-                        body: .plain(.refused(.newIncarnation))
-                    )
-                )
-                return
-            }
-            index = known
-            if sender.connection > workers[known].identity.connection {
-                workers[known].sequence = 0
-            }
-            workers[known].identity = sender
-        } else {
-            index = add(hello, from: sender, at: now)
-        }
+        guard let index = place(of: hello, from: sender, at: now, into: &effects) else { return }
         let wasAlive = workers[index].isAlive
         workers[index].isAlive = true
         workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
@@ -125,24 +102,47 @@ extension Scheduler {
             held: hello.held
         )
         renumberOwed(of: index)
-        send(
-            .plain(
-                .welcome(
-                    Welcome(
-                        answers: hello.sentAt,
-                        lease: configuration.lease,
-                        beat: configuration.beat,
-                        eventWindow: eventWindow,
-                        orphanAfter: configuration.orphanAfter,
-                        acknowledged: workers[index].handled,
-                        orders: outstandingOrders(of: index, held: hello.held)
-                    )
-                )
-            ),
-            to: index,
-            into: &effects
+        let welcome = Welcome(
+            answers: hello.sentAt,
+            lease: configuration.lease,
+            beat: configuration.beat,
+            eventWindow: eventWindow,
+            orphanAfter: configuration.orphanAfter,
+            acknowledged: workers[index].handled,
+            orders: outstandingOrders(of: index, held: hello.held)
         )
+        send(.plain(.welcome(welcome)), to: index, into: &effects)
         judgeClaim(of: index, at: now, into: &effects)
+    }
+
+    /// The sender's place among the workers, a new one if need be; `nil` for a connection that is
+    /// no longer its latest.
+    private mutating func place(
+        of hello: Hello,
+        from sender: WorkerIdentity,
+        at now: Moment,
+        into effects: inout Effects
+    ) -> Int? {
+        guard let known = workerNumbers[sender.incarnation] else {
+            return add(hello, from: sender, at: now)
+        }
+        guard sender.connection >= workers[known].identity.connection else {
+            let address = WorkerAddress(
+                incarnation: sender.incarnation,
+                connection: sender.connection
+            )
+            effects.messages.append(
+                Message(
+                    destination: .worker(address),
+                    sequence: 0,
+                    body: .plain(.refused(.newIncarnation))
+                )
+            )
+            return nil
+        }
+        if sender.connection > workers[known].identity.connection { workers[known].sequence = 0 }
+        workers[known].identity = sender
+        return known
     }
 
     private mutating func add(

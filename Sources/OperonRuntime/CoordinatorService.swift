@@ -5,8 +5,8 @@ package import OperonModel
 package import OperonPorts
 import OperonWire
 
-/// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs what it
-/// asks for in its order. It decides nothing.
+/// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs what
+/// it asks for in its order. It decides nothing.
 ///
 /// One task receives, one sends, so that a transport that takes nothing more for a while keeps
 /// nobody from being heard.

@@ -82,7 +82,7 @@ struct ConversationTests {
         bench.hello(from: 0, connection: 2, reign: other, held: [held])
 
         let effects = bench.drain()
-        #expect(effects.messages.isEmpty)
+        #expect(effects.messages.map(\.body) == [.plain(.resync)])
         #expect(effects.notices == [.workerBusy(bench.workers[0].identity, other)])
     }
 
@@ -94,7 +94,7 @@ struct ConversationTests {
         bench.drain()
 
         bench.hello(from: 0, connection: 2, reign: Reign(rawValue: 99), firstEvent: 1)
-        #expect(bench.drain().messages.isEmpty)
+        #expect(bench.drain().messages.map(\.body) == [.plain(.resync)])
         bench.hello(from: 0, connection: 2, reign: Reign(rawValue: 99))
         #expect(bench.drain().messages.count == 1)
     }

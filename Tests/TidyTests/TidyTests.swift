@@ -4,9 +4,7 @@ import Testing
 @Suite struct TidyTests {
     /// Functions that were longer than allowed when the rule came, with the most they may have.
     /// The list may only get shorter, and its numbers smaller.
-    static let longFunctions = [
-        "Sources/OperonCore/Scheduler+Workers.swift greet": 80
-    ]
+    static let longFunctions: [String: Int] = [:]
 
     static let sources = Repository.swift(under: "Sources/")
     static let tests = Repository.swift(under: "Tests/")
