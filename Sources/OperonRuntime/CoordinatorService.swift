@@ -26,6 +26,7 @@ package actor CoordinatorService {
     private var alarm = Alarm()
     private let connected = Signal()
     private var hasConnected = false
+    private var isLeaving = false
     private var graphWaiters: [GraphID: [CheckedContinuation<Void, Never>]] = [:]
     /// Messages that could not be read.
     package private(set) var undecodableCount = 0
@@ -104,20 +105,23 @@ package actor CoordinatorService {
         }
     }
 
-    /// Returns when every operation of the graph has its outcome.
+    /// Returns when every operation of the graph has its outcome, or when the service shuts down.
     package func waitUntilFinished(_ graph: GraphID) async {
-        guard !scheduler.isFinished(graph) else { return }
+        guard !scheduler.isFinished(graph), !isLeaving else { return }
         await withCheckedContinuation { graphWaiters[graph, default: []].append($0) }
     }
 
     /// Gives the workers the last word on what they reported, and ends `run`.
     package func shutDown(kill: Bool = false) async {
+        isLeaving = true
         handle([.shutdownRequested(kill: kill)])
         await withCheckedContinuation { continuation in
             outbox.append(.mark(continuation))
             sendSignal.raise()
         }
         await transport.close()
+        for waiters in graphWaiters.values { for waiter in waiters { waiter.resume() } }
+        graphWaiters = [:]
     }
 
     /// Asks the scheduler something; changes nothing.

@@ -80,10 +80,8 @@ package final class BrokerFixture: Sendable {
         let root = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let process = Process()
-        // Named, because a file that is also sourced has no interpreter line.
-        process.executableURL = URL(fileURLWithPath: "/bin/bash")
-        let path = root.appendingPathComponent("scripts/lib/broker.sh").path
-        process.arguments = [path, command, directory.path] + arguments
+        process.executableURL = root.appendingPathComponent("scripts/lib/broker.sh")
+        process.arguments = [command, directory.path] + arguments
         // A file, not a pipe: a full pipe would stop the script, and a broker that keeps it open
         // would never let it end.
         let output = directory.appendingPathComponent("script-\(UUID().uuidString)")
