@@ -162,6 +162,15 @@ let package = Package(
             path: "Benchmarks/Simulate",
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "core-benchmark",
+            dependencies: [
+                "OperonCore", "OperonModel", "OperonTestKit",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/CoreBenchmark",
+            swiftSettings: settings
+        ),
 
         // Benchmarks: programs, so that what is measured is a release build in its own process.
         .executableTarget(

@@ -28,7 +28,7 @@ struct PipeFloor: AsyncParsableCommand {
     func run() async throws {
         let messages = operations / perMessage
         let pipe = try await Pipe.open(pipe)
-        // One message more than the credit would allow half of one: at least one is on its way.
+        // At least one message is on its way, however many operations it holds.
         let window = max(1, credit / perMessage)
         let started = ContinuousClock.now
         await pipe.exchange(messages: messages, window: window, bodyBytes: 200 * perMessage)
@@ -125,10 +125,15 @@ final class Pipe {
             group: MultiThreadedEventLoopGroup.singleton
         )
         let running = Task { try await transport.run() }
+        var events = transport.events.makeAsyncIterator()
+        // Before that nobody would hear a hello.
+        guard await events.next() != nil else {
+            try await running.value
+            throw ValidationError("the connection was closed")
+        }
         let processes = try (0..<options.workers).map { _ in
             try startWorker(url: url, prefix: prefix)
         }
-        var events = transport.events.makeAsyncIterator()
         var workers: [WorkerAddress] = []
         while workers.count < options.workers, let batch = await events.next() {
             for case .message(let body) in batch {

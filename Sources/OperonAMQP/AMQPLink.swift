@@ -80,6 +80,9 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         }
     }
 
+    /// A transport that was never run has nobody who waits for its end.
+    deinit { ended.succeed(.closed) }
+
     // MARK: - From anywhere
 
     func run() async throws {
@@ -340,6 +343,7 @@ extension AMQPLink: AMQPConnectionOwner {
     }
 
     func blocked(_ connection: AMQPConnection, _ isBlocked: Bool, reason: String) {
+        guard connection === self.connection else { return }
         logger.notice(
             "the broker's alarm changed",
             metadata: ["blocked": "\(isBlocked)", "reason": "\(reason)"]

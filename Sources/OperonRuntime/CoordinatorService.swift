@@ -5,8 +5,8 @@ package import OperonModel
 package import OperonPorts
 import OperonWire
 
-/// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs what it
-/// asks for in its order. It decides nothing.
+/// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs what
+/// it asks for in its order. It decides nothing.
 ///
 /// One task receives, one sends, so that a transport that takes nothing more for a while keeps
 /// nobody from being heard.
@@ -26,7 +26,7 @@ package actor CoordinatorService {
     private var alarm = Alarm()
     private let connected = Signal()
     private var hasConnected = false
-    private var isLeaving = false
+    private var isShutDown = false
     private var graphWaiters: [GraphID: [CheckedContinuation<Void, Never>]] = [:]
     /// Messages that could not be read.
     package private(set) var undecodableCount = 0
@@ -105,23 +105,25 @@ package actor CoordinatorService {
         }
     }
 
-    /// Returns when every operation of the graph has its outcome, or when the service shuts down.
+    /// Returns when every operation of the graph has its outcome, or after `shutDown`.
     package func waitUntilFinished(_ graph: GraphID) async {
-        guard !scheduler.isFinished(graph), !isLeaving else { return }
+        guard !scheduler.isFinished(graph), !isShutDown else { return }
         await withCheckedContinuation { graphWaiters[graph, default: []].append($0) }
     }
 
     /// Gives the workers the last word on what they reported, and ends `run`.
     package func shutDown(kill: Bool = false) async {
-        isLeaving = true
         handle([.shutdownRequested(kill: kill)])
         await withCheckedContinuation { continuation in
             outbox.append(.mark(continuation))
             sendSignal.raise()
         }
         await transport.close()
-        for waiters in graphWaiters.values { for waiter in waiters { waiter.resume() } }
+        // What has no outcome by now gets none here; nobody shall wait for it.
+        isShutDown = true
+        let waiters = graphWaiters
         graphWaiters = [:]
+        for id in waiters.keys.sorted() { waiters[id]?.forEach { $0.resume() } }
     }
 
     /// Asks the scheduler something; changes nothing.
@@ -240,7 +242,7 @@ package actor CoordinatorService {
                         bytes: bytes,
                         limit: limits.messageBytes / 2
                     )
-                    unsendable = .attemptUnsendable(grant.held.attempt, error)
+                    unsendable = .attemptUnsendable(grant.held, error)
                     continue
                 }
                 operations.append(operation)

@@ -17,7 +17,8 @@ struct GraphContents: Sendable {
             for dependency in operation.dependencies { wanted.insert(dependency.name) }
         }
         var numbers: [String: UInt32] = [:]
-        for (index, operation) in graph.operations.enumerated() where wanted.contains(operation.name) {
+        for (index, operation) in graph.operations.enumerated()
+        where wanted.contains(operation.name) {
             numbers[operation.name] = UInt32(index)
         }
         self.numbers = numbers

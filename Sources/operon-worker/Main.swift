@@ -18,11 +18,11 @@ struct OperonWorker: AsyncParsableCommand {
         commandName: "operon-worker",
         abstract: "Run operations that a coordinator publishes to a broker.",
         discussion: """
-            SIGTERM or Ctrl-C drains: nothing new is taken, what waits is given back, what runs is \
-            finished within --drain-timeout. A second signal ends everything at once.
+            SIGTERM or Ctrl-C drains: nothing new is taken, what waits is given back, what runs \
+            is finished within --drain-timeout. A second signal ends everything at once.
 
-            Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 130 and 143 ended by \
-            a second signal.
+            Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 130 and 143 ended \
+            by a second signal.
             """,
         version: "0.1.0"
     )

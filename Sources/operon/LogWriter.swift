@@ -119,7 +119,8 @@ private struct LogFiles {
         let attempt = chunk.held.attempt
         let path = path(chunk.held.operation, attempt)
         if !FileManager.default.fileExists(atPath: path),
-            !FileManager.default.createFile(atPath: path, contents: nil) {
+            !FileManager.default.createFile(atPath: path, contents: nil)
+        {
             failed(path)
         }
         guard let file = FileHandle(forWritingAtPath: path) else { return }

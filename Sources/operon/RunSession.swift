@@ -43,7 +43,9 @@ struct RunSession {
         )
         self.screen = screen
         recorder = RunRecorder(operationCount: graph.compiled.topology.operationCount)
-        logWriter = try options.logDirectory.map { try LogWriter(directory: $0, graph: graph, say: screen.say) }
+        logWriter = try options.logDirectory.map {
+            try LogWriter(directory: $0, graph: graph, say: screen.say)
+        }
         logger = Logger(label: "operon") { _ in
             PlainLog(level: .warning) { screen.say($0) }
         }
