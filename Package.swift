@@ -241,7 +241,9 @@ let package = Package(
         ),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["operon", "operon-worker", "OperonModel", "OperonTestKit"],
+            dependencies: [
+                "COperonProcess", "operon", "operon-worker", "OperonModel", "OperonTestKit",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(name: "TidyTests", swiftSettings: testSettings),

@@ -177,9 +177,20 @@ struct OperonWorker: AsyncParsableCommand {
     private func url(environment: [String: String]) throws -> String {
         if let broker { return broker }
         if let brokerFile {
-            let text = try String(contentsOfFile: brokerFile, encoding: .utf8)
-            return text.split(whereSeparator: \.isNewline).first
-                .map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
+            let text: String
+            do {
+                text = try String(contentsOfFile: brokerFile, encoding: .utf8)
+            } catch {
+                throw ValidationError(
+                    "\(brokerFile) cannot be read: \(error.localizedDescription)"
+                )
+            }
+            let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+            let url = line.trimmingCharacters(in: .whitespaces)
+            guard !url.isEmpty else {
+                throw ValidationError("\(brokerFile) has no URL in its first line")
+            }
+            return url
         }
         guard let url = environment["OPERON_BROKER"], !url.isEmpty else {
             throw ValidationError("name the broker: --broker, --broker-file or OPERON_BROKER")

@@ -16,13 +16,12 @@ struct RunSession {
         var slots: Int
         var brokerURL: String?
         var prefix: String
+        /// How long the first connection may take before the broker counts as unreachable.
+        var connectTimeout: Duration
         var output: OutputFormat
         var logDirectory: String?
         var traceFile: String?
     }
-
-    /// How long the first connection may take before the broker counts as unreachable.
-    private static let connectTimeout = Duration.seconds(15)
 
     let graph: LoadedGraph
     let options: Options
@@ -112,7 +111,7 @@ struct RunSession {
             let outcome = try await serve(
                 coordinator,
                 slots: nil,
-                connectTimeout: Self.connectTimeout
+                connectTimeout: options.connectTimeout
             ) { _ in
             } services: { _ in
             }
