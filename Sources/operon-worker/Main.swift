@@ -60,6 +60,14 @@ struct OperonWorker: AsyncParsableCommand {
     @Flag(help: "Say more.")
     var verbose = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Events in one message at most: for measuring what a message costs.",
+            visibility: .hidden
+        )
+    )
+    var eventsPerMessage: Int?
+
     func validate() throws {
         if let slots, !(1...Limits().slots).contains(slots) {
             throw ValidationError("--slots takes a number from 1 to \(Limits().slots)")
@@ -69,6 +77,9 @@ struct OperonWorker: AsyncParsableCommand {
         }
         guard drainTimeout >= 0, drainTimeout.isFinite else {
             throw ValidationError("--drain-timeout takes a number that is not negative")
+        }
+        if let eventsPerMessage, eventsPerMessage < 1 {
+            throw ValidationError("--events-per-message takes a number from 1")
         }
         if broker != nil, brokerFile != nil {
             throw ValidationError("--broker and --broker-file exclude each other")
@@ -114,6 +125,7 @@ struct OperonWorker: AsyncParsableCommand {
         )
         configuration.queues =
             queues.map { $0.split(separator: ",").map { String($0) } } ?? []
+        if let eventsPerMessage { configuration.eventsPerMessage = eventsPerMessage }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         let transport = AMQPWorkerTransport(

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OperonCore
 import OperonModel
+import OperonRuntime
 import OperonTerminal
 
 struct Run: AsyncParsableCommand {
@@ -45,6 +46,14 @@ struct Run: AsyncParsableCommand {
     @Option(help: "Write a timeline in Chrome's trace format.", completion: .file())
     var trace: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Operations in one message at most: for measuring what a message costs.",
+            visibility: .hidden
+        )
+    )
+    var operationsPerMessage = CoordinatorService.defaultOperationsPerMessage
+
     enum FailureMode: String, EnumerableFlag {
         case keepGoing
         case failFast
@@ -53,6 +62,9 @@ struct Run: AsyncParsableCommand {
     func validate() throws {
         if let slots, !(1...Limits().slots).contains(slots) {
             throw ValidationError("--slots takes a number from 1 to \(Limits().slots)")
+        }
+        guard operationsPerMessage >= 1 else {
+            throw ValidationError("--operations-per-message takes a number from 1")
         }
         if local, broker.isNamed {
             throw ValidationError("--local and a broker exclude each other")
@@ -73,6 +85,7 @@ struct Run: AsyncParsableCommand {
                 slots: slots ?? Environment.processorCount,
                 brokerURL: url,
                 prefix: broker.prefix,
+                operationsPerMessage: operationsPerMessage,
                 output: output,
                 logDirectory: logs,
                 traceFile: trace

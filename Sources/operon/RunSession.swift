@@ -16,6 +16,7 @@ struct RunSession {
         var slots: Int
         var brokerURL: String?
         var prefix: String
+        var operationsPerMessage: Int
         var output: OutputFormat
         var logDirectory: String?
         var traceFile: String?
@@ -43,7 +44,9 @@ struct RunSession {
         )
         self.screen = screen
         recorder = RunRecorder(operationCount: graph.compiled.topology.operationCount)
-        logWriter = try options.logDirectory.map { try LogWriter(directory: $0, graph: graph, say: screen.say) }
+        logWriter = try options.logDirectory.map {
+            try LogWriter(directory: $0, graph: graph, say: screen.say)
+        }
         logger = Logger(label: "operon") { _ in
             PlainLog(level: .warning) { screen.say($0) }
         }
@@ -145,9 +148,12 @@ struct RunSession {
         let recorder = recorder
         let screen = screen
         let logWriter = logWriter
-        return CoordinatorService(scheduler: scheduler, transport: transport, logger: logger) {
-            notices,
-            now in
+        return CoordinatorService(
+            scheduler: scheduler,
+            transport: transport,
+            logger: logger,
+            operationsPerMessage: options.operationsPerMessage
+        ) { notices, now in
             recorder.note(notices, at: now)
             screen.note(notices, at: now)
             logWriter?.note(notices)
