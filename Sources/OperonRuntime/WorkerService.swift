@@ -50,7 +50,8 @@ package actor WorkerService {
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
             group.addTask { await self.forwardLogs() }
-            group.addTask {
+            // Starting processes blocks, wherever messages are handled.
+            group.addTask(executorPreference: globalConcurrentExecutor) {
                 await executor.run { attempt, result in await self.ended(attempt, result) }
             }
             defer { group.cancelAll() }

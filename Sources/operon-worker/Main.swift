@@ -147,7 +147,7 @@ struct OperonWorker: AsyncParsableCommand {
         ) { notices in
             for notice in notices { Self.tell(notice, say) }
         }
-        let signal = try await serve(service, say)
+        let signal = try await serve(service, on: LoopExecutor(group.next()), say)
         await processes.shutdown()
         if let signal { throw ExitCode(signal) }
     }
@@ -155,12 +155,13 @@ struct OperonWorker: AsyncParsableCommand {
     /// Until it has drained. The exit code of the signal that cut that short, if one did.
     private func serve(
         _ service: WorkerService,
+        on executor: LoopExecutor,
         _ say: @escaping @Sendable (String) -> Void
     ) async throws -> Int32? {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let drainTimeout = drainTimeout
         return try await withThrowingTaskGroup(of: Int32?.self) { group in
-            group.addTask {
+            group.addTask(executorPreference: executor) {
                 try await service.run()
                 return nil
             }

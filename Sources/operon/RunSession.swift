@@ -113,6 +113,7 @@ struct RunSession {
             let outcome = try await serve(
                 coordinator,
                 slots: nil,
+                on: LoopExecutor(group.next()),
                 connectTimeout: Self.connectTimeout
             ) { _ in
             } services: { _ in
@@ -164,6 +165,7 @@ struct RunSession {
     private func serve(
         _ coordinator: CoordinatorService,
         slots: Int?,
+        on executor: LoopExecutor? = nil,
         connectTimeout: Duration? = nil,
         endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void,
         services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
@@ -172,7 +174,7 @@ struct RunSession {
         let screen = screen
         let graph = graph
         return try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await coordinator.run() }
+            group.addTask(executorPreference: executor) { try await coordinator.run() }
             services(&group)
             group.addTask { await screen.run() }
             let interruption = Interruption()
