@@ -233,7 +233,7 @@ package actor CoordinatorService {
             operations.reserveCapacity(grants.count)
             priority = grants.map(\.priority.level).max() ?? priority
             for grant in grants {
-                let operation = dispatched(grant)
+                let operation = contents[Int(grant.held.operation.graph.rawValue)].dispatched(grant)
                 let bytes = operation.inputs.reduce(0) { $0 + ($1.output?.bytes.count ?? 0) }
                 // Half a message for the inputs leaves room for everything else in it.
                 if bytes <= limits.messageBytes / 2 {
@@ -261,24 +261,6 @@ package actor CoordinatorService {
         case .worker(let address):
             outbox.append(envelope, to: .worker(address), priority: priority)
         }
-    }
-
-    private func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
-        let contents = contents[Int(grant.held.operation.graph.rawValue)]
-        let operation = contents.operations[Int(grant.held.operation.index)]
-        return DispatchedOperation(
-            held: grant.held,
-            ordinal: grant.ordinal,
-            graphName: contents.name,
-            name: operation.name,
-            queue: operation.queue,
-            work: operation.work,
-            priority: grant.priority,
-            rank: grant.rank,
-            timeout: operation.timeout,
-            qualityOfService: operation.qualityOfService,
-            inputs: contents.inputs(of: grant.held.operation.index)
-        )
     }
 
     // MARK: - Output
