@@ -126,18 +126,21 @@ final class Pipe {
         )
         let running = Task { try await transport.run() }
         var events = transport.events.makeAsyncIterator()
-        // Before that nobody would hear a hello.
-        guard await events.next() != nil else {
-            try await running.value
-            throw ValidationError("the connection was closed")
-        }
-        let processes = try (0..<options.workers).map { _ in
-            try startWorker(url: url, prefix: prefix)
-        }
+        var processes: [Process] = []
         var workers: [WorkerAddress] = []
         while workers.count < options.workers, let batch = await events.next() {
-            for case .message(let body) in batch {
-                if let worker = address(body) { workers.append(worker) }
+            for event in batch {
+                switch event {
+                case .up:
+                    // Not before: a worker says hello once, and somebody must be there to hear it.
+                    guard processes.isEmpty else { break }
+                    for _ in 0..<options.workers {
+                        processes.append(try startWorker(url: url, prefix: prefix))
+                    }
+                case .message(let body):
+                    if let worker = address(body) { workers.append(worker) }
+                case .down, .returned, .blocked: break
+                }
             }
         }
         // Without an error here the connection was closed by nobody.

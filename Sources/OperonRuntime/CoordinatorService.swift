@@ -1,4 +1,3 @@
-import DequeModule
 package import Logging
 package import OperonCore
 package import OperonModel
@@ -21,7 +20,9 @@ package actor CoordinatorService {
     private let logger: Logger
     private let limits: Limits
     private var contents: [GraphContents] = []
-    private var outbox = Deque<Outgoing>()
+    private var outbox: CoordinatorOutbox
+    /// Whoever waits until everything before has been handed to the transport.
+    private var sendWaiters: [Waiting] = []
     private let sendSignal = Signal()
     private var alarm = Alarm()
     private let connected = Signal()
@@ -31,17 +32,15 @@ package actor CoordinatorService {
     /// Messages that could not be read.
     package private(set) var undecodableCount = 0
 
-    private enum Outgoing: Sendable {
-        case worker(WorkerAddress, CoordinatorEnvelope, priority: UInt8)
-        case everyWorker(CoordinatorEnvelope)
-        /// Everything before it has been handed to the transport.
-        case mark(CheckedContinuation<Void, Never>)
-    }
+    /// Operations that travel together at most, if they wait for the transport together: beyond
+    /// this a message costs next to nothing more than what it carries.
+    package static let defaultOperationsPerMessage = 64
 
     package init(
         scheduler: Scheduler,
         transport: any CoordinatorTransport,
         logger: Logger,
+        operationsPerMessage: Int = defaultOperationsPerMessage,
         observer: @escaping Observer
     ) {
         self.scheduler = scheduler
@@ -49,6 +48,7 @@ package actor CoordinatorService {
         self.logger = logger
         self.observer = observer
         limits = scheduler.configuration.limits
+        outbox = CoordinatorOutbox(operationsPerMessage: operationsPerMessage)
     }
 
     /// Serves until `shutDown` or until the transport gives up for good, which it throws.
@@ -115,7 +115,7 @@ package actor CoordinatorService {
     package func shutDown(kill: Bool = false) async {
         handle([.shutdownRequested(kill: kill)])
         await withCheckedContinuation { continuation in
-            outbox.append(.mark(continuation))
+            sendWaiters.append(continuation)
             sendSignal.raise()
         }
         await transport.close()
@@ -182,24 +182,28 @@ package actor CoordinatorService {
     // MARK: - Effects
 
     /// The first refusal among what follows from the events, if any.
+    ///
+    /// What waits is handled together and its effects are performed together, in their order: one
+    /// message for many operations, and one call of the observer.
     @discardableResult
     private func handle(_ events: [Scheduler.Event]) -> Refusal? {
         var refusal: Refusal?
-        var pending = Deque(events)
-        while let event = pending.popFirst() {
+        var pending = events
+        while !pending.isEmpty {
             effects.removeAll()
-            if case .transportUp = event, !hasConnected {
-                hasConnected = true
-                connected.raise()
-            }
             let now = Moment(monotonic: SystemClock.now(), wall: SystemClock.wall())
-            scheduler.handle(event, at: now, into: &effects)
+            for event in pending {
+                if case .transportUp = event, !hasConnected {
+                    hasConnected = true
+                    connected.raise()
+                }
+                scheduler.handle(event, at: now, into: &effects)
+            }
             refusal = refusal ?? effects.refusals.first
             // Records go first, to the store; this program keeps none.
             keepOutputs()
-            for message in effects.messages {
-                if let unsendable = enqueue(message) { pending.append(unsendable) }
-            }
+            pending = []
+            for message in effects.messages { enqueue(message, unsendable: &pending) }
             finishNotices(at: now.monotonic)
         }
         alarm.set(effects.wakeAt) { [weak self] in await self?.wake() }
@@ -224,31 +228,31 @@ package actor CoordinatorService {
         }
     }
 
-    /// An operation that no message can carry fails, by the event that is returned.
-    private func enqueue(_ message: Scheduler.Message) -> Scheduler.Event? {
+    /// An operation that no message can carry fails, by an event that is added to `unsendable`.
+    private func enqueue(_ message: Scheduler.Message, unsendable: inout [Scheduler.Event]) {
         var priority: UInt8 = QueuePriority.veryHigh.level
         let body: CoordinatorMessage
         switch message.body {
         case .plain(let plain): body = plain
         case .dispatch(let acknowledged, let grants):
             var operations: [DispatchedOperation] = []
-            var unsendable: Scheduler.Event?
+            operations.reserveCapacity(grants.count)
+            priority = grants.map(\.priority.level).max() ?? priority
             for grant in grants {
-                let operation = dispatched(grant)
+                let operation = contents[Int(grant.held.operation.graph.rawValue)].dispatched(grant)
                 let bytes = operation.inputs.reduce(0) { $0 + ($1.output?.bytes.count ?? 0) }
                 // Half a message for the inputs leaves room for everything else in it.
-                guard bytes <= limits.messageBytes / 2 else {
+                if bytes <= limits.messageBytes / 2 {
+                    operations.append(operation)
+                } else {
                     let error = OperationError.inputTooLarge(
                         bytes: bytes,
                         limit: limits.messageBytes / 2
                     )
-                    unsendable = .attemptUnsendable(grant.held, error)
-                    continue
+                    unsendable.append(.attemptUnsendable(grant.held, error))
                 }
-                operations.append(operation)
-                priority = grant.priority.level
             }
-            guard !operations.isEmpty else { return unsendable }
+            guard !operations.isEmpty else { return }
             body = .dispatch(Dispatch(acknowledged: acknowledged, operations: operations))
         }
         let envelope = CoordinatorEnvelope(
@@ -259,58 +263,39 @@ package actor CoordinatorService {
             body: body
         )
         switch message.destination {
-        case .everyWorker: outbox.append(.everyWorker(envelope))
+        case .everyWorker: outbox.append(envelope, to: .everyWorker, priority: priority)
         case .worker(let address):
-            outbox.append(.worker(address, envelope, priority: priority))
+            outbox.append(envelope, to: .worker(address), priority: priority)
         }
-        return nil
-    }
-
-    private func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
-        let contents = contents[Int(grant.held.operation.graph.rawValue)]
-        let operation = contents.operations[Int(grant.held.operation.index)]
-        return DispatchedOperation(
-            held: grant.held,
-            ordinal: grant.ordinal,
-            graphName: contents.name,
-            name: operation.name,
-            queue: operation.queue,
-            work: operation.work,
-            priority: grant.priority,
-            rank: grant.rank,
-            timeout: operation.timeout,
-            qualityOfService: operation.qualityOfService,
-            inputs: contents.inputs(of: grant.held.operation.index)
-        )
     }
 
     // MARK: - Output
 
-    private func takeOutbox() -> Deque<Outgoing> {
-        defer { outbox.removeAll(keepingCapacity: true) }
-        return outbox
+    private typealias Waiting = CheckedContinuation<Void, Never>
+
+    private func takeOutbox() -> ([CoordinatorOutbox.Item], [Waiting]) {
+        defer { sendWaiters = [] }
+        return (outbox.take(), sendWaiters)
     }
 
     private nonisolated func sendAll() async {
         for await _ in sendSignal.raised {
-            for outgoing in await takeOutbox() { await send(outgoing) }
+            let (items, waiters) = await takeOutbox()
+            for item in items { await send(item) }
+            for waiter in waiters { waiter.resume() }
         }
         // Nobody sends any more; nobody shall wait for it either.
-        for case .mark(let continuation) in await takeOutbox() { continuation.resume() }
+        let (_, waiters) = await takeOutbox()
+        for waiter in waiters { waiter.resume() }
     }
 
-    private nonisolated func send(_ outgoing: Outgoing) async {
+    private nonisolated func send(_ item: CoordinatorOutbox.Item) async {
         do throws(WireError) {
-            switch outgoing {
-            case .worker(let address, let envelope, let priority):
-                await transport.send(
-                    try Wire.encode(envelope, limits: limits),
-                    to: address,
-                    priority: priority
-                )
-            case .everyWorker(let envelope):
-                await transport.broadcast(try Wire.encode(envelope, limits: limits))
-            case .mark(let continuation): continuation.resume()
+            let body = try Wire.encode(item.envelope, limits: limits)
+            switch item.receiver {
+            case .worker(let address):
+                await transport.send(body, to: address, priority: item.priority)
+            case .everyWorker: await transport.broadcast(body)
             }
         } catch {
             logger.error("message not sent", metadata: ["reason": "\(error)"])

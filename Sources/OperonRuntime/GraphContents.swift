@@ -1,3 +1,4 @@
+import OperonCore
 import OperonModel
 
 /// What the operations of a graph are made of: everything the scheduler does without.
@@ -30,12 +31,30 @@ struct GraphContents: Sendable {
         outputs[index] = output
     }
 
+    /// What a worker needs to know of an operation to run it.
+    func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
+        let index = Int(grant.held.operation.index)
+        // Field by field: a copy of the whole description would cost more than all the rest.
+        return DispatchedOperation(
+            held: grant.held,
+            ordinal: grant.ordinal,
+            graphName: name,
+            name: operations[index].name,
+            queue: operations[index].queue,
+            work: operations[index].work,
+            priority: grant.priority,
+            rank: grant.rank,
+            timeout: operations[index].timeout,
+            qualityOfService: operations[index].qualityOfService,
+            inputs: inputs(of: grant.held.operation.index)
+        )
+    }
+
     /// The outputs of its direct dependencies, each dependency once, in the order they are listed.
     func inputs(of index: UInt32) -> [NamedInput] {
-        let operation = operations[Int(index)]
-        guard operation.wantsInputs else { return [] }
+        guard operations[Int(index)].wantsInputs else { return [] }
         var seen: Set<String> = []
-        return operation.dependencies.compactMap { dependency in
+        return operations[Int(index)].dependencies.compactMap { dependency in
             guard seen.insert(dependency.name).inserted else { return nil }
             let output = numbers[dependency.name].flatMap { outputs[$0] }
             return NamedInput(name: dependency.name, output: output)

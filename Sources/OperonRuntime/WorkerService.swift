@@ -18,16 +18,10 @@ package actor WorkerService {
     private let observer: Observer
     private let logger: Logger
     private let limits: Limits
-    private var outbox = Deque<Outgoing>()
+    private var outbox: WorkerOutbox
     private let sendSignal = Signal()
     private var alarm = Alarm()
     private var isLeaving = false
-
-    private enum Outgoing: Sendable {
-        case message(WorkerLane, WorkerEnvelope)
-        case reconnect
-        case leave
-    }
 
     package init(
         agent: WorkerAgent,
@@ -41,6 +35,7 @@ package actor WorkerService {
         self.logger = logger
         self.observer = observer
         limits = agent.configuration.limits
+        outbox = WorkerOutbox(agent.configuration)
         executor = OperationExecutor(processes: processes, limits: agent.configuration.limits)
     }
 
@@ -55,7 +50,8 @@ package actor WorkerService {
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
             group.addTask { await self.forwardLogs() }
-            group.addTask {
+            // Starting processes blocks, wherever messages are handled.
+            group.addTask(executorPreference: globalConcurrentExecutor) {
                 await executor.run { attempt, result in await self.ended(attempt, result) }
             }
             defer { group.cancelAll() }
@@ -148,10 +144,7 @@ package actor WorkerService {
 
     // MARK: - Output
 
-    private func takeOutbox() -> Deque<Outgoing> {
-        defer { outbox.removeAll(keepingCapacity: true) }
-        return outbox
-    }
+    private func takeOutbox() -> [WorkerOutbox.Item] { outbox.take() }
 
     private nonisolated func sendAll() async {
         for await _ in sendSignal.raised {

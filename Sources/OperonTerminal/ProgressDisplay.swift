@@ -30,32 +30,51 @@ package actor ProgressDisplay {
         model.operationsAdded(count, to: group, work: work)
     }
 
-    /// Counts a change of state. On a pipe it is printed if an operation starts or ends: waiting
-    /// is not news.
-    package func operationMoved(
-        _ name: String,
-        in group: Int,
-        from old: ProgressPhase,
-        to new: ProgressPhase,
-        work: Double,
-        duration: Duration? = nil,
-        detail: String = "",
-        at now: Timestamp
-    ) {
-        model.operationMoved(in: group, from: old, to: new, work: work, at: now)
-        guard !isQuiet else { return }
-        if printer.overprints {
-            redraw(at: now)
-        } else if new == .executing || new.isFinished {
-            let text = change.text(
-                for: model.groups[group],
-                operation: name,
-                phase: new,
-                duration: duration,
-                detail: detail
-            )
-            printer.print([text])
+    /// One operation's change of state.
+    package struct Move: Sendable {
+        let name: String
+        let old: ProgressPhase
+        let new: ProgressPhase
+        let work: Double
+        let duration: Duration?
+        let detail: String
+
+        package init(
+            _ name: String,
+            from old: ProgressPhase,
+            to new: ProgressPhase,
+            work: Double,
+            duration: Duration? = nil,
+            detail: String = ""
+        ) {
+            self.name = name
+            self.old = old
+            self.new = new
+            self.work = work
+            self.duration = duration
+            self.detail = detail
         }
+    }
+
+    /// Counts changes of state. On a pipe an operation that starts or ends is printed: waiting is
+    /// not news.
+    package func operationsMoved(_ moves: [Move], in group: Int, at now: Timestamp) {
+        var lines: [String] = []
+        for move in moves {
+            model.operationMoved(in: group, from: move.old, to: move.new, work: move.work, at: now)
+            guard !isQuiet, !printer.overprints, move.new == .executing || move.new.isFinished
+            else { continue }
+            lines.append(
+                change.text(
+                    for: model.groups[group],
+                    operation: move.name,
+                    phase: move.new,
+                    duration: move.duration,
+                    detail: move.detail
+                )
+            )
+        }
+        if printer.overprints { redraw(at: now) } else { printer.print(lines) }
     }
 
     /// Prints lines above the progress. Untrusted text goes through `TerminalText` first.

@@ -60,6 +60,14 @@ struct OperonWorker: AsyncParsableCommand {
     @Flag(help: "Say more.")
     var verbose = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Events in one message at most: for measuring what a message costs.",
+            visibility: .hidden
+        )
+    )
+    var eventsPerMessage: Int?
+
     func validate() throws {
         if let slots, !(1...Limits().slots).contains(slots) {
             throw ValidationError("--slots takes a number from 1 to \(Limits().slots)")
@@ -69,6 +77,9 @@ struct OperonWorker: AsyncParsableCommand {
         }
         guard drainTimeout >= 0, drainTimeout.isFinite else {
             throw ValidationError("--drain-timeout takes a number that is not negative")
+        }
+        if let eventsPerMessage, eventsPerMessage < 1 {
+            throw ValidationError("--events-per-message takes a number from 1")
         }
         if broker != nil, brokerFile != nil {
             throw ValidationError("--broker and --broker-file exclude each other")
@@ -114,6 +125,7 @@ struct OperonWorker: AsyncParsableCommand {
         )
         configuration.queues =
             queues.map { $0.split(separator: ",").map { String($0) } } ?? []
+        if let eventsPerMessage { configuration.eventsPerMessage = eventsPerMessage }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         let transport = AMQPWorkerTransport(
@@ -135,7 +147,7 @@ struct OperonWorker: AsyncParsableCommand {
         ) { notices in
             for notice in notices { Self.tell(notice, say) }
         }
-        let signal = try await serve(service, say)
+        let signal = try await serve(service, on: LoopExecutor(group.next()), say)
         await processes.shutdown()
         if let signal { throw ExitCode(signal) }
     }
@@ -143,12 +155,13 @@ struct OperonWorker: AsyncParsableCommand {
     /// Until it has drained. The exit code of the signal that cut that short, if one did.
     private func serve(
         _ service: WorkerService,
+        on executor: LoopExecutor,
         _ say: @escaping @Sendable (String) -> Void
     ) async throws -> Int32? {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let drainTimeout = drainTimeout
         return try await withThrowingTaskGroup(of: Int32?.self) { group in
-            group.addTask {
+            group.addTask(executorPreference: executor) {
                 try await service.run()
                 return nil
             }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OperonCore
 import OperonModel
+import OperonRuntime
 import OperonTerminal
 
 struct Run: AsyncParsableCommand {
@@ -53,6 +54,14 @@ struct Run: AsyncParsableCommand {
     @Option(help: "Write a timeline in Chrome's trace format.", completion: .file())
     var trace: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Operations in one message at most: for measuring what a message costs.",
+            visibility: .hidden
+        )
+    )
+    var operationsPerMessage = CoordinatorService.defaultOperationsPerMessage
+
     enum FailureMode: String, EnumerableFlag {
         case keepGoing
         case failFast
@@ -64,6 +73,9 @@ struct Run: AsyncParsableCommand {
         }
         guard connectTimeout > 0, connectTimeout <= 86_400 else {
             throw ValidationError("--connect-timeout takes a number over 0, a day at most")
+        }
+        guard operationsPerMessage >= 1 else {
+            throw ValidationError("--operations-per-message takes a number from 1")
         }
         if local, broker.isNamed {
             throw ValidationError("--local and a broker exclude each other")
@@ -85,6 +97,7 @@ struct Run: AsyncParsableCommand {
                 brokerURL: url,
                 prefix: broker.prefix,
                 connectTimeout: .seconds(connectTimeout),
+                operationsPerMessage: operationsPerMessage,
                 output: output,
                 logDirectory: logs,
                 traceFile: trace

@@ -62,9 +62,7 @@ struct RunScreen: Sendable {
             for await item in inbox {
                 switch item {
                 case .notices(let notices, let now):
-                    for notice in notices where !Self.isOvertaken(notice, by: notices) {
-                        await show(notice, group: group, state: &state, at: now)
-                    }
+                    await show(notices, group: group, state: &state, at: now)
                 case .line(let line):
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
                 case .tick:
@@ -98,51 +96,46 @@ struct RunScreen: Sendable {
         continuation.finish()
     }
 
-    /// The start of what has ended already is no news.
-    private static func isOvertaken(
-        _ notice: Scheduler.Notice,
-        by notices: [Scheduler.Notice]
-    ) -> Bool {
-        guard case .started(_, let started, _) = notice else { return false }
-        return notices.contains { other in
-            guard case .attemptEnded(_, started, _, _, _) = other else { return false }
-            return true
-        }
+    /// The attempts whose start is no news, since they have ended already.
+    private static func endedAttempts(_ notices: [Scheduler.Notice]) -> Set<AttemptID> {
+        var ended: Set<AttemptID> = []
+        for case .attemptEnded(_, let attempt, _, _, _) in notices { ended.insert(attempt) }
+        return ended
     }
 
     private func show(
-        _ notice: Scheduler.Notice,
+        _ notices: [Scheduler.Notice],
         group: Int,
         state: inout ScreenState,
         at now: Timestamp
     ) async {
-        switch notice {
-        case .workerLost(let worker):
-            await display.print(["Worker \(TerminalText.line(worker.name)) is gone."], at: now)
-            state.workerCount -= 1
-        case .workerJoined:
-            state.workerCount += 1
-        case .workerBusy(let worker, _):
-            // It says so every beat; a person wants to read it once.
-            guard state.busyWorkers.insert(worker.incarnation).inserted else { return }
-            await display.print(
-                ["Worker \(TerminalText.line(worker.name)) still holds work of another run."],
-                at: now
-            )
-        case .ready, .granted, .started, .attemptEnded, .result, .finished, .retry,
-            .graphFinished, .workerDraining, .eventRefused, .log:
-            guard let move = state.move(notice) else { return }
-            await display.operationMoved(
-                graph.description.operations[move.index].name,
-                in: group,
-                from: move.from,
-                to: move.to,
-                work: state.work[move.index],
-                duration: move.duration,
-                detail: move.detail,
-                at: now
-            )
+        let ended = Self.endedAttempts(notices)
+        var moves: [ProgressDisplay.Move] = []
+        for notice in notices {
+            let line: String
+            switch notice {
+            case .workerLost(let worker):
+                line = "Worker \(TerminalText.line(worker.name)) is gone."
+                state.workerCount -= 1
+            case .workerJoined:
+                state.workerCount += 1
+                continue
+            case .workerBusy(let worker, _):
+                // It says so every beat; a person wants to read it once.
+                guard state.busyWorkers.insert(worker.incarnation).inserted else { continue }
+                let name = TerminalText.line(worker.name)
+                line = "Worker \(name) still holds work of another run."
+            case .started(_, let attempt, _) where ended.contains(attempt): continue
+            case .ready, .granted, .started, .attemptEnded, .result, .finished, .retry,
+                .graphFinished, .workerDraining, .eventRefused, .log:
+                if let move = state.move(notice) { moves.append(move) }
+                continue
+            }
+            await display.operationsMoved(moves, in: group, at: now)
+            moves.removeAll()
+            await display.print([line], at: now)
         }
+        if !moves.isEmpty { await display.operationsMoved(moves, in: group, at: now) }
     }
 }
 
@@ -156,14 +149,6 @@ private struct ScreenState {
     private let startedAt = SystemClock.now()
     private var hasHinted = false
     private let graph: LoadedGraph
-
-    struct Move {
-        let index: Int
-        let from: ProgressPhase
-        let to: ProgressPhase
-        var duration: Duration?
-        var detail = ""
-    }
 
     init(graph: LoadedGraph) {
         self.graph = graph
@@ -180,7 +165,7 @@ private struct ScreenState {
         return "Waiting for a worker: start operon-worker with the same broker and prefix."
     }
 
-    mutating func move(_ notice: Scheduler.Notice) -> Move? {
+    mutating func move(_ notice: Scheduler.Notice) -> ProgressDisplay.Move? {
         switch notice {
         case .ready(let operation): return move(operation, to: .ready)
         case .started(let operation, _, _): return move(operation, to: .executing)
@@ -198,30 +183,41 @@ private struct ScreenState {
         }
     }
 
-    private mutating func finish(_ operation: OperationID, _ outcome: Outcome) -> Move? {
-        var move: Move?
+    private mutating func finish(
+        _ operation: OperationID,
+        _ outcome: Outcome
+    ) -> ProgressDisplay.Move? {
+        let duration = durations[Int(operation.index)]
         switch outcome {
-        case .succeeded: move = self.move(operation, to: .succeeded)
+        case .succeeded: return move(operation, to: .succeeded, duration: duration)
         case .failed(let error):
-            move = self.move(operation, to: .failed)
-            move?.detail = error.description
+            let detail = error.description
+            return move(operation, to: .failed, duration: duration, detail: detail)
         case .cancelled(let reason):
-            move = self.move(operation, to: .cancelled)
-            move?.detail = reason
+            return move(operation, to: .cancelled, duration: duration, detail: reason)
         case .skipped(let cause):
-            move = self.move(operation, to: .skipped)
             let name = graph.description.operations[Int(cause.index)].name
-            move?.detail = "because of “\(name)”"
+            return move(operation, to: .skipped, duration: duration, detail: "because of “\(name)”")
         }
-        move?.duration = durations[Int(operation.index)]
-        return move
     }
 
-    private mutating func move(_ operation: OperationID, to phase: ProgressPhase) -> Move? {
+    private mutating func move(
+        _ operation: OperationID,
+        to phase: ProgressPhase,
+        duration: Duration? = nil,
+        detail: String = ""
+    ) -> ProgressDisplay.Move? {
         let index = Int(operation.index)
         let old = phases[index]
         guard old != phase else { return nil }
         phases[index] = phase
-        return Move(index: index, from: old, to: phase)
+        return ProgressDisplay.Move(
+            graph.description.operations[index].name,
+            from: old,
+            to: phase,
+            work: work[index],
+            duration: duration,
+            detail: detail
+        )
     }
 }

@@ -18,6 +18,7 @@ struct RunSession {
         var prefix: String
         /// How long the first connection may take before the broker counts as unreachable.
         var connectTimeout: Duration
+        var operationsPerMessage: Int
         var output: OutputFormat
         var logDirectory: String?
         var traceFile: String?
@@ -111,6 +112,7 @@ struct RunSession {
             let outcome = try await serve(
                 coordinator,
                 slots: nil,
+                on: LoopExecutor(group.next()),
                 connectTimeout: options.connectTimeout
             ) { _ in
             } services: { _ in
@@ -146,9 +148,12 @@ struct RunSession {
         let recorder = recorder
         let screen = screen
         let logWriter = logWriter
-        return CoordinatorService(scheduler: scheduler, transport: transport, logger: logger) {
-            notices,
-            now in
+        return CoordinatorService(
+            scheduler: scheduler,
+            transport: transport,
+            logger: logger,
+            operationsPerMessage: options.operationsPerMessage
+        ) { notices, now in
             recorder.note(notices, at: now)
             screen.note(notices, at: now)
             logWriter?.note(notices)
@@ -159,6 +164,7 @@ struct RunSession {
     private func serve(
         _ coordinator: CoordinatorService,
         slots: Int?,
+        on executor: LoopExecutor? = nil,
         connectTimeout: Duration? = nil,
         endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void,
         services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
@@ -167,7 +173,7 @@ struct RunSession {
         let screen = screen
         let graph = graph
         return try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await coordinator.run() }
+            group.addTask(executorPreference: executor) { try await coordinator.run() }
             services(&group)
             group.addTask { await screen.run() }
             let interruption = Interruption()

@@ -113,39 +113,33 @@ import Testing
         let group = await display.addGroup(name: "g")
         await display.operationsAdded(2, to: group, work: 2)
 
-        await display.operationMoved(
-            "a",
+        await display.operationsMoved(
+            [.init("a", from: .pending, to: .ready, work: 1)],
             in: group,
-            from: .pending,
-            to: .ready,
-            work: 1,
             at: at(0)
         )
-        await display.operationMoved(
-            "a",
+        await display.operationsMoved(
+            [.init("a", from: .ready, to: .executing, work: 1)],
             in: group,
-            from: .ready,
-            to: .executing,
-            work: 1,
             at: at(0)
         )
-        await display.operationMoved(
-            "a",
+        await display.operationsMoved(
+            [
+                .init(
+                    "a",
+                    from: .executing,
+                    to: .failed,
+                    work: 1,
+                    duration: .milliseconds(15),
+                    detail: "exit code 1"
+                )
+            ],
             in: group,
-            from: .executing,
-            to: .failed,
-            work: 1,
-            duration: .milliseconds(15),
-            detail: "exit code 1",
             at: at(1)
         )
-        await display.operationMoved(
-            "b",
+        await display.operationsMoved(
+            [.init("b", from: .pending, to: .skipped, work: 1, detail: "because “a” failed")],
             in: group,
-            from: .pending,
-            to: .skipped,
-            work: 1,
-            detail: "because “a” failed",
             at: at(1)
         )
         await display.finish(at: at(1))
@@ -171,12 +165,9 @@ import Testing
         await display.operationsAdded(3, to: second, work: 3)
         await display.tick(at: at(0))
 
-        await display.operationMoved(
-            "a",
+        await display.operationsMoved(
+            [.init("a", from: .pending, to: .succeeded, work: 1)],
             in: first,
-            from: .pending,
-            to: .succeeded,
-            work: 1,
             at: at(0.01)
         )
         await display.print(["said by an operation"], at: at(0.02))
@@ -201,12 +192,9 @@ import Testing
         let group = await display.addGroup(name: "g")
         await display.operationsAdded(1, to: group, work: 1)
 
-        await display.operationMoved(
-            "a",
+        await display.operationsMoved(
+            [.init("a", from: .pending, to: .succeeded, work: 1)],
             in: group,
-            from: .pending,
-            to: .succeeded,
-            work: 1,
             at: at(1)
         )
         await display.print(["needed"], at: at(2))

@@ -1,0 +1,112 @@
+package import OperonModel
+
+/// What a coordinator has decided to send and its transport has not taken yet.
+///
+/// Operations that wait here for the same worker travel in one message, unless something else was
+/// said to it between them: the busier the transport, the larger the messages. Nothing waits for
+/// company, and which worker gets which operation was decided before.
+package struct CoordinatorOutbox: Sendable {
+    package struct Item: Sendable {
+        package let receiver: Receiver
+        package let priority: UInt8
+        package fileprivate(set) var envelope: CoordinatorEnvelope
+    }
+
+    package enum Receiver: Hashable, Sendable {
+        case worker(WorkerAddress)
+        case everyWorker
+    }
+
+    /// The last message to a worker, if more operations may join it.
+    private struct Door {
+        let place: Int
+        var operations: Int
+        var bytes: Int
+    }
+
+    /// A message that others have to wait for does not grow beyond this.
+    static let joinedBytesMax = 64 << 10
+
+    private let operationsPerMessage: Int
+    private var items: [Item] = []
+    private var doors: [WorkerAddress: Door] = [:]
+
+    /// `operationsPerMessage`: at most, from 1.
+    package init(operationsPerMessage: Int) { self.operationsPerMessage = operationsPerMessage }
+
+    package var isEmpty: Bool { items.isEmpty }
+
+    package mutating func append(
+        _ envelope: CoordinatorEnvelope,
+        to receiver: Receiver,
+        priority: UInt8
+    ) {
+        switch receiver {
+        case .everyWorker: doors.removeAll(keepingCapacity: true)
+        case .worker(let address):
+            guard case .dispatch(let dispatch) = envelope.body else {
+                doors[address] = nil
+                break
+            }
+            let bytes = dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
+            var door = Door(place: items.count, operations: dispatch.operations.count, bytes: bytes)
+            if let open = doors[address], items[open.place].priority == priority,
+                open.operations + door.operations <= operationsPerMessage,
+                open.bytes + bytes <= Self.joinedBytesMax
+            {
+                door = Door(
+                    place: open.place,
+                    operations: open.operations + door.operations,
+                    bytes: open.bytes + bytes
+                )
+                items[door.place].envelope.join(dispatch, sequence: envelope.sequence)
+                doors[address] = door
+                return
+            }
+            doors[address] = door
+        }
+        items.append(Item(receiver: receiver, priority: priority, envelope: envelope))
+    }
+
+    /// Everything that waits, in the order in which it is to be sent.
+    package mutating func take() -> [Item] {
+        defer {
+            items.removeAll(keepingCapacity: true)
+            doors.removeAll(keepingCapacity: true)
+        }
+        return items
+    }
+}
+
+extension CoordinatorEnvelope {
+    /// As if both messages had arrived one after the other.
+    fileprivate mutating func join(_ later: Dispatch, sequence: UInt64) {
+        guard case .dispatch(var dispatch) = body else {
+            preconditionFailure("only a dispatch has a door")
+        }
+        // Gives up the second reference to the operations, so that they are not copied.
+        body = .resync
+        dispatch.operations += later.operations
+        dispatch.acknowledged = later.acknowledged
+        body = .dispatch(dispatch)
+        self.sequence = sequence
+    }
+}
+
+extension DispatchedOperation {
+    /// What it takes in a message, to within what names and numbers take.
+    fileprivate var approximateBytes: Int {
+        var bytes = 128 + name.utf8.count
+        switch work {
+        case .nothing, .wait: break
+        case .command(let command):
+            for argument in command.arguments { bytes += argument.utf8.count }
+            for (name, value) in command.environment {
+                bytes += name.utf8.count + value.utf8.count
+            }
+        case .registered(_, let input): bytes += input.bytes.count
+        }
+        for input in inputs { bytes += input.output?.bytes.count ?? 0 }
+        return bytes
+    }
+}

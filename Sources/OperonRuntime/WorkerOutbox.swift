@@ -1,0 +1,75 @@
+package import OperonCore
+package import OperonModel
+package import OperonPorts
+
+/// What a worker has decided to send and its transport has not taken yet.
+///
+/// Events that wait here travel in one message: the busier the transport, the larger the messages.
+/// Nothing waits for company.
+package struct WorkerOutbox: Sendable {
+    package enum Item: Sendable {
+        case message(WorkerLane, WorkerEnvelope)
+        case reconnect
+        case leave
+    }
+
+    private let eventsPerMessage: Int
+    private let bytesPerMessage: Int
+    private var items: [Item] = []
+    /// Of the last item, if that is a message of events.
+    private var lastBytes = 0
+
+    package init(_ configuration: WorkerAgent.Configuration) {
+        eventsPerMessage = configuration.eventsPerMessage
+        bytesPerMessage = configuration.eventBytesPerMessage
+    }
+
+    package var isEmpty: Bool { items.isEmpty }
+
+    package mutating func append(_ item: Item) {
+        guard case .message(.events, let envelope) = item,
+            case .events(let batch) = envelope.body
+        else {
+            items.append(item)
+            return
+        }
+        let bytes = batch.events.reduce(0) { $0 + $1.byteCount }
+        if joinLast(batch, bytes: bytes, of: envelope) {
+            lastBytes += bytes
+        } else {
+            items.append(item)
+            lastBytes = bytes
+        }
+    }
+
+    /// Joins events to the last message if they follow it on the same connection, as if both
+    /// messages had arrived one after the other.
+    private mutating func joinLast(
+        _ later: EventBatch,
+        bytes: Int,
+        of envelope: WorkerEnvelope
+    ) -> Bool {
+        guard case .message(.events, var last) = items.last, case .events(var batch) = last.body,
+            last.reign == envelope.reign, last.epoch == envelope.epoch,
+            last.sender.connection == envelope.sender.connection,
+            batch.firstNumber + UInt64(batch.events.count) == later.firstNumber,
+            batch.events.count + later.events.count <= eventsPerMessage,
+            lastBytes + bytes <= bytesPerMessage
+        else { return false }
+        // Gives up the other references to the events, so that they are not copied.
+        items.removeLast()
+        last.body = .events(later)
+        batch.events += later.events
+        // Times are told as ages at this moment: it leaves no earlier than its last event.
+        batch.sentAt = later.sentAt
+        last.body = .events(batch)
+        items.append(.message(.events, last))
+        return true
+    }
+
+    /// Everything that waits, in the order in which it is to be sent.
+    package mutating func take() -> [Item] {
+        defer { items.removeAll(keepingCapacity: true) }
+        return items
+    }
+}

@@ -1,0 +1,447 @@
+"""What scripts/benchmark measures. Each measurement appends lines of JSON to a file:
+
+    {"name", "unit", "median", "min", "max", "rounds", "limit", "isMet", "note", "load"}
+
+`limit` is what the figure has to keep ("at least" for ratios of speed, "at most" for everything
+else). Ratios are of one round: the floor is measured before and after ours, and the round is left
+out if the floor moved by more than a tenth meanwhile.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+LAYER_WIDTH = 500
+
+
+class Setup:
+    """Where the programs are, how much to measure, and where figures go."""
+
+    def __init__(self, options):
+        self.binaries = pathlib.Path(options.binaries)
+        self.work = pathlib.Path(options.work)
+        self.output = pathlib.Path(options.output)
+        self.is_short = options.size == "short"
+        self.rounds = options.rounds or (3 if self.is_short else 7)
+        self.missed = 0
+
+    def choose(self, full, short):
+        return short if self.is_short else full
+
+    def report(self, name, unit, values, at_least=None, at_most=None, note=""):
+        """Appends a figure: the median of the rounds with the extremes."""
+        values = [float(value) for value in values]
+        median = statistics.median(values)
+        is_met = True
+        limit = None
+        if at_least is not None:
+            limit, is_met = f">= {at_least}", median >= at_least
+        if at_most is not None:
+            limit, is_met = f"<= {at_most}", median <= at_most
+        self.missed += not is_met
+        figure = {
+            "name": name,
+            "unit": unit,
+            "median": median,
+            "min": min(values),
+            "max": max(values),
+            "rounds": len(values),
+            "limit": limit,
+            "isMet": is_met,
+            "note": note,
+            "load": os.getloadavg()[0],
+        }
+        with self.output.open("a") as file:
+            file.write(json.dumps(figure) + "\n")
+        print(line(figure), file=sys.stderr)
+
+    # Programs
+
+    def program(self, name):
+        return str(self.binaries / name)
+
+    def floor(self, *arguments):
+        """One line of JSON from the program that measures floors."""
+        environment = dict(os.environ, OPERON_TEST_BROKER=os.environ["OPERON_BROKER"])
+        text = subprocess.run(
+            [self.program("FloorBenchmark"), *arguments],
+            env=environment,
+            check=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+        return json.loads(text)
+
+    def run(self, graph, *arguments, broker=False, prefix=None):
+        """One `operon run`: its report without the operations, and what it used."""
+        command = [self.program("operon"), "run", "--output", "json", str(graph), *arguments]
+        command += ["--prefix", prefix] if broker else ["--local"]
+        report = self.work / "report.json"
+        with report.open("wb") as output, (self.work / "stderr").open("wb") as errors:
+            started = time.monotonic()
+            process = subprocess.Popen(command, stdout=output, stderr=errors)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            seconds = time.monotonic() - started
+        if process.returncode != 0:
+            sys.exit(f"{' '.join(command)} ended with {process.returncode}:\n" + self.last_words())
+        head = json.loads(report.open().readline() + "]}")
+        assert head["counts"]["succeeded"] == head["counts"]["total"], head["counts"]
+        return {
+            "seconds": seconds,
+            "makespan": head["makespan"],
+            "cpu": usage.ru_utime + usage.ru_stime,
+            "rss": usage.ru_maxrss / 1024,
+        }
+
+    def last_words(self):
+        return (self.work / "stderr").read_text()[-2_000:]
+
+    @contextlib.contextmanager
+    def workers(self, count, *arguments, slots=2):
+        """Worker processes with a prefix of their own; gives the prefix and the processes."""
+        prefix = f"bench{random.getrandbits(48):x}."
+        command = [self.program("operon-worker"), "--prefix", prefix, "--slots", str(slots)]
+        log = (self.work / "workers.log").open("ab")
+        processes = [
+            subprocess.Popen([*command, *arguments], stdout=log, stderr=log) for _ in range(count)
+        ]
+        try:
+            # Whoever has run something is connected; both, or a round would measure one of them.
+            graph = self.graph("warm", independent(2_000))
+            for _ in range(3):
+                self.run(graph, broker=True, prefix=prefix)
+            yield prefix, processes
+        finally:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait(timeout=30)
+
+    # Graphs
+
+    def graph(self, name, operations):
+        path = self.work / f"{name}.jsonl"
+        if not path.exists():
+            with path.open("w") as file:
+                for operation in operations:
+                    file.write(json.dumps(operation, separators=(",", ":")) + "\n")
+        return path
+
+
+def independent(count, **work):
+    work = work or {"operation": "nothing"}
+    return ({"name": f"operation-{index}", **work} for index in range(count))
+
+
+def chain(count):
+    for index in range(count):
+        operation = {"name": f"link-{index}", "operation": "nothing"}
+        if index > 0:
+            operation["dependencies"] = [f"link-{index - 1}"]
+        yield operation
+
+
+def layered(count):
+    """Layers of 500; every operation depends on 2 or 3 of the layer before."""
+    source = random.Random(1)
+    for index in range(count):
+        operation = {"name": f"operation-{index}", "operation": "nothing"}
+        layer = index // LAYER_WIDTH
+        if layer > 0:
+            before = range((layer - 1) * LAYER_WIDTH, layer * LAYER_WIDTH)
+            chosen = source.sample(before, source.choice((2, 3)))
+            operation["dependencies"] = [f"operation-{number}" for number in chosen]
+        yield operation
+
+
+def interleaved(setup, floor, ours):
+    """Rounds of floor, ours, floor, …: pairs of what ours gave and the mean of its two floors.
+
+    A round whose floor moved by more than a tenth is left out; if too few are left on a busy
+    machine, all count and the note says so.
+    """
+    steady, every = [], []
+    before = floor()
+    for _ in range(setup.rounds * 2):
+        result = ours()
+        after = floor()
+        pair = (result, (before + after) / 2)
+        every.append(pair)
+        if abs(before - after) <= 0.1 * pair[1]:
+            steady.append(pair)
+        before = after
+        if len(steady) == setup.rounds:
+            break
+        if setup.is_short and len(every) >= setup.rounds:
+            break
+    if len(steady) >= setup.rounds or (not setup.is_short and len(steady) >= 5):
+        return steady, f"{len(every) - len(steady)} rounds left out"
+    return every, f"the floor moved in {len(every) - len(steady)} of {len(every)} rounds"
+
+
+# Measurements
+
+
+def throughput(setup):
+    """Operations that do nothing, over the broker, to two worker processes."""
+    count = setup.choose(10_000, 5_000)
+    graph = setup.graph(f"independent-{count}", independent(count))
+
+    def floor():
+        return setup.floor("pipe", "--operations", str(count))["operationsPerSecond"]
+
+    def measure(name, arguments, worker_arguments, at_least):
+        with setup.workers(2, *worker_arguments) as (prefix, _):
+            def ours():
+                return setup.run(graph, *arguments, broker=True, prefix=prefix)
+
+            pairs, note = interleaved(setup, floor, ours)
+        speeds = [(count / result["makespan"], below) for result, below in pairs]
+        ratios = [speed / below for speed, below in speeds]
+        setup.report(f"throughput {name}", "x floor", ratios, at_least=at_least, note=note)
+        setup.report(f"throughput {name}, absolute", "op/s", [speed for speed, _ in speeds])
+        setup.report(
+            f"throughput {name}, coordinator",
+            "us CPU/op",
+            [result["cpu"] / count * 1e6 for result, _ in pairs],
+            note="start and file included",
+        )
+        return [below for _, below in pairs]
+
+    one = ["--operations-per-message", "1"]
+    floors = measure(
+        "one per message", one, ["--events-per-message", "1"], setup.choose(0.5, 0.2)
+    )
+    setup.report("floor, one per message", "op/s", floors)
+    measure("by default", [], [], setup.choose(0.7, 0.2))
+
+
+def start(setup):
+    """From the call of `operon run` to the first line of the first operation."""
+    graph = setup.work / "start.yaml"
+    graph.write_text(
+        "operations:\n"
+        "  first: { command: [/bin/bash, -c, 'echo $EPOCHREALTIME > \"$0\"', "
+        f"'{setup.work}/first'] }}\n"
+        "  second: { command: [/bin/true], dependencies: [first] }\n"
+        "  third: { command: [/bin/true], dependencies: [second] }\n"
+    )
+
+    def bash():
+        """What the shell takes by itself, which is not ours."""
+        before = time.time()
+        subprocess.run(
+            ["/bin/bash", "-c", 'echo $EPOCHREALTIME > "$0"', str(setup.work / "first")],
+            check=True,
+        )
+        return (float((setup.work / "first").read_text()) - before) * 1e3
+
+    def once():
+        before = time.time()
+        setup.run(graph)
+        return (float((setup.work / "first").read_text()) - before) * 1e3
+
+    once()
+    times = [once() for _ in range(20)]
+    setup.report("start to first exec", "ms", times, at_most=setup.choose(100, 500))
+    setup.report("the same of bash alone", "ms", [bash() for _ in range(20)])
+
+
+def processes(setup):
+    """/bin/true through two slots, against posix_spawn of it two at a time."""
+    count = setup.choose(10_000, 2_000)
+    graph = setup.graph(f"true-{count}", independent(count, command=["/bin/true"]))
+
+    def floor():
+        return setup.floor("spawn", "--processes", str(count), "--slots", "2")["seconds"]
+
+    def ours():
+        return setup.run(graph, "--slots", "2")
+
+    setup.rounds = setup.choose(5, 2)
+    pairs, note = interleaved(setup, floor, ours)
+    ratios = [result["makespan"] / below for result, below in pairs]
+    setup.report("processes", "x floor's time", ratios, at_most=setup.choose(2.0, 4.0), note=note)
+    setup.report(
+        "processes, absolute", "us/op", [r["makespan"] / count * 1e6 for r, _ in pairs]
+    )
+    setup.report("floor, processes", "us/op", [below / count * 1e6 for _, below in pairs])
+
+
+def chain_latency(setup):
+    """Dependent operations one after another: per link, two hops through the broker."""
+    count = setup.choose(1_000, 500)
+    graph = setup.graph(f"chain-{count}", chain(count))
+
+    def floor():
+        return setup.floor("chain", "--links", str(count))["microsecondsP50"]
+
+    with setup.workers(1) as (prefix, _):
+        def ours():
+            result = setup.run(graph, broker=True, prefix=prefix)
+            return result["makespan"] / count * 1e6
+
+        pairs, note = interleaved(setup, floor, ours)
+    ratios = [ours / below for ours, below in pairs]
+    setup.report("chain", "x two-hop floor", ratios, at_most=setup.choose(2.0, 5.0), note=note)
+    setup.report("chain, absolute", "us/link", [ours for ours, _ in pairs])
+    setup.report("floor, chain (p50)", "us/link", [below for _, below in pairs])
+
+
+def memory(setup):
+    """Layered graphs in this process: speed, and memory per operation."""
+    resident = {}
+    for count in setup.choose((100_000, 1_000_000), (20_000, 100_000)):
+        graph = setup.graph(f"layered-{count}", layered(count))
+        rounds = 1 if count >= 1_000_000 else 3
+        results = [setup.run(graph) for _ in range(rounds)]
+        name = f"in process, {count:,}"
+        setup.report(
+            name,
+            "op/s",
+            [count / result["makespan"] for result in results],
+            at_least=setup.choose(None, 5_000),
+        )
+        setup.report(f"{name}, wall", "us/op", [r["seconds"] / count * 1e6 for r in results])
+        setup.report(f"{name}, CPU", "us/op", [r["cpu"] / count * 1e6 for r in results])
+        resident[count] = statistics.median(result["rss"] for result in results)
+        setup.report(f"{name}, peak", "MiB", [result["rss"] for result in results])
+    (small, large) = sorted(resident)
+    slope = (resident[large] - resident[small]) * (1 << 20) / (large - small)
+    setup.report(
+        "peak memory per operation", "B/op", [slope], note="file, report and all; 2.5 dependencies"
+    )
+
+
+def growth(setup):
+    """A layered graph over the broker at two sizes: the cost per operation must not grow."""
+    small, large = setup.choose((10_000, 100_000), (5_000, 20_000))
+    graphs = {count: setup.graph(f"layered-{count}", layered(count)) for count in (small, large)}
+    rounds = setup.choose(3, 2)
+    costs = {small: [], large: []}
+    with setup.workers(2) as (prefix, _):
+        for _ in range(rounds):
+            for count, graph in graphs.items():
+                result = setup.run(graph, broker=True, prefix=prefix)
+                costs[count].append(result["makespan"] / count * 1e6)
+    for count, values in costs.items():
+        setup.report(f"layered, broker, {count:,}", "us/op", values)
+    ratios = [after / before for before, after in zip(costs[small], costs[large])]
+    setup.report(
+        f"growth from {small:,} to {large:,}",
+        "x",
+        ratios,
+        at_most=setup.choose(1.3, 2.5),
+    )
+
+
+def idle(setup):
+    """A worker with nothing to do."""
+    seconds = setup.choose(20, 5)
+    with setup.workers(1) as (_, running):
+        process = pathlib.Path(f"/proc/{running[0].pid}")
+        before = cpu_seconds(process)
+        # The one thing that is measured here is time passing.
+        time.sleep(seconds)
+        used = cpu_seconds(process) - before
+        status = (process / "status").read_text()
+    resident = int(status.split("VmRSS:")[1].split()[0]) / 1024
+    setup.report("idle worker", "% of a core", [used / seconds * 100], at_most=1.0)
+    setup.report("idle worker, memory", "MiB", [resident], at_most=setup.choose(60, 100))
+
+
+def cpu_seconds(process):
+    """Of all its threads, in nanoseconds' resolution."""
+    total = 0
+    for thread in (process / "task").iterdir():
+        total += int((thread / "schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+def core(setup):
+    """The scheduler by itself."""
+    text = subprocess.run(
+        [setup.program("CoreBenchmark")], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    for text_line in text.splitlines():
+        if text_line.startswith("{"):
+            figure = {"name": "core", "isMet": True, **json.loads(text_line)}
+            with setup.output.open("a") as file:
+                file.write(json.dumps(figure) + "\n")
+    print(text, file=sys.stderr)
+
+
+MEASUREMENTS = {
+    "throughput": throughput,
+    "start": start,
+    "processes": processes,
+    "chain": chain_latency,
+    "memory": memory,
+    "growth": growth,
+    "idle": idle,
+    "core": core,
+}
+
+
+# Output
+
+
+def number(value):
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def line(figure):
+    if "median" not in figure:
+        return json.dumps(figure)
+    spread = ""
+    if figure["rounds"] > 1:
+        spread = f"{number(figure['min'])}–{number(figure['max'])}"
+    limit = figure["limit"] or ""
+    missed = "" if figure["isMet"] else "  MISSED"
+    return (
+        f"{figure['name']:<36} {number(figure['median']):>10} {figure['unit']:<16} "
+        f"{spread:<18} {limit:<9}{missed}"
+    ).rstrip()
+
+
+def table(path):
+    figures = [json.loads(text) for text in path.read_text().splitlines()]
+    print(f"{platform.system()} {platform.release()}, {os.cpu_count()} processors")
+    for figure in figures:
+        print(line(figure))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers(dest="command", required=True)
+    measure = commands.add_parser("measure")
+    measure.add_argument("name", choices=MEASUREMENTS)
+    measure.add_argument("--size", choices=("short", "full"), default="full")
+    measure.add_argument("--rounds", type=int)
+    measure.add_argument("--binaries", required=True)
+    measure.add_argument("--work", required=True)
+    measure.add_argument("--output", required=True)
+    shown = commands.add_parser("table")
+    shown.add_argument("output", type=pathlib.Path)
+    options = parser.parse_args()
+    if options.command == "table":
+        table(options.output)
+        return
+    setup = Setup(options)
+    MEASUREMENTS[options.name](setup)
+    if setup.missed:
+        sys.exit(f"{setup.missed} figures missed their limits")
+
+
+if __name__ == "__main__":
+    main()
