@@ -186,6 +186,7 @@ struct RunSession {
                 if let connectTimeout {
                     try await coordinator.waitUntilConnected(within: connectTimeout)
                 }
+                screen.connected()
                 let id = await coordinator.submit(graph.description, compiled: graph.compiled)
                 await withTaskGroup(of: Void.self) { waiters in
                     waiters.addTask { await coordinator.waitUntilFinished(id) }
