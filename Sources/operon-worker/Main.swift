@@ -128,11 +128,12 @@ struct OperonWorker: AsyncParsableCommand {
         if let eventsPerMessage { configuration.eventsPerMessage = eventsPerMessage }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
+        let connection = try AMQPConfiguration(
+            url: try url(environment: environment),
+            prefix: prefix
+        )
         let transport = AMQPWorkerTransport(
-            configuration: try AMQPConfiguration(
-                url: try url(environment: environment),
-                prefix: prefix
-            ),
+            configuration: connection,
             incarnation: incarnation,
             seed: random.next(),
             logger: logger,
@@ -147,7 +148,9 @@ struct OperonWorker: AsyncParsableCommand {
         ) { notices in
             for notice in notices { Self.tell(notice, say) }
         }
-        let signal = try await serve(service, on: LoopExecutor(group.next()), say)
+        let count = configuration.slots == 1 ? "1 slot" : "\(configuration.slots) slots"
+        let greeting = "“\(configuration.name)” with \(count) serves \(connection.address)"
+        let signal = try await serve(service, on: LoopExecutor(group.next()), greeting, say)
         await processes.shutdown()
         if let signal { throw ExitCode(signal) }
     }
@@ -156,10 +159,13 @@ struct OperonWorker: AsyncParsableCommand {
     private func serve(
         _ service: WorkerService,
         on executor: LoopExecutor,
+        _ greeting: String,
         _ say: @escaping @Sendable (String) -> Void
     ) async throws -> Int32? {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let drainTimeout = drainTimeout
+        // From here on signals drain.
+        say(greeting)
         return try await withThrowingTaskGroup(of: Int32?.self) { group in
             group.addTask(executorPreference: executor) {
                 try await service.run()

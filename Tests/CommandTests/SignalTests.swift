@@ -282,7 +282,9 @@ import Testing
         try await Scene.play { scene in
             let connected = try scene.startWorkers(1, slots: 1)[0]
             let alone = try scene.startWorkers(1, slots: 1, broker: "amqp://127.0.0.1:1")[0]
-            try await alone.says("operon-worker")
+            // Until then a signal would not drain it.
+            try await connected.says("with 1 slot")
+            try await alone.says("with 1 slot")
             connected.signal(SIGTERM)
             alone.signal(SIGTERM)
 
