@@ -221,7 +221,7 @@ extension AMQPConnection {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        fail(.lost("the connection broke: \(error)"))
+        fail(.lost("the connection broke: \(error.sentence)"))
     }
 }
 

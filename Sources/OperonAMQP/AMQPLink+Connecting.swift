@@ -45,7 +45,7 @@ extension AMQPLink {
             case .success(let channel): self.connected(channel, attempt: attempt)
             case .failure(let error):
                 self.handle(
-                    .failed(attempt: attempt, .lost("\(address) cannot be reached: \(error)"))
+                    .failed(attempt: attempt, .lost("\(address) cannot be reached: \(error.sentence)"))
                 )
             }
         }
@@ -105,5 +105,18 @@ extension AMQPLink {
 
     private static func isIPAddress(_ host: String) -> Bool {
         (try? SocketAddress(ipAddress: host, port: 0)) != nil
+    }
+}
+
+extension Error {
+    /// What a person reads: the system's words where there are any, without the layers around.
+    var sentence: String {
+        switch self {
+        case let system as IOError: unsafe String(cString: strerror(system.errnoCode))
+        case let connection as NIOConnectionError:
+            connection.connectionErrors.first.map { $0.error.sentence }
+                ?? "the host’s name is not known"
+        default: "\(self)"
+        }
     }
 }
