@@ -56,12 +56,11 @@ package actor CoordinatorService {
         defer { alarm.cancel() }
         let transport = transport
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await transport.run() }
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
             defer { group.cancelAll() }
-            // Whichever ends first, and that is the transport, ends the others.
-            try await group.next()
+            // Not one of the group: its events end before it says why, and that must not be lost.
+            try await transport.run()
         }
     }
 

@@ -51,7 +51,6 @@ package actor WorkerService {
         let transport = transport
         let executor = executor
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await transport.run() }
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
             group.addTask { await self.forwardLogs() }
@@ -59,7 +58,8 @@ package actor WorkerService {
                 await executor.run { attempt, result in await self.ended(attempt, result) }
             }
             defer { group.cancelAll() }
-            try await group.next()
+            // Not one of the group: its events end before it says why, and that must not be lost.
+            try await transport.run()
         }
     }
 
