@@ -123,6 +123,8 @@ struct RunScreen: Sendable {
         case .workerJoined:
             state.workerCount += 1
         case .workerBusy(let worker, _):
+            // It says so every beat; a person wants to read it once.
+            guard state.busyWorkers.insert(worker.incarnation).inserted else { return }
             await display.print(
                 ["Worker \(TerminalText.line(worker.name)) still holds work of another run."],
                 at: now
@@ -148,6 +150,7 @@ struct RunScreen: Sendable {
 private struct ScreenState {
     let work: [Double]
     var workerCount = 0
+    var busyWorkers: Set<Incarnation> = []
     private var phases: [ProgressPhase]
     private var durations: [Duration?]
     private let startedAt = SystemClock.now()
