@@ -240,6 +240,15 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
+            name: "ClusterTests",
+            dependencies: [
+                "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
             name: "CommandTests",
             dependencies: [
                 "COperonProcess", "operon", "operon-worker", "OperonModel", "OperonTestKit",

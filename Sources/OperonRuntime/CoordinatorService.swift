@@ -59,7 +59,7 @@ package actor CoordinatorService {
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
             defer { group.cancelAll() }
-            // Not as a child: its end also ends `receiveAll`, and its error must not come second.
+            // Not one of the group: its events end before it says why, and that must not be lost.
             try await transport.run()
         }
     }

@@ -17,9 +17,11 @@ package final class ProcessRunner: Sendable {
         /// Where the directory for inputs and outputs is made.
         package var temporaryDirectory: String
 
-        package init(environment: [String: String], temporaryDirectory: String = "/tmp") {
+        /// The directory, if none is named, is where `TMPDIR` says, as for every program.
+        package init(environment: [String: String], temporaryDirectory: String? = nil) {
+            let named = environment["TMPDIR"].flatMap { $0.isEmpty ? nil : $0 }
             self.environment = environment
-            self.temporaryDirectory = temporaryDirectory
+            self.temporaryDirectory = temporaryDirectory ?? named ?? "/tmp"
         }
     }
 

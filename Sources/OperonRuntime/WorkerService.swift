@@ -54,7 +54,7 @@ package actor WorkerService {
                 await executor.run { attempt, result in await self.ended(attempt, result) }
             }
             defer { group.cancelAll() }
-            // Not as a child: its end also ends `receiveAll`, and its error must not come second.
+            // Not one of the group: its events end before it says why, and that must not be lost.
             try await transport.run()
         }
     }

@@ -34,7 +34,8 @@ struct Run: AsyncParsableCommand {
             valueName: "seconds"
         )
     )
-    var connectTimeout: Double = 15
+    // Longer than the 20 s for which a locked prefix may be that of a connection that died.
+    var connectTimeout: Double = 30
 
     @Flag(help: "Run in this process, whatever OPERON_BROKER says.")
     var local = false

@@ -222,4 +222,17 @@ import Testing
             #expect(!first.hasEnded)
         }
     }
+
+    @Test func `a run takes the prefix over from one that is frozen`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", "operations: { a: { run: touch ran } }")
+            let first = try scene.startRun(file, on: .broker)
+            try await first.says("Waiting for a worker")
+            first.signal(SIGSTOP)
+            try scene.startWorkers(1, slots: 1)
+            let ended = try await scene.startRun(file, on: .broker).end()
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+        }
+    }
 }

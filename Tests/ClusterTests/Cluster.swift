@@ -1,0 +1,225 @@
+import Foundation
+import Logging
+import NIOPosix
+import OperonAMQP
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonRuntime
+
+/// A coordinator and workers of this process, which know one another through the broker alone.
+struct Cluster: Sendable {
+    let coordinator: CoordinatorService
+    let history: History
+
+    /// Runs `body` when all workers are welcome; then everything is closed.
+    static func play(
+        workers count: Int,
+        slots: Int = 1,
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (Cluster) async throws -> Void
+    ) async throws {
+        let prefix = "test.\(UUID().uuidString.prefix(13))."
+        let configuration = try AMQPConfiguration(url: try testBroker(), prefix: prefix)
+        let history = History()
+        let coordinator = CoordinatorService(
+            scheduler: Scheduler(
+                configuration: Scheduler.Configuration(),
+                reign: Reign(rawValue: 1),
+                epoch: Epoch(rawValue: 1)
+            ),
+            transport: AMQPCoordinatorTransport(
+                configuration: configuration,
+                epoch: Epoch(rawValue: 1),
+                seed: 1,
+                logger: logger,
+                group: MultiThreadedEventLoopGroup.singleton
+            ),
+            logger: logger
+        ) { notices, now in history.note(notices, at: now) }
+        let processes = try ProcessRunner(ProcessRunner.Configuration(environment: [:]))
+        let workers = (1...count).map {
+            worker(number: $0, slots: slots, configuration: configuration, processes: processes)
+        }
+        let services = Task {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await coordinator.run() }
+                for worker in workers { group.addTask { try await worker.run() } }
+                try await group.waitForAll()
+            }
+        }
+        let result: Result<Void, any Error>
+        do {
+            try await history.wait { $0.workerCount == count }
+            result = .success(
+                try await body(Cluster(coordinator: coordinator, history: history))
+            )
+        } catch {
+            result = .failure(error)
+        }
+        await coordinator.shutDown(kill: true)
+        for worker in workers { await worker.stop() }
+        services.cancel()
+        _ = await services.result
+        await processes.shutdown()
+        try result.get()
+    }
+
+    private static func worker(
+        number: Int,
+        slots: Int,
+        configuration: AMQPConfiguration,
+        processes: ProcessRunner
+    ) -> WorkerService {
+        let incarnation = Incarnation(rawValue: .random(in: 1...UInt64.max))
+        return WorkerService(
+            agent: WorkerAgent(
+                configuration: WorkerAgent.Configuration(
+                    name: "w\(number)",
+                    incarnation: incarnation,
+                    host: "here",
+                    processID: Int32(number),
+                    slots: slots,
+                    kinds: Work.builtInKinds
+                )
+            ),
+            transport: AMQPWorkerTransport(
+                configuration: configuration,
+                incarnation: incarnation,
+                seed: UInt64(number),
+                logger: logger,
+                group: MultiThreadedEventLoopGroup.singleton
+            ),
+            processes: processes,
+            logger: logger
+        )
+    }
+
+    private static let logger: Logger = {
+        var logger = Logger(label: "cluster") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = .critical
+        return logger
+    }()
+
+    private static func testBroker() throws -> String {
+        guard let url = ProcessInfo.processInfo.environment["OPERON_TEST_BROKER"] else {
+            throw ClusterFailure("OPERON_TEST_BROKER is not set: scripts/test starts a broker")
+        }
+        return url
+    }
+
+    // MARK: - What a client does
+
+    func submit(_ graph: GraphDescription) async throws -> GraphID {
+        await coordinator.submit(graph, compiled: try CompiledGraph.compile(graph))
+    }
+}
+
+struct ClusterFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// What the coordinator said, and those who wait until it has said something.
+final class History: @unchecked Sendable {
+    struct Attempt: Sendable {
+        let operation: OperationID
+        let id: AttemptID
+        let worker: Incarnation
+        /// The limit that was in force when it was granted, as the test noted it.
+        let limit: Int
+        var start: Timestamp?
+        var end: Timestamp?
+        var ending: Scheduler.AttemptEnding?
+    }
+
+    struct State: Sendable {
+        var workerCount = 0
+        /// In the order of their grants.
+        var attempts: [Attempt] = []
+        var finished: [OperationID] = []
+        var limit = 0
+    }
+
+    // Everything below is touched under this lock alone.
+    private let lock = NSLock()
+    private var state = State()
+    private var waiters: [Waiter] = []
+
+    private struct Waiter {
+        let isDone: @Sendable (State) -> Bool
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
+    var current: State { lock.withLock { state } }
+
+    func setLimit(_ limit: Int) { lock.withLock { state.limit = limit } }
+
+    func note(_ notices: [Scheduler.Notice], at now: Timestamp) {
+        let done = lock.withLock {
+            for notice in notices { state.note(notice) }
+            let state = state
+            let done = waiters.filter { $0.isDone(state) }
+            waiters.removeAll { $0.isDone(state) }
+            return done
+        }
+        for waiter in done { waiter.continuation.resume() }
+    }
+
+    /// Returns when this holds.
+    ///
+    /// - Throws: `ClusterFailure` after a minute.
+    func wait(until isDone: @escaping @Sendable (State) -> Bool) async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                await self.waitUntil(isDone)
+                return true
+            }
+            group.addTask {
+                try await Task.sleep(for: .seconds(60))
+                return false
+            }
+            let isDone = try await group.next() ?? false
+            group.cancelAll()
+            guard !isDone else { return }
+            // Lets go of who still waits, so that the failure is heard.
+            for waiter in self.lock.withLock({ self.waiters }) { waiter.continuation.resume() }
+            self.lock.withLock { self.waiters = [] }
+            throw ClusterFailure("it did not happen within a minute")
+        }
+    }
+
+    private func waitUntil(_ isDone: @escaping @Sendable (State) -> Bool) async {
+        await withCheckedContinuation { continuation in
+            let isDone = lock.withLock {
+                if isDone(state) { return true }
+                waiters.append(Waiter(isDone: isDone, continuation: continuation))
+                return false
+            }
+            if isDone { continuation.resume() }
+        }
+    }
+}
+
+extension History.State {
+    mutating func note(_ notice: Scheduler.Notice) {
+        switch notice {
+        case .workerJoined: workerCount += 1
+        case .workerLost: workerCount -= 1
+        case .granted(let operation, let attempt, let worker):
+            attempts.append(
+                History.Attempt(operation: operation, id: attempt, worker: worker, limit: limit)
+            )
+        case .attemptEnded(_, let attempt, let ending, let start, let end):
+            guard let index = attempts.lastIndex(where: { $0.id == attempt }) else { return }
+            attempts[index].start = start
+            attempts[index].end = end
+            attempts[index].ending = ending
+        case .finished(let operation, _): finished.append(operation)
+        case .ready, .started, .result, .retry, .graphFinished, .workerDraining, .workerBusy,
+            .eventRefused, .log:
+            return
+        }
+    }
+}
