@@ -162,6 +162,15 @@ let package = Package(
             path: "Benchmarks/Simulate",
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "core-benchmark",
+            dependencies: [
+                "OperonCore", "OperonModel", "OperonTestKit",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/CoreBenchmark",
+            swiftSettings: settings
+        ),
 
         // Benchmarks: programs, so that what is measured is a release build in its own process.
         .executableTarget(
@@ -232,7 +241,9 @@ let package = Package(
         ),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["operon", "operon-worker", "OperonModel", "OperonTestKit"],
+            dependencies: [
+                "COperonProcess", "operon", "operon-worker", "OperonModel", "OperonTestKit",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(name: "TidyTests", swiftSettings: testSettings),

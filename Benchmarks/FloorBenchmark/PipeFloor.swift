@@ -28,7 +28,7 @@ struct PipeFloor: AsyncParsableCommand {
     func run() async throws {
         let messages = operations / perMessage
         let pipe = try await Pipe.open(pipe)
-        // One message more than the credit would allow half of one: at least one is on its way.
+        // At least one message is on its way, however many operations it holds.
         let window = max(1, credit / perMessage)
         let started = ContinuousClock.now
         await pipe.exchange(messages: messages, window: window, bodyBytes: 200 * perMessage)

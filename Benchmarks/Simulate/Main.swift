@@ -22,6 +22,12 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Print everything that happens.")
     var trace = false
 
+    @Flag(help: "Count which faults happened and which states were entered from which.")
+    var coverage = false
+
+    @Flag(help: "Print the fingerprint of every seed: equal for equal behaviour.")
+    var hashes = false
+
     func run() throws {
         var planted: PlantedViolation?
         if let violation {
@@ -32,6 +38,8 @@ struct Simulate: ParsableCommand {
             }
         }
         var starts = 0
+        var hash: UInt64 = 0
+        var coverage = SimulatorCoverage()
         for seed in from..<from + seeds {
             var simulator = Simulator(seed: seed, violation: planted)
             if trace { simulator.trace = { print($0) } }
@@ -41,7 +49,14 @@ struct Simulate: ParsableCommand {
                 throw ExitCode.failure
             }
             starts += simulator.ledger.starts
+            coverage.add(simulator.coverage)
+            if hashes { print("\(seed) \(String(simulator.ledger.hash, radix: 16))") }
+            hash = (hash &* 0x100_0000_01b3) ^ simulator.ledger.hash
         }
-        print("\(seeds) seeds from \(from): every rule held, \(starts) operations started")
+        if self.coverage { print(coverage.report) }
+        print(
+            "\(seeds) seeds from \(from): every rule held, \(starts) operations started, "
+                + "fingerprint \(String(hash, radix: 16))"
+        )
     }
 }

@@ -278,7 +278,11 @@ extension AMQPConnection: FrameSink {
     private func channelClosed(_ reason: CloseReason) {
         send(.channelCloseOk)
         guard scriptIndex < script.count else {
-            return fail(.lost("the broker closed the channel: \(reason.text)"))
+            return fail(
+                reason.code == CloseReason.accessRefused
+                    ? .refused("\(configuration.address) refuses what we do: \(reason.text)")
+                    : .lost("the broker closed the channel: \(reason.text)")
+            )
         }
         let step = script[scriptIndex]
         scriptIndex = script.count

@@ -16,7 +16,7 @@ extension AMQPLink {
         do {
             tls = try address.tls.map(Self.context)
         } catch {
-            return handle(.failed(attempt: attempt, .lost("TLS cannot be set up: \(error)")))
+            return handle(.failed(attempt: attempt, .notAllowed("TLS cannot be set up: \(error)")))
         }
         let bootstrap = ClientBootstrap(group: loop)
             .connectTimeout(.seconds(5))

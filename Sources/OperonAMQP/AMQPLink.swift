@@ -40,6 +40,8 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     private var queue = CircularBuffer<LinkStateMachine.Event>()
     private var isHandling = false
     private var isUp = false
+    /// Why there is no connection, as it was last told.
+    private var toldReason: String?
     private var isDraining = false
     /// Events of this read, and what they cost.
     private var batch: [Role.Event] = []
@@ -79,6 +81,9 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
             loop.execute { self.setReadingPaused(false) }
         }
     }
+
+    /// A transport that was never run has nobody who waits for its end.
+    deinit { ended.succeed(.closed) }
 
     // MARK: - From anywhere
 
@@ -167,6 +172,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     private func announceUp(number: UInt32) {
         logger.info("connected", metadata: ["connection": "\(number)"])
         isUp = true
+        toldReason = nil
         outbox.begin()
         batch.append(role.up(number: number))
         batch.append(contentsOf: early)
@@ -176,13 +182,22 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
 
     private func announceDown(reason: String) {
         isUp = false
+        // The owner of the link tells it.
+        toldReason = reason
         outbox.drop()
         batch.append(role.down(reason: reason))
         flushBatch()
     }
 
     private func disconnect(reason: String) {
-        logger.notice("not connected", metadata: ["reason": "\(reason)"])
+        // Once per reason: a broker that is away for an hour is one line.
+        let isNews = reason != toldReason
+        toldReason = reason
+        logger.log(
+            level: isNews ? .warning : .debug,
+            "not connected",
+            metadata: ["reason": "\(reason)"]
+        )
         ask?.timeout.cancel()
         ask = nil
         early = []
@@ -340,6 +355,7 @@ extension AMQPLink: AMQPConnectionOwner {
     }
 
     func blocked(_ connection: AMQPConnection, _ isBlocked: Bool, reason: String) {
+        guard connection === self.connection else { return }
         logger.notice(
             "the broker's alarm changed",
             metadata: ["blocked": "\(isBlocked)", "reason": "\(reason)"]

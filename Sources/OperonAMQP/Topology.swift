@@ -63,8 +63,6 @@ extension Topology {
         return [
             .queueDeclare(name: lock, arguments: []),
             .consume(queue: lock, consumer: .lock),
-            .exchangeDeclare(name: dispatch, kind: .direct),
-            .exchangeDeclare(name: broadcast, kind: .fanout),
             .exchangeDeclare(name: events, kind: .direct),
             .exchangeDeclare(name: beats, kind: .direct),
             .queueDeclare(
@@ -85,6 +83,9 @@ extension Topology {
             ),
             .queueBind(queue: beatsQueue, exchange: beats, routingKey: Self.coordinatorKey),
             .consume(queue: beatsQueue, consumer: .beats),
+            // What workers wait for comes last: one that finds it can be heard.
+            .exchangeDeclare(name: dispatch, kind: .direct),
+            .exchangeDeclare(name: broadcast, kind: .fanout),
         ]
     }
 

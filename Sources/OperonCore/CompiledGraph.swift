@@ -16,6 +16,8 @@ package struct CompiledGraph: Sendable {
     package let policy: [UInt32]
     /// Per operation: larger goes first among equal priorities.
     package let rank: [UInt64]
+    /// Per operation: bytes of what it is made of, in a message. Empty: little, for all of them.
+    package var bytes: [UInt32] = []
     /// Cancel everything that is left at the first failure.
     package var failFast = false
 
@@ -73,6 +75,10 @@ extension CompiledGraph {
         case submission
     }
 
+    /// Up to here an operation's bytes are not counted: sixteen thousand of them at once are needed
+    /// to reach the limit, and they would have to run at once.
+    private static let littleBytes: UInt32 = 4_096
+
     /// Checks a description and numbers it. Nothing is kept of a description that is refused.
     ///
     /// - Throws: `duplicateOperation`, `unknownOperation`, `dependencyCycle`, `invalid` or
@@ -104,7 +110,7 @@ extension CompiledGraph {
                 )
             case .submission: [UInt64](repeating: 0, count: graph.operations.count)
             }
-        return CompiledGraph(
+        var compiled = CompiledGraph(
             name: graph.name,
             topology: topology,
             queues: compiler.queues,
@@ -114,6 +120,9 @@ extension CompiledGraph {
             policy: compiler.policy,
             rank: rank
         )
+        let bytes = graph.operations.map { UInt32(clamping: $0.work.byteCount) }
+        if bytes.contains(where: { $0 > littleBytes }) { compiled.bytes = bytes }
+        return compiled
     }
 
     private static func check(_ graph: GraphDescription, limits: Limits) throws(Refusal) {
@@ -181,6 +190,19 @@ extension CompiledGraph {
 private func limit(_ name: LimitName, _ value: Int, _ maximum: Int) throws(Refusal) {
     guard value <= maximum else {
         throw .limitExceeded(limit: name, value: value, maximum: maximum)
+    }
+}
+
+extension Work {
+    /// About what it takes in a message.
+    package var byteCount: Int {
+        switch self {
+        case .nothing, .wait: 0
+        case .registered(_, let input): input.bytes.count
+        case .command(let command):
+            command.arguments.reduce(0) { $0 + $1.utf8.count }
+                + command.environment.values.reduce(0) { $0 + $1.utf8.count }
+        }
     }
 }
 

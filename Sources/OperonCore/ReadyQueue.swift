@@ -10,13 +10,6 @@ struct ReadyEntry: Comparable, Sendable {
     let graph: UInt32
     let index: UInt32
 
-    init(level: UInt8, comesBack: Bool, rank: UInt64, graph: UInt32, index: UInt32) {
-        urgency = level << 1 | (comesBack ? 1 : 0)
-        self.rank = rank
-        self.graph = graph
-        self.index = index
-    }
-
     var operation: OperationID { OperationID(graph: GraphID(rawValue: graph), index: index) }
 
     /// The greatest is taken first.

@@ -5,7 +5,7 @@ import OperonModel
 extension Scheduler {
     /// Hands out ready operations until no worker has room for any of them.
     mutating func admit(at now: Moment, into effects: inout Effects) {
-        guard isConnected, !isLeaving else { return }
+        guard isConnected, !isLeaving, workers.contains(where: mayHaveRoom) else { return }
         var closed: [Int] = []
         while let queue = nextQueue(except: closed) {
             guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else {
@@ -24,17 +24,15 @@ extension Scheduler {
     private func nextQueue(except closed: [Int]) -> Int? {
         var best: Int?
         for index in queues.indices {
-            let queue = queues[index]
-            guard queue.ready > 0, !queue.isSuspended,
-                queue.hasRoom || configuration.violation == .ignoresQueueLimit,
+            guard queues[index].ready > 0, !queues[index].isSuspended,
+                queues[index].hasRoom || configuration.violation == .ignoresQueueLimit,
                 !closed.contains(index)
             else { continue }
             guard let current = best else {
                 best = index
                 continue
             }
-            let other = queues[current]
-            if (queue.inFlight, queue.servedAt) < (other.inFlight, other.servedAt) { best = index }
+            if queues[index].share < queues[current].share { best = index }
         }
         return best
     }
@@ -48,6 +46,7 @@ extension Scheduler {
         for lane in queues[queue].lanes {
             guard let entry = firstAdmissible(in: lane) else { continue }
             if let best, entry < best.entry { continue }
+            guard hasRoom(forBytesOf: entry.operation) else { continue }
             guard
                 let worker = placement(
                     queue: queue,
@@ -65,7 +64,10 @@ extension Scheduler {
         while let entry = lanes[lane].heap.max {
             let operation = entry.operation
             let graph = Int(entry.graph)
-            guard isEnqueued(operation) else {
+            // Another urgency: its priority was changed, and its new entry stands elsewhere.
+            guard isEnqueued(operation),
+                entry.urgency == graphs[graph].urgency(Int(entry.index))
+            else {
                 lanes[lane].heap.removeMax()
                 continue
             }
@@ -74,7 +76,6 @@ extension Scheduler {
             {
                 lanes[lane].heap.removeMax()
                 graphs[graph].flags[Int(entry.index)].insert(.heldBack)
-                graphs[graph].heldBack.append(entry.index)
                 queues[lanes[lane].queue].ready -= 1
                 continue
             }
@@ -93,21 +94,34 @@ extension Scheduler {
     /// The worker with the most room, or `nil` if none has any. Ties go to the first that joined.
     private func placement(queue: Int, kind: Int, estimate: Int64) -> Int? {
         var best: Int?
-        for index in workers.indices {
-            let worker = workers[index]
-            guard worker.isAlive, !worker.isDraining,
-                worker.servesQueue[queue], worker.knowsKind[kind],
-                hasRoom(worker, estimate: estimate)
+        var mostRoom = Int.min
+        for index in workers.indices where mayHaveRoom(workers[index]) {
+            let room = workers[index].slots - workers[index].held
+            guard room > mostRoom, workers[index].servesQueue[queue],
+                workers[index].knowsKind[kind], hasRoom(workers[index], estimate: estimate)
             else { continue }
-            guard let current = best else {
-                best = index
-                continue
-            }
-            if worker.slots - worker.held > workers[current].slots - workers[current].held {
-                best = index
-            }
+            best = index
+            mostRoom = room
         }
         return best
+    }
+
+    /// Whether it could take the shortest operation there is.
+    private func mayHaveRoom(_ worker: WorkerState) -> Bool {
+        worker.isAlive && !worker.isDraining && hasRoom(worker, estimate: estimateMinimum)
+    }
+
+    /// Alone it always has, however large.
+    private func hasRoom(forBytesOf operation: OperationID) -> Bool {
+        let bytes = byteCount(of: operation)
+        return bytes == 0 || dispatchedBytes == 0
+            || dispatchedBytes + bytes <= configuration.limits.dispatchedBytes
+    }
+
+    func byteCount(of operation: OperationID) -> Int {
+        let graph = Int(operation.graph.rawValue)
+        guard !graphs[graph].compiled.bytes.isEmpty else { return 0 }
+        return Int(graphs[graph].compiled.bytes[Int(operation.index)])
     }
 
     /// A free slot; or, while everything it holds is short, a little more, so that it need not wait
@@ -117,25 +131,23 @@ extension Scheduler {
         guard worker.held < worker.slots + configuration.readAheadCountMax else { return false }
         let (expected, overflow) = worker.backlog.addingReportingOverflow(estimate)
         return !overflow
-            && expected <= configuration.readAhead.nanoseconds * Int64(worker.slots)
+            && expected <= readAheadNanoseconds * Int64(worker.slots)
     }
 
     /// What an attempt is expected to take, in nanoseconds. Unknown is long: see `KindState`.
     private func estimate(_ operation: OperationID) -> Int64 {
-        let graph = graphs[Int(operation.graph.rawValue)]
-        if let expected = graph.policy(operation.index).expectedDuration {
-            return max(expected.nanoseconds, estimateMinimum)
-        }
-        return max(kinds[graph.kind(operation.index)].duration ?? .max / 4, estimateMinimum)
+        let rule = graphs[Int(operation.graph.rawValue)].rule(operation.index)
+        return max(rule.estimate ?? kinds[rule.kind].duration ?? .max / 4, estimateMinimum)
     }
 
     /// Even `nothing` costs its worker some ten microseconds of message handling.
     private var estimateMinimum: Int64 { 20_000 }
 
     private func heldKey(of operation: OperationID) -> Int? {
-        let graph = graphs[Int(operation.graph.rawValue)]
-        for local in graph.policy(operation.index).keys {
-            let key = graph.keys[Int(local)]
+        let graph = Int(operation.graph.rawValue)
+        guard graphs[graph].rule(operation.index).hasKeys else { return nil }
+        for local in graphs[graph].policy(operation.index).keys {
+            let key = graphs[graph].keys[Int(local)]
             if keys[key].holder != nil { return key }
         }
         return nil
@@ -165,12 +177,15 @@ extension Scheduler {
         queues[queue].ready -= 1
         queues[queue].inFlight += 1
         servings += 1
+        dispatchedBytes += byteCount(of: operation)
         queues[queue].servedAt = servings
         graphs[graph].state[index] = .dispatched
         graphs[graph].flags[index].remove(.comesBack)
         graphs[graph].ordinal[index] += 1
-        for local in graphs[graph].policy(operation.index).keys {
-            keys[graphs[graph].keys[Int(local)]].holder = operation
+        if graphs[graph].rule(operation.index).hasKeys {
+            for local in graphs[graph].policy(operation.index).keys {
+                keys[graphs[graph].keys[Int(local)]].holder = operation
+            }
         }
         let place = store(
             AttemptState(
@@ -209,7 +224,6 @@ extension Scheduler {
         workers[attempt.worker].held += 1
         workers[attempt.worker].backlog += min(attempt.estimate, Self.estimateMax)
         attempts[Int(place)] = attempt
-        attemptPlaces[attempt.id] = place
         return place
     }
 
@@ -221,22 +235,21 @@ extension Scheduler {
         guard let attempt = attempts[Int(place)] else {
             preconditionFailure("only places of attempts in flight are dispatched")
         }
-        let graph = graphs[Int(attempt.operation.graph.rawValue)]
+        let graph = Int(attempt.operation.graph.rawValue)
         let index = Int(attempt.operation.index)
         let grant = Grant(
             held: HeldAttempt(attempt: attempt.id, operation: attempt.operation),
             ordinal: attempt.ordinal,
-            priority: QueuePriority(level: graph.level[index]) ?? .normal,
-            rank: graph.compiled.rank[index]
+            priority: QueuePriority(level: graphs[graph].level[index]) ?? .normal,
+            rank: graphs[graph].compiled.rank[index]
         )
         let address = workers[attempt.worker].address
-        if let last = effects.messages.indices.last,
-            effects.messages[last].destination == .worker(address),
-            case .dispatch(let acknowledged, var grants) = effects.messages[last].body,
-            grants.count < configuration.operationsPerMessage
-        {
-            grants.append(grant)
-            effects.messages[last].body = .dispatch(acknowledged: acknowledged, grants)
+        let joined = effects.messages.last.map {
+            $0.destination == .worker(address)
+                && $0.body.hasRoom(forGrantsUpTo: configuration.operationsPerMessage)
+        }
+        if joined == true {
+            effects.messages[effects.messages.count - 1].body.append(grant)
         } else {
             send(
                 .dispatch(acknowledged: workers[attempt.worker].handled, [grant]),
@@ -274,15 +287,18 @@ extension Scheduler {
             attempts[Int(attempt.next)]?.previous = attempt.previous
         }
         workers[attempt.worker].held -= 1
+        dispatchedBytes -= byteCount(of: attempt.operation)
         workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
         attempts[Int(place)] = nil
         freeAttempts.append(place)
-        attemptPlaces[attempt.id] = nil
         let graph = Int(attempt.operation.graph.rawValue)
+        let rule = graphs[graph].rule(attempt.operation.index)
         graphs[graph].attempt[Int(attempt.operation.index)] = GraphState.noAttempt
-        queues[graphs[graph].queue(attempt.operation.index)].inFlight -= 1
-        for local in graphs[graph].policy(attempt.operation.index).keys {
-            freeKey(graphs[graph].keys[Int(local)])
+        queues[rule.queue].inFlight -= 1
+        if rule.hasKeys {
+            for local in graphs[graph].policy(attempt.operation.index).keys {
+                freeKey(graphs[graph].keys[Int(local)])
+            }
         }
         return attempt
     }
@@ -294,9 +310,9 @@ extension Scheduler {
         let parked = keys[key].parked
         keys[key].parked.removeAll()
         for operation in parked {
-            let graph = graphs[Int(operation.graph.rawValue)]
-            guard graph.state[Int(operation.index)] == .ready,
-                graph.flags[Int(operation.index)].contains(.parked)
+            let graph = Int(operation.graph.rawValue)
+            guard graphs[graph].state[Int(operation.index)] == .ready,
+                graphs[graph].flags[Int(operation.index)].contains(.parked)
             else { continue }
             enqueue(operation)
         }

@@ -26,8 +26,10 @@ extension Scheduler {
             }
             guard graphs[Int(id.rawValue)].unfinished > 0 else { return }
             effects.records.append(.cancelled(target, reason: reason, cascade: cascade))
-            graphs[Int(id.rawValue)].isCancelled = true
-            graphs[Int(id.rawValue)].cancelReason = reason
+            if !graphs[Int(id.rawValue)].isCancelled {
+                graphs[Int(id.rawValue)].isCancelled = true
+                graphs[Int(id.rawValue)].cancelReason = reason
+            }
             let count = UInt32(graphs[Int(id.rawValue)].state.count)
             let members = (0..<count).map { OperationID(graph: id, index: $0) }
             cancel(members, reason: nil, at: now, into: &effects)
@@ -70,8 +72,9 @@ extension Scheduler {
 
     private func members(of queue: Int) -> [OperationID] {
         var members: [OperationID] = []
-        for (number, graph) in graphs.enumerated() {
-            for index in 0..<UInt32(graph.state.count) where graph.queue(index) == queue {
+        for number in graphs.indices {
+            for index in 0..<UInt32(graphs[number].state.count)
+            where graphs[number].queue(index) == queue {
                 members.append(
                     OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
                 )
@@ -98,8 +101,8 @@ extension Scheduler {
         return members.map { OperationID(graph: operation.graph, index: $0) }
     }
 
-    /// Tells the worker of an attempt to give it back or to stop it. Said again with every answer to
-    /// a beat until its word on it arrives.
+    /// Tells the worker of an attempt to give it back or to stop it. Said again with every answer
+    /// to a beat until its word on it arrives.
     mutating func order(
         _ recall: AttemptState.Recall,
         attemptAt place: UInt32,
@@ -168,7 +171,7 @@ extension Scheduler {
                 )
             } else {
                 graphs[graph].flags[Int(operation.index)].remove(.suspended)
-                releaseHeldBack(graph)
+                releaseHeldBack(operation)
             }
         case .graph(let id):
             guard Int(id.rawValue) < graphs.count else {
@@ -179,7 +182,9 @@ extension Scheduler {
             if suspended {
                 recall(into: &effects) { _, attempt in attempt.operation.graph == id }
             } else {
-                releaseHeldBack(Int(id.rawValue))
+                for index in 0..<UInt32(graphs[Int(id.rawValue)].state.count) {
+                    releaseHeldBack(OperationID(graph: id, index: index))
+                }
             }
         case .queue(let name):
             guard let queue = queueNumbers[name] else {
@@ -192,21 +197,15 @@ extension Scheduler {
         effects.records.append(.suspended(target, suspended))
     }
 
-    private mutating func releaseHeldBack(_ graph: Int) {
-        let heldBack = graphs[graph].heldBack
-        graphs[graph].heldBack.removeAll()
-        for index in heldBack {
-            guard graphs[graph].state[Int(index)] == .ready,
-                graphs[graph].flags[Int(index)].contains(.heldBack)
-            else { continue }
-            if graphs[graph].isSuspended
-                || graphs[graph].flags[Int(index)].contains(.suspended)
-            {
-                graphs[graph].heldBack.append(index)
-            } else {
-                enqueue(OperationID(graph: GraphID(rawValue: UInt32(graph)), index: index))
-            }
-        }
+    /// Puts back what a suspension set aside, unless another suspension still holds it.
+    private mutating func releaseHeldBack(_ operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        guard graphs[graph].state[index] == .ready,
+            graphs[graph].flags[index].contains(.heldBack),
+            !graphs[graph].flags[index].contains(.suspended), !graphs[graph].isSuspended
+        else { return }
+        enqueue(operation)
     }
 
     func queue(of attempt: AttemptState) -> Int {
@@ -218,10 +217,10 @@ extension Scheduler {
         into effects: inout Effects,
         where matches: (Scheduler, AttemptState) -> Bool
     ) {
-        for place in attempts.indices {
-            guard let attempt = attempts[place], matches(self, attempt) else { continue }
-            order(.recall, unlessStarted: UInt32(place), into: &effects)
+        let recalled = attempts.indices.filter { place in
+            attempts[place].map { matches(self, $0) } ?? false
         }
+        for place in recalled { order(.recall, unlessStarted: UInt32(place), into: &effects) }
     }
 
     private mutating func order(
@@ -262,12 +261,19 @@ extension Scheduler {
         guard let maximum else { return }
         // Those that run stay; those that have not started make room, the latest first.
         var excess = queues[queue].inFlight - maximum
-        for place in attempts.indices.reversed() where excess > 0 {
+        var recallable: [(id: AttemptID, place: UInt32)] = []
+        for place in attempts.indices {
             guard let attempt = attempts[place], self.queue(of: attempt) == queue,
                 !attempt.hasStarted
             else { continue }
-            order(.recall, attemptAt: UInt32(place), into: &effects)
-            excess -= 1
+            switch attempt.recall {
+            case .none: recallable.append((attempt.id, UInt32(place)))
+            case .recall, .cancel: excess -= 1  // On its way out already.
+            }
+        }
+        recallable.sort { $0.id > $1.id }
+        for (_, place) in recallable.prefix(max(0, excess)) {
+            order(.recall, attemptAt: place, into: &effects)
         }
     }
 
@@ -292,8 +298,7 @@ extension Scheduler {
             guard graphs[graph].level[index] != priority.level else { return }
             graphs[graph].level[index] = priority.level
             guard isEnqueued(operation) else { return }
-            // The old entry stays behind in the heap: harmless, whichever of the two comes up
-            // first takes the operation out of `ready`.
+            // The old entry stays behind in the heap until it comes up: its urgency tells.
             queues[graphs[graph].queue(operation.index)].ready -= 1
             enqueue(operation)
         }

@@ -16,12 +16,14 @@ extension Scheduler {
         case keyHeld(String, by: OperationID)
         /// No live worker knows the kind.
         case noWorkerForKind(String)
-        /// No live worker serves the queue.
+        /// No live worker that knows the kind serves the queue.
         case noWorkerForQueue(String)
         /// Every worker that could run it is busy; operations before it in its queue.
         case noFreeSlot
         /// A worker has it and will start it.
         case dispatched(to: Incarnation)
+        /// What is dispatched already takes this many bytes: it must finish first.
+        case dispatchedBytes(Int, maximum: Int)
         /// The coordinator has no connection to its workers.
         case disconnected
     }
@@ -91,11 +93,16 @@ extension Scheduler {
             let key = keys[graph.keys[Int(local)]]
             if let holder = key.holder { reasons.append(.keyHeld(key.name, by: holder)) }
         }
+        let bytesMax = configuration.limits.dispatchedBytes
+        let bytes = byteCount(of: operation)
+        if bytes > 0, dispatchedBytes > 0, dispatchedBytes + bytes > bytesMax {
+            reasons.append(.dispatchedBytes(dispatchedBytes, maximum: bytesMax))
+        }
         if !isConnected { reasons.append(.disconnected) }
         let alive = workers.filter { $0.isAlive && !$0.isDraining }
         if !alive.contains(where: { $0.knowsKind[kind] }) {
             reasons.append(.noWorkerForKind(kinds[kind].name))
-        } else if !alive.contains(where: { $0.servesQueue[queueNumber] }) {
+        } else if !alive.contains(where: { $0.servesQueue[queueNumber] && $0.knowsKind[kind] }) {
             reasons.append(.noWorkerForQueue(queue.name))
         }
         return reasons.isEmpty ? [.noFreeSlot] : reasons
@@ -135,8 +142,10 @@ extension Scheduler {
         graphs[Int(graph.rawValue)].counts[Int(outcome.rawValue)]
     }
 
-    /// Whether an attempt was granted and has neither ended nor been given up.
-    package func isInFlight(_ attempt: AttemptID) -> Bool { attemptPlaces[attempt] != nil }
+    /// Whether an attempt was granted and has neither ended nor been given up. O(in flight).
+    package func isInFlight(_ attempt: AttemptID) -> Bool {
+        attempts.contains { $0?.id == attempt }
+    }
 
     package var graphCount: Int { graphs.count }
 

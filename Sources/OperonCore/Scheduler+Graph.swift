@@ -10,11 +10,10 @@ extension Scheduler {
     ) {
         let count = compiled.topology.operationCount
         let id = GraphID(rawValue: UInt32(graphs.count))
-        let queues = compiled.queues.map { queueNumber($0) }
+        let rules = rules(of: compiled)
         var graph = GraphState(
             compiled: compiled,
-            queues: queues,
-            kinds: compiled.kinds.map { kindNumber($0) },
+            rules: rules,
             keys: compiled.keys.map { keyNumber($0) },
             submittedAt: now,
             state: Array(repeating: .pending, count: count),
@@ -27,8 +26,8 @@ extension Scheduler {
             retries: Array(repeating: 0, count: count),
             unfinished: count
         )
-        let levels = compiled.policies.map { policy in
-            (policy.priority ?? self.queues[queues[Int(policy.queue)]].priority).level
+        let levels = zip(compiled.policies, rules).map { policy, rule in
+            (policy.priority ?? queues[rule.queue].priority).level
         }
         for index in 0..<count {
             graph.level[index] = levels[Int(compiled.policy[index])]
@@ -57,6 +56,23 @@ extension Scheduler {
         }
     }
 
+    private mutating func rules(of compiled: CompiledGraph) -> [PolicyRule] {
+        let queueNumbers = compiled.queues.map { queueNumber($0) }
+        let kindNumbers = compiled.kinds.map { kindNumber($0) }
+        for index in workers.indices { learnNames(of: index) }
+        return compiled.policies.map { policy in
+            let queue = queueNumbers[Int(policy.queue)]
+            let kind = kindNumbers[Int(policy.kind)]
+            return PolicyRule(
+                queue: queue,
+                kind: kind,
+                lane: laneNumber(queue: queue, kind: kind),
+                estimate: policy.expectedDuration?.nanoseconds,
+                hasKeys: !policy.keys.isEmpty
+            )
+        }
+    }
+
     private mutating func queueNumber(_ settings: QueueSettings) -> Int {
         if let number = queueNumbers[settings.name] {
             return number
@@ -71,7 +87,6 @@ extension Scheduler {
             )
         )
         queueNumbers[settings.name] = number
-        for index in workers.indices { learnNames(of: index) }
         return number
     }
 
@@ -80,7 +95,6 @@ extension Scheduler {
         let number = kinds.count
         kinds.append(KindState(name: name))
         kindNumbers[name] = number
-        for index in workers.indices { learnNames(of: index) }
         return number
     }
 
@@ -121,18 +135,16 @@ extension Scheduler {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
         graphs[graph].flags[index].subtract([.delayed, .parked, .heldBack])
-        let queue = graphs[graph].queue(operation.index)
-        let lane = laneNumber(queue: queue, kind: graphs[graph].kind(operation.index))
-        lanes[lane].heap.insert(
+        let rule = graphs[graph].rule(operation.index)
+        lanes[rule.lane].heap.insert(
             ReadyEntry(
-                level: graphs[graph].level[index],
-                comesBack: graphs[graph].flags[index].contains(.comesBack),
+                urgency: graphs[graph].urgency(index),
                 rank: graphs[graph].compiled.rank[index],
                 graph: operation.graph.rawValue,
                 index: operation.index
             )
         )
-        queues[queue].ready += 1
+        queues[rule.queue].ready += 1
     }
 
     private mutating func laneNumber(queue: Int, kind: Int) -> Int {
@@ -144,9 +156,10 @@ extension Scheduler {
 
     /// Whether it stands in a lane and may be taken from it.
     func isEnqueued(_ operation: OperationID) -> Bool {
-        let graph = graphs[Int(operation.graph.rawValue)]
-        return graph.state[Int(operation.index)] == .ready
-            && graph.flags[Int(operation.index)].isDisjoint(with: [.delayed, .parked, .heldBack])
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        return graphs[graph].state[index] == .ready
+            && graphs[graph].flags[index].isDisjoint(with: [.delayed, .parked, .heldBack])
     }
 
     mutating func releaseDue(
@@ -197,8 +210,9 @@ extension Scheduler {
 // MARK: - Finishing
 
 extension Scheduler {
-    /// Gives an operation its outcome, and whatever follows from it to its dependents: O(out-degree),
-    /// plus that of what is skipped. A list, not recursion: a chain of a million may be skipped.
+    /// Gives an operation its outcome, and whatever follows from it to its dependents:
+    /// O(out-degree), plus that of what is skipped. A list, not recursion: a chain of a million may
+    /// be skipped.
     mutating func finish(
         _ operation: OperationID,
         _ outcome: Outcome,

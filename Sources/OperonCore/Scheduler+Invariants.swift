@@ -2,8 +2,9 @@ import HeapModule
 import OperonModel
 
 extension Scheduler {
-    /// Recomputes everything that is kept twice and compares: O(operations + edges). The first thing
-    /// that does not hold, as a sentence; `nil` if all does. The simulator asks after every event.
+    /// Recomputes everything that is kept twice and compares: O(operations + edges). The first
+    /// thing that does not hold, as a sentence; `nil` if all does. The simulator asks after every
+    /// event.
     package func violatedInvariant() -> String? {
         for number in graphs.indices {
             if let broken = violatedInvariant(ofGraph: number) { return broken }
@@ -35,7 +36,8 @@ extension Scheduler {
             }
             guard waiting == graph.waiting[Int(index)] else {
                 return
-                    "\(name) counts \(graph.waiting[Int(index)]) unfinished dependencies of \(waiting)"
+                    "\(name) counts \(graph.waiting[Int(index)]) unfinished dependencies"
+                    + " of \(waiting)"
             }
             switch state {
             case .pending where waiting == 0:
@@ -84,7 +86,8 @@ extension Scheduler {
             guard queues[index].ready == ready[index], queues[index].inFlight == inFlight[index]
             else {
                 return "queue “\(queues[index].name)” counts \(queues[index].ready) ready and "
-                    + "\(queues[index].inFlight) in flight of \(ready[index]) and \(inFlight[index])"
+                    + "\(queues[index].inFlight) in flight of \(ready[index]) and "
+                    + "\(inFlight[index])"
             }
             let inLanes = queues[index].lanes.reduce(0) { $0 + lanes[$1].heap.count }
             guard inLanes >= ready[index] else {
@@ -95,6 +98,10 @@ extension Scheduler {
     }
 
     private func violatedInvariantOfAttempts() -> String? {
+        let bytes = attempts.reduce(0) { $0 + ($1.map { byteCount(of: $0.operation) } ?? 0) }
+        guard bytes == dispatchedBytes else {
+            return "\(dispatchedBytes) bytes are counted as dispatched of \(bytes)"
+        }
         var listed = 0
         for index in workers.indices {
             var held = 0
@@ -104,7 +111,7 @@ extension Scheduler {
                 guard let attempt = attempts[Int(place)] else {
                     return "worker \(index) lists an attempt that is gone"
                 }
-                guard attempt.worker == index, attemptPlaces[attempt.id] == place else {
+                guard attempt.worker == index else {
                     return "attempt \(attempt.id) is listed by a worker that does not own it"
                 }
                 let graph = graphs[Int(attempt.operation.graph.rawValue)]
@@ -123,8 +130,9 @@ extension Scheduler {
             }
             listed += held
         }
-        guard listed == attemptPlaces.count, listed == attempts.count - freeAttempts.count else {
-            return "\(attemptPlaces.count) attempts in flight, \(listed) owned by workers"
+        guard listed == attempts.count - freeAttempts.count else {
+            return "\(attempts.count - freeAttempts.count) attempts in flight, "
+                + "\(listed) owned by workers"
         }
         return nil
     }

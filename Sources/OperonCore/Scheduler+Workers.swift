@@ -1,4 +1,4 @@
-package import OperonModel
+import OperonModel
 
 // The conversation with workers: hellos, beats, events. *Stored → owned → numbered → judged behind
 // what it names → forgotten on the last word.*
@@ -72,33 +72,12 @@ extension Scheduler {
         let isOurs = helloReign == reign
         guard isOurs || hello.held.isEmpty && hello.firstEvent > hello.lastEvent else {
             // It stays true to whoever gave it what it holds.
+            // The answer tells it of this reign, which it follows once it gives up the other.
             effects.notices.append(.workerBusy(sender, helloReign))
+            resync(sender, into: &effects)
             return
         }
-        let index: Int
-        if let known = workerNumbers[sender.incarnation] {
-            guard sender.connection >= workers[known].identity.connection else {
-                let address = WorkerAddress(
-                    incarnation: sender.incarnation,
-                    connection: sender.connection
-                )
-                effects.messages.append(
-                    Message(
-                        destination: .worker(address),
-                        sequence: 0,
-                        body: .plain(.refused(.newIncarnation))
-                    )
-                )
-                return
-            }
-            index = known
-            if sender.connection > workers[known].identity.connection {
-                workers[known].sequence = 0
-            }
-            workers[known].identity = sender
-        } else {
-            index = add(hello, from: sender, at: now)
-        }
+        guard let index = place(of: hello, from: sender, at: now, into: &effects) else { return }
         let wasAlive = workers[index].isAlive
         workers[index].isAlive = true
         workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
@@ -123,24 +102,47 @@ extension Scheduler {
             held: hello.held
         )
         renumberOwed(of: index)
-        send(
-            .plain(
-                .welcome(
-                    Welcome(
-                        answers: hello.sentAt,
-                        lease: configuration.lease,
-                        beat: configuration.beat,
-                        eventWindow: configuration.eventWindow,
-                        orphanAfter: configuration.orphanAfter,
-                        acknowledged: workers[index].handled,
-                        orders: outstandingOrders(of: index, held: hello.held)
-                    )
-                )
-            ),
-            to: index,
-            into: &effects
+        let welcome = Welcome(
+            answers: hello.sentAt,
+            lease: configuration.lease,
+            beat: configuration.beat,
+            eventWindow: eventWindow,
+            orphanAfter: configuration.orphanAfter,
+            acknowledged: workers[index].handled,
+            orders: outstandingOrders(of: index, held: hello.held)
         )
+        send(.plain(.welcome(welcome)), to: index, into: &effects)
         judgeClaim(of: index, at: now, into: &effects)
+    }
+
+    /// The sender's place among the workers, a new one if need be; `nil` for a connection that is
+    /// no longer its latest.
+    private mutating func place(
+        of hello: Hello,
+        from sender: WorkerIdentity,
+        at now: Moment,
+        into effects: inout Effects
+    ) -> Int? {
+        guard let known = workerNumbers[sender.incarnation] else {
+            return add(hello, from: sender, at: now)
+        }
+        guard sender.connection >= workers[known].identity.connection else {
+            let address = WorkerAddress(
+                incarnation: sender.incarnation,
+                connection: sender.connection
+            )
+            effects.messages.append(
+                Message(
+                    destination: .worker(address),
+                    sequence: 0,
+                    body: .plain(.refused(.newIncarnation))
+                )
+            )
+            return nil
+        }
+        if sender.connection > workers[known].identity.connection { workers[known].sequence = 0 }
+        workers[known].identity = sender
+        return known
     }
 
     private mutating func add(
@@ -164,11 +166,19 @@ extension Scheduler {
         return index
     }
 
+    /// What one worker may have in flight, so that all together stay within their limit. Those that
+    /// were welcomed before keep theirs until their next hello.
+    private var eventWindow: UInt32 {
+        let alive = max(1, workers.count { $0.isAlive })
+        let share = configuration.limits.eventBytes / alive
+        return UInt32(clamping: max(1, min(Int(configuration.eventWindow), share)))
+    }
+
     /// Which of the scheduler's queues and kinds a worker named.
     mutating func learnNames(of worker: Int) {
-        let names = workers[worker].queueNames
+        let names = Set(workers[worker].queueNames)
         workers[worker].servesQueue = queues.map { names.isEmpty || names.contains($0.name) }
-        let kindNames = workers[worker].kindNames
+        let kindNames = Set(workers[worker].kindNames)
         workers[worker].knowsKind = kinds.map { kindNames.contains($0.name) }
     }
 
@@ -245,18 +255,26 @@ extension Scheduler {
             }
             place = attempt.next
         }
-        for held in held where !owns(worker, held.attempt) { orders.append(.stop(held)) }
+        for held in held where attemptPlace(of: held, ownedBy: worker) == nil {
+            orders.append(.stop(held))
+        }
         return orders
     }
 
-    private func owns(_ worker: Int, _ id: AttemptID) -> Bool {
-        guard let place = attemptPlaces[id] else { return false }
-        return attempts[Int(place)]?.worker == worker
+    /// Where an attempt is kept, if it is in flight and this worker's.
+    func attemptPlace(of held: HeldAttempt, ownedBy worker: Int) -> UInt32? {
+        guard exists(held.operation) else { return nil }
+        let graph = Int(held.operation.graph.rawValue)
+        let place = graphs[graph].attempt[Int(held.operation.index)]
+        guard place != GraphState.noAttempt, let attempt = attempts[Int(place)],
+            attempt.id == held.attempt, attempt.worker == worker
+        else { return nil }
+        return place
     }
 
     /// Compares what a worker says it holds with what it owes, once every event that the claim
     /// names is handled: what it should have received and does not list was lost on the way.
-    private mutating func judgeClaim(
+    mutating func judgeClaim(
         of worker: Int,
         at now: Moment,
         into effects: inout Effects
@@ -298,181 +316,6 @@ extension [AttemptID] {
     }
 }
 
-// MARK: - Events
-
-extension Scheduler {
-    private mutating func receive(
-        _ batch: EventBatch,
-        from worker: Int,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        var number = batch.firstNumber
-        for event in batch.events {
-            defer { number += 1 }
-            // benign: sent again before the acknowledgement had arrived.
-            if number <= workers[worker].handled { continue }
-            guard
-                number <= workers[worker].handled + 1
-                    || configuration.violation == .acknowledgesBeyondGap
-            else { break }
-            // Behind a gap nothing is handled: the next beat shows the gap, and asks for it.
-            workers[worker].handled = max(workers[worker].handled, number)
-            workers[worker].unacknowledgedBytes += event.byteCount
-            handle(event, sentAt: batch.sentAt, from: worker, at: now, into: &effects)
-        }
-        judgeClaim(of: worker, at: now, into: &effects)
-        if workers[worker].unacknowledgedBytes >= Int(configuration.eventWindow) / 2 {
-            send(
-                .plain(.control(Control(acknowledged: workers[worker].handled))),
-                to: worker,
-                into: &effects
-            )
-        }
-    }
-
-    private mutating func handle(
-        _ event: WorkerEvent,
-        sentAt: Timestamp,
-        from worker: Int,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let id = event.held.attempt
-        guard let place = placeOfEvent(event, from: worker) else {
-            // Refused, and handled all the same: the worker may forget it.
-            effects.notices.append(.eventRefused(id))
-            return
-        }
-        switch event {
-        case .started(_, let at):
-            started(place, at: now.monotonic - (sentAt - at), into: &effects)
-        case .finished(_, let result):
-            let start = now.monotonic - (sentAt - result.startedAt)
-            let end = now.monotonic - (sentAt - result.endedAt)
-            started(place, at: start, into: &effects)
-            finished(place, result, start: start, end: end, at: now, into: &effects)
-        case .returned:
-            comeBack(place, .returned, at: now, into: &effects)
-        }
-    }
-
-    /// The attempt that an event is about, if it is in flight and the sender's.
-    private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
-        let held = event.held
-        if configuration.violation == .acceptsStaleResults, exists(held.operation) {
-            let graph = graphs[Int(held.operation.graph.rawValue)]
-            let place = graph.attempt[Int(held.operation.index)]
-            return place == GraphState.noAttempt ? nil : place
-        }
-        guard let place = attemptPlaces[held.attempt], let attempt = attempts[Int(place)],
-            attempt.worker == worker, attempt.operation == held.operation
-        else { return nil }
-        return place
-    }
-
-    private mutating func started(
-        _ place: UInt32,
-        at start: Timestamp,
-        into effects: inout Effects
-    ) {
-        guard let attempt = attempts[Int(place)], !attempt.hasStarted else { return }
-        attempts[Int(place)]?.hasStarted = true
-        attempts[Int(place)]?.startedAt = start
-        let operation = attempt.operation
-        graphs[Int(operation.graph.rawValue)].state[Int(operation.index)] = .executing
-        effects.records.append(.started(attempt.id, operation))
-        effects.notices.append(.started(operation, attempt.id, at: start))
-    }
-
-    private mutating func finished(
-        _ place: UInt32,
-        _ result: AttemptResult,
-        start: Timestamp,
-        end: Timestamp,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let attempt = removeAttempt(place)
-        let operation = attempt.operation
-        let graph = Int(operation.graph.rawValue)
-        kinds[graphs[graph].kind(operation.index)].measured((end - start).nanoseconds)
-        let flags = graphs[graph].flags[Int(operation.index)]
-        let ending: AttemptEnding
-        switch result.end {
-        case .succeeded: ending = .succeeded
-        case .failed(let error): ending = .failed(error)
-        case .cancelled: ending = .cancelled
-        }
-        effects.notices.append(.result(operation, attempt.id, result))
-        effects.notices.append(
-            .attemptEnded(operation, attempt.id, ending, start: start, end: end)
-        )
-        switch ending {
-        case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
-        case .failed(let error):
-            if error.isRetryable, flags.isDisjoint(with: [.cancelRequested, .deadlinePassed]),
-                !graphs[graph].isCancelled,
-                graphs[graph].retries[Int(operation.index)]
-                    < graphs[graph].policy(operation.index).retry.limit
-            {
-                effects.records.append(.attemptEnded(attempt.id, operation, ending))
-                retry(operation, at: now, into: &effects)
-            } else {
-                finish(operation, .failed(error), at: now, into: &effects)
-            }
-        case .cancelled:
-            finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
-        case .returned, .lost:
-            preconditionFailure("a result has neither ending")
-        }
-    }
-
-    /// What an operation that stopped on request ends as.
-    func cancelledOutcome(of operation: OperationID) -> Outcome {
-        let graph = graphs[Int(operation.graph.rawValue)]
-        if graph.flags[Int(operation.index)].contains(.deadlinePassed) {
-            return .failed(.deadline)
-        }
-        return .cancelled(reason: graph.reasons[operation.index] ?? graph.cancelReason)
-    }
-
-    private mutating func retry(
-        _ operation: OperationID,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        graphs[graph].retries[index] += 1
-        let pause = graphs[graph].policy(operation.index).retry.pause(
-            before: Int(graphs[graph].retries[index]),
-            chance: generator.chance()
-        )
-        graphs[graph].state[index] = .ready
-        graphs[graph].flags[index].insert([.comesBack, .delayed])
-        effects.records.append(.retryScheduled(operation, pause: pause))
-        effects.notices.append(.retry(operation, at: now.monotonic + pause))
-        if pause > .zero {
-            arm(.release(operation), at: now.monotonic + pause)
-        } else {
-            enqueue(operation)
-        }
-    }
-}
-
-extension WorkerEvent {
-    /// About what it takes in a message.
-    package var byteCount: Int {
-        let fixed = 48
-        guard case .finished(_, let result) = self else { return fixed }
-        var bytes = fixed + result.output.bytes.count + result.output.contentType.utf8.count
-        bytes += result.logTail.count
-        if case .failed(let error) = result.end { bytes += error.byteCount }
-        return bytes
-    }
-}
-
 // MARK: - Leaving
 
 extension Scheduler {
@@ -499,85 +342,22 @@ extension Scheduler {
     }
 
     mutating func giveUpUnsendable(
-        _ attempt: AttemptID,
+        _ held: HeldAttempt,
         _ error: OperationError,
         at now: Moment,
         into effects: inout Effects
     ) {
-        guard let place = attemptPlaces[attempt] else { return }
-        let operation = removeAttempt(place).operation
+        let operation = held.operation
+        guard exists(operation) else { return }
+        let place = graphs[Int(operation.graph.rawValue)].attempt[Int(operation.index)]
+        guard place != GraphState.noAttempt, attempts[Int(place)]?.id == held.attempt
+        else { return }
+        _ = removeAttempt(place)
         effects.notices.append(
-            .attemptEnded(operation, attempt, .failed(error), start: nil, end: now.monotonic)
+            .attemptEnded(operation, held.attempt, .failed(error), start: nil, end: now.monotonic)
         )
         // It stands in no lane: `settle` must not count it out of one.
         graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].insert(.heldBack)
         finish(operation, .failed(error), at: now, into: &effects)
-    }
-}
-
-// MARK: - Attempts that come back
-
-extension Scheduler {
-    /// An attempt ended without a result. The operation goes back to the front of its priority,
-    /// unless it was cancelled meanwhile.
-    mutating func comeBack(
-        _ place: UInt32,
-        _ ending: AttemptEnding,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let attempt = removeAttempt(place)
-        let operation = attempt.operation
-        let graph = Int(operation.graph.rawValue)
-        let flags = graphs[graph].flags[Int(operation.index)]
-        effects.records.append(.attemptEnded(attempt.id, operation, ending))
-        effects.notices.append(
-            .attemptEnded(
-                operation,
-                attempt.id,
-                ending,
-                start: attempt.startedAt,
-                end: now.monotonic
-            )
-        )
-        graphs[graph].state[Int(operation.index)] = .ready
-        graphs[graph].flags[Int(operation.index)].insert(.comesBack)
-        if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
-            || graphs[graph].isCancelled
-        {
-            // It stands in no lane; `settle` must not count it out of one.
-            graphs[graph].flags[Int(operation.index)].insert(.heldBack)
-            finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
-        } else {
-            enqueue(operation)
-        }
-    }
-
-    /// One entry per worker, however often its lease is renewed meanwhile.
-    private mutating func armLease(of worker: Int) {
-        guard !workers[worker].isLeaseArmed else { return }
-        workers[worker].isLeaseArmed = true
-        arm(.lease(worker: worker), at: workers[worker].leaseEnd)
-    }
-
-    mutating func leaseDue(_ worker: Int, at now: Moment, into effects: inout Effects) {
-        workers[worker].isLeaseArmed = false
-        guard workers[worker].isAlive else { return }
-        // Deaf: nobody can be heard, so nobody is given up. `transportCameUp` arms it anew.
-        guard isConnected else { return }
-        guard workers[worker].leaseEnd <= now.monotonic else {
-            armLease(of: worker)
-            return
-        }
-        workers[worker].isAlive = false
-        workers[worker].claim = nil
-        effects.notices.append(.workerLost(workers[worker].identity))
-        var places: [UInt32] = []
-        var place = workers[worker].firstAttempt
-        while place != GraphState.noAttempt {
-            places.append(place)
-            place = attempts[Int(place)]?.next ?? GraphState.noAttempt
-        }
-        for place in places.reversed() { comeBack(place, .lost, at: now, into: &effects) }
     }
 }

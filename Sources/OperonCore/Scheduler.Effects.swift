@@ -54,6 +54,12 @@ extension Scheduler {
         package var destination: Destination
         package var sequence: UInt64
         package var body: Body
+
+        package init(destination: Destination, sequence: UInt64, body: Body) {
+            self.destination = destination
+            self.sequence = sequence
+            self.body = body
+        }
     }
 
     package enum Destination: Hashable, Sendable {
@@ -65,6 +71,22 @@ extension Scheduler {
         /// The shell adds what the operations are made of.
         case dispatch(acknowledged: UInt64, [Grant])
         case plain(CoordinatorMessage)
+
+        func hasRoom(forGrantsUpTo maximum: Int) -> Bool {
+            switch self {
+            case .dispatch(_, let grants): grants.count < maximum
+            case .plain: false
+            }
+        }
+
+        /// Adds to a dispatch, in place.
+        mutating func append(_ grant: Grant) {
+            guard case .dispatch(let acknowledged, var grants) = self else { return }
+            // Gives up the other reference, so that the list is not copied.
+            self = .dispatch(acknowledged: acknowledged, [])
+            grants.append(grant)
+            self = .dispatch(acknowledged: acknowledged, grants)
+        }
     }
 
     /// A stored attempt on its way to its worker.

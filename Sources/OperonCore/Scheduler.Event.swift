@@ -22,7 +22,7 @@ extension Scheduler {
         /// A message for this address found nobody.
         case addressReturned(WorkerAddress)
         /// An attempt that was just granted is larger than a message may be.
-        case attemptUnsendable(AttemptID, OperationError)
+        case attemptUnsendable(HeldAttempt, OperationError)
         /// The coordinator leaves: grant nothing more, and give every worker the last word on what
         /// it reported; with `kill` end what runs.
         case shutdownRequested(kill: Bool)

@@ -26,13 +26,15 @@ package struct Scheduler: Sendable {
     /// Attempts in flight; free places are listed behind.
     var attempts: [AttemptState?] = []
     var freeAttempts: [UInt32] = []
-    var attemptPlaces: [AttemptID: UInt32] = [:]
     var nextAttemptNumber: UInt64 = 1
 
     var deadlines = Heap<Deadline>()
     var nextDeadlineOrder: UInt64 = 0
     var servings: UInt64 = 0
+    /// Of all attempts in flight.
+    var dispatchedBytes = 0
     var generator: SeededGenerator
+    let readAheadNanoseconds: Int64
     /// Reused by `finish`, so that a release allocates nothing.
     var worklist: [(operation: OperationID, outcome: Outcome)] = []
 
@@ -41,6 +43,7 @@ package struct Scheduler: Sendable {
         self.reign = reign
         self.epoch = epoch
         generator = SeededGenerator(seed: configuration.seed)
+        readAheadNanoseconds = configuration.readAhead.nanoseconds
     }
 
     /// Takes one event and appends what follows from it.

@@ -4,9 +4,9 @@ import OperonModel
 /// compiled graph.
 struct GraphState: Sendable {
     let compiled: CompiledGraph
+    /// One for each of the graph's policies.
+    let rules: [PolicyRule]
     /// Local number to the scheduler's.
-    let queues: [Int]
-    let kinds: [Int]
     let keys: [Int]
     let submittedAt: Moment
 
@@ -25,8 +25,6 @@ struct GraphState: Sendable {
     /// What belongs to an outcome that is not success. Only looked up, never walked.
     var outcomes: [UInt32: Outcome] = [:]
     var reasons: [UInt32: String] = [:]
-    /// Ready operations that were taken from their lane while they, or the graph, were suspended.
-    var heldBack: [UInt32] = []
 
     var unfinished: Int
     var isSuspended = false
@@ -40,18 +38,32 @@ struct GraphState: Sendable {
         compiled.policies[Int(compiled.policy[Int(index)])]
     }
 
-    func queue(_ index: UInt32) -> Int {
-        queues[Int(compiled.policies[Int(compiled.policy[Int(index)])].queue)]
-    }
+    func rule(_ index: UInt32) -> PolicyRule { rules[Int(compiled.policy[Int(index)])] }
 
-    func kind(_ index: UInt32) -> Int {
-        kinds[Int(compiled.policies[Int(compiled.policy[Int(index)])].kind)]
+    func queue(_ index: UInt32) -> Int { rule(index).queue }
+
+    func kind(_ index: UInt32) -> Int { rule(index).kind }
+
+    /// What orders it in its lane before its rank: see `ReadyEntry`.
+    func urgency(_ index: Int) -> UInt8 {
+        level[index] << 1 | (flags[index].contains(.comesBack) ? 1 : 0)
     }
 
     func finalOutcome(_ index: UInt32) -> Outcome? {
         guard let kind = outcome[Int(index)] else { return nil }
         return kind == .succeeded ? .succeeded : outcomes[index]
     }
+}
+
+/// What the scheduler looks up for every operation of a policy, in its own numbers. Free of
+/// references, so that looking is free.
+struct PolicyRule: Sendable {
+    let queue: Int
+    let kind: Int
+    let lane: Int
+    /// How long one is expected to take, in nanoseconds; `nil`: as long as others of its kind.
+    let estimate: Int64?
+    let hasKeys: Bool
 }
 
 struct OperationFlags: OptionSet, Hashable, Sendable {
@@ -84,6 +96,9 @@ struct QueueState: Sendable {
     /// Orders queues that hold equally many slots: the one served longest ago first.
     var servedAt: UInt64 = 0
     var lanes: [Int] = []
+
+    /// What it has of the cluster: the smallest is served first.
+    var share: (Int, UInt64) { (inFlight, servedAt) }
 
     var hasRoom: Bool {
         guard let maximum else { return true }

@@ -33,7 +33,7 @@ extension WorkerAgent {
             slots: UInt32(configuration.slots),
             queues: configuration.queues,
             kinds: configuration.kinds,
-            held: heldOrder.filter(isListed),
+            held: heldInOrder.filter(isListed),
             firstEvent: firstEvent,
             lastEvent: firstEvent + UInt64(events.count) - 1,
             isDraining: drain != .none
@@ -66,7 +66,7 @@ extension WorkerAgent {
         nextBeat = now + settings.beat
         if unansweredSince == nil { unansweredSince = now }
         let sent = firstEvent + UInt64(sentCount) - 1
-        var listed = heldOrder.filter(isListed)
+        var listed = heldInOrder.filter(isListed)
         // Final events that wait for room in the window are not sent, so their attempts count as
         // held.
         for index in sentCount..<events.count {
@@ -191,7 +191,9 @@ extension WorkerAgent {
         into effects: inout Effects
     ) -> Bool {
         if envelope.reign == reign { return true }
-        if events.isEmpty, heldOrder.allSatisfy({ held[$0.attempt]?.end == .silent }) {
+        // Somebody answers: the connection works, whoever it is.
+        unansweredSince = nil
+        if events.isEmpty, held.values.allSatisfy({ $0.end == .silent }) {
             // A new reign counts events from 1, and answers a hello that names no old one.
             switch envelope.body {
             case .welcome, .resync: return true

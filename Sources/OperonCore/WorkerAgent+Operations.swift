@@ -10,8 +10,9 @@ extension WorkerAgent {
             effects.notices.append(.dispatchIgnored(attempt))
             return
         }
-        if held[attempt] == nil { heldOrder.append(operation.held) }
-        held[attempt] = Holding(operation: operation, state: .waiting)
+        let arrival = arrivals
+        arrivals += 1
+        held[attempt] = Holding(operation: operation, arrival: arrival, state: .waiting)
         if drain != .none {
             giveBack(attempt)
             return
@@ -20,11 +21,10 @@ extension WorkerAgent {
             WaitingOperation(
                 priority: operation.priority,
                 rank: operation.rank,
-                arrival: arrivals,
+                arrival: arrival,
                 attempt: attempt
             )
         )
-        arrivals += 1
     }
 
     /// What cannot be read ends here: sent again it would be no more readable.
@@ -114,9 +114,6 @@ extension WorkerAgent {
 
     private mutating func remove(_ attempt: AttemptID) {
         held[attempt] = nil
-        if let position = heldOrder.firstIndex(where: { $0.attempt == attempt }) {
-            heldOrder.remove(at: position)
-        }
     }
 
     private mutating func giveBack(_ attempt: AttemptID) {
@@ -156,7 +153,7 @@ extension WorkerAgent {
     /// Lets go of everything that has not started, without a word: the next hello does not list it.
     @discardableResult
     mutating func dropWaiting(into effects: inout Effects) -> Int {
-        let dropped = heldOrder.filter { held[$0.attempt]?.state == .waiting }
+        let dropped = heldInOrder.filter { held[$0.attempt]?.state == .waiting }
         for attempt in dropped { remove(attempt.attempt) }
         waiting = Heap()
         return dropped.count
@@ -165,7 +162,7 @@ extension WorkerAgent {
     /// The reign is gone for good: its operations and results interest nobody.
     mutating func abandonEverything(into effects: inout Effects) {
         dropWaiting(into: &effects)
-        for attempt in heldOrder {
+        for attempt in heldInOrder {
             held[attempt.attempt]?.end = .silent
             effects.stops.append(.kill(attempt.attempt))
         }
@@ -188,7 +185,7 @@ extension WorkerAgent {
     mutating func startDrain(until deadline: Timestamp, into effects: inout Effects) {
         guard drain == .none else { return }
         drain = .finishing(until: deadline)
-        let waiting = heldOrder.filter { held[$0.attempt]?.state == .waiting }
+        let waiting = heldInOrder.filter { held[$0.attempt]?.state == .waiting }
         for attempt in waiting { giveBack(attempt.attempt) }
         self.waiting = Heap()
         effects.notices.append(.draining(returned: waiting.count, running: runningCount))
@@ -198,7 +195,7 @@ extension WorkerAgent {
 
     mutating func stopNow(into effects: inout Effects) {
         startDrain(until: .zero, into: &effects)
-        for attempt in heldOrder { effects.stops.append(.kill(attempt.attempt)) }
+        for attempt in heldInOrder { effects.stops.append(.kill(attempt.attempt)) }
         drain = .left
         effects.wantsExit = true
     }
@@ -206,7 +203,7 @@ extension WorkerAgent {
     mutating func finishDrain(at now: Timestamp, into effects: inout Effects) {
         if case .finishing(let until) = drain, runningCount > 0, until <= now {
             drain = .ending
-            for attempt in heldOrder where held[attempt.attempt]?.end == .report {
+            for attempt in heldInOrder where held[attempt.attempt]?.end == .report {
                 held[attempt.attempt]?.end = .giveBack
                 effects.stops.append(.cancel(attempt.attempt))
             }

@@ -25,54 +25,71 @@ extension RandomID {
 
 /// The random id of a store: epochs compare only within one reign.
 public struct Reign: RandomID {
+    /// The sixty-four random bits.
     public let rawValue: UInt64
 
+    /// Wraps bits that were drawn elsewhere.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
 /// The random id of one life of a worker process.
 public struct Incarnation: RandomID {
+    /// The sixty-four random bits.
     public let rawValue: UInt64
 
+    /// Wraps bits that were drawn elsewhere.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
 /// The number of a coordinator's rule over its store, one more at each start.
 public struct Epoch: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+    /// The number.
     public let rawValue: UInt32
 
+    /// Wraps a number.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
+    /// Older first; only within one reign.
     public static func < (left: Epoch, right: Epoch) -> Bool { left.rawValue < right.rawValue }
 
+    /// The number in decimal digits.
     public var description: String { String(rawValue) }
 }
 
 /// A graph, numbered by its store in the order of submission.
 public struct GraphID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+    /// The number.
     public let rawValue: UInt32
 
+    /// Wraps a number.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
+    /// In the order of submission.
     public static func < (left: GraphID, right: GraphID) -> Bool { left.rawValue < right.rawValue }
 
+    /// The number in decimal digits.
     public var description: String { String(rawValue) }
 }
 
 /// An operation: its graph, and its index in the order of that graph's submission.
 public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+    /// The graph it belongs to.
     public let graph: GraphID
+    /// Its place in the order of submission, from 0.
     public let index: UInt32
 
+    /// The operation at this place of a graph.
     public init(graph: GraphID, index: UInt32) {
         self.graph = graph
         self.index = index
     }
 
+    /// By graph, then in the order of submission.
     public static func < (left: OperationID, right: OperationID) -> Bool {
         (left.graph, left.index) < (right.graph, right.index)
     }
 
+    /// Graph and index, as in `3/17`.
     public var description: String { "\(graph)/\(index)" }
 }
 
@@ -81,17 +98,22 @@ public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomString
 /// The number counts from 1 within its epoch, so (epoch, number) is unique within a reign even when
 /// the coordinator lost the numbers it had not yet stored.
 public struct AttemptID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+    /// The rule under which it was granted.
     public let epoch: Epoch
+    /// Counts from 1 within the epoch.
     public let number: UInt64
 
+    /// An attempt of this epoch.
     public init(epoch: Epoch, number: UInt64) {
         self.epoch = epoch
         self.number = number
     }
 
+    /// Older first; only within one reign.
     public static func < (left: AttemptID, right: AttemptID) -> Bool {
         (left.epoch, left.number) < (right.epoch, right.number)
     }
 
+    /// Epoch and number, as in `2.1041`.
     public var description: String { "\(epoch).\(number)" }
 }

@@ -86,5 +86,6 @@ public struct Limits: Hashable, Sendable {
     /// Queues named by one graph.
     public var queues = 10_000
 
+    /// The limits of the design.
     public init() {}
 }

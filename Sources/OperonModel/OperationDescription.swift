@@ -19,8 +19,11 @@ public enum Work: Hashable, Sendable, Codable {
         }
     }
 
+    /// The kind of `nothing`.
     public static let nothingKind = "nothing"
+    /// The kind of `wait`.
     public static let waitKind = "wait"
+    /// The kind of `command`.
     public static let commandKind = "command"
 
     /// What every worker knows.
@@ -41,9 +44,12 @@ public struct CommandDescription: Hashable, Sendable, Codable {
     /// From SIGTERM to SIGKILL.
     public var grace: Duration
 
+    /// What most programs need in order to run at all, and nothing that could be a secret.
     public static let defaultInheritEnvironment = ["PATH", "HOME", "LANG", "TMPDIR", "USER"]
+    /// Ten seconds.
     public static let defaultGrace = Duration.seconds(10)
 
+    /// A command with these arguments, and defaults for the rest.
     public init(
         arguments: [String],
         environment: [String: String] = [:],
@@ -66,8 +72,10 @@ public struct CommandDescription: Hashable, Sendable, Codable {
 public struct DependencyDescription: Hashable, Sendable, Codable {
     /// The name of the operation waited for, in the same graph.
     public var name: String
+    /// By which of its outcomes it releases.
     public var condition: DependencyCondition
 
+    /// A dependency on the operation of this name.
     public init(_ name: String, _ condition: DependencyCondition = .unlessFailed) {
         self.name = name
         self.condition = condition
@@ -78,16 +86,21 @@ public struct DependencyDescription: Hashable, Sendable, Codable {
 public struct OperationDescription: Hashable, Sendable, Codable {
     /// Unique in its graph. 1…256 bytes.
     public var name: String
+    /// What it does.
     public var work: Work
     /// Free text for people.
     public var summary: String = ""
+    /// What it waits for. One that is listed twice counts once.
     public var dependencies: [DependencyDescription] = []
+    /// The queue it belongs to; one that is defined nowhere has no limit.
     public var queue: String = QueueSettings.defaultName
     /// `nil`: that of its queue.
     public var priority: QueuePriority?
+    /// How much it may get in the way of others on its machine.
     public var qualityOfService: QualityOfService = .default
     /// Longest run of one attempt, from its start; `nil`: no bound.
     public var timeout: Duration?
+    /// What happens after a failure of its own.
     public var retry: RetryPolicy = .never
     /// What its rank assumes until it is measured; `nil`: unknown.
     public var expectedDuration: Duration?
@@ -100,6 +113,7 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     /// Fails if it has not finished by then.
     public var deadline: WallTime?
 
+    /// An operation that does this, with defaults for the rest.
     public init(name: String, work: Work) {
         self.name = name
         self.work = work
@@ -108,10 +122,14 @@ public struct OperationDescription: Hashable, Sendable, Codable {
 
 /// Operations submitted together.
 public struct GraphDescription: Hashable, Sendable, Codable {
+    /// For people; at most 256 bytes.
     public var name: String
+    /// Settings of its queues; those that need none may be left out.
     public var queues: [QueueSettings] = []
+    /// In the order of submission, which breaks ties.
     public var operations: [OperationDescription]
 
+    /// A graph of these operations.
     public init(name: String, operations: [OperationDescription] = []) {
         self.name = name
         self.operations = operations
@@ -120,16 +138,20 @@ public struct GraphDescription: Hashable, Sendable, Codable {
 
 /// An operation queue: what its operations have in common.
 public struct QueueSettings: Hashable, Sendable, Codable {
+    /// The name, 1…256 bytes.
     public var name: String
     /// How many of its operations may run at once in the whole cluster; `nil`: as many as there are
     /// slots; 0 holds them all.
     public var maxConcurrentOperationCount: Int?
+    /// Whether it starts nothing until it is resumed.
     public var isSuspended: Bool = false
     /// For operations that name none.
     public var priority: QueuePriority = .normal
 
+    /// The queue of operations that name none.
     public static let defaultName = "default"
 
+    /// A queue with this limit, not suspended, of normal priority.
     public init(name: String, maxConcurrentOperationCount: Int? = nil) {
         self.name = name
         self.maxConcurrentOperationCount = maxConcurrentOperationCount

@@ -32,6 +32,7 @@ public enum Outcome: Hashable, Sendable, Codable {
     /// It was never tried, because this direct dependency had an outcome that forbids it.
     case skipped(cause: OperationID)
 
+    /// Without what belongs to it.
     public var kind: OutcomeKind {
         switch self {
         case .succeeded: .succeeded

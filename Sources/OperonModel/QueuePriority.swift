@@ -8,6 +8,7 @@ public enum QueuePriority: Int8, Hashable, Comparable, Sendable, Codable, CaseIt
     case high = 4
     case veryHigh = 8
 
+    /// By urgency.
     public static func < (left: QueuePriority, right: QueuePriority) -> Bool {
         left.rawValue < right.rawValue
     }

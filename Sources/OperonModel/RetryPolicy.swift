@@ -15,6 +15,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// No further attempt.
     public static let never = RetryPolicy(limit: 0)
 
+    /// Further attempts up to `limit`, a second and then twice as long apart, within a tenth.
     public init(
         limit: UInt16,
         delay: Duration = .seconds(1),
@@ -41,6 +42,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
             step += 1
         }
         let jittered = min(seconds, longest) * (1 - jitter + 2 * jitter * chance)
-        return .nanoseconds(Int64(max(0, jittered) * 1e9))
+        // A policy may name centuries; 64 bits of nanoseconds hold 292 years.
+        return .nanoseconds(Int64(exactly: (max(0, jittered) * 1e9).rounded(.down)) ?? .max)
     }
 }

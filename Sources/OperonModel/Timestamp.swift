@@ -4,13 +4,18 @@
 /// Moments of different machines do not compare; messages that carry one also carry the moment at
 /// which they were sent, so that the receiver can use the difference.
 public struct Timestamp: Hashable, Comparable, Sendable, Codable {
+    /// Since the machine was started.
     public let nanoseconds: Int64
 
+    /// Wraps what a clock said.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
+    /// When the machine was started.
     public static let zero = Timestamp(nanoseconds: 0)
+    /// Later than anything that happens.
     public static let distantFuture = Timestamp(nanoseconds: .max)
 
+    /// Of one clock only.
     public static func < (left: Timestamp, right: Timestamp) -> Bool {
         left.nanoseconds < right.nanoseconds
     }
@@ -22,28 +27,42 @@ public struct Timestamp: Hashable, Comparable, Sendable, Codable {
         return duration < .zero ? Timestamp(nanoseconds: .min) : distantFuture
     }
 
+    /// Saturates, at both ends.
     public static func - (moment: Timestamp, duration: Duration) -> Timestamp {
-        moment + .nanoseconds(-duration.nanoseconds)
+        Timestamp(nanoseconds: moment.nanoseconds.saturatingSubtract(duration.nanoseconds))
     }
 
+    /// From `right` to `left`. Saturates: moments come from other machines' messages.
     public static func - (left: Timestamp, right: Timestamp) -> Duration {
-        .nanoseconds(left.nanoseconds.subtractingReportingOverflow(right.nanoseconds).partialValue)
+        .nanoseconds(left.nanoseconds.saturatingSubtract(right.nanoseconds))
     }
 }
 
 /// A moment of the calendar, in nanoseconds since 1970: for display, and for what a person wrote as
 /// a date (`notBefore`, `deadline`). Leases and timeouts never use it.
 public struct WallTime: Hashable, Comparable, Sendable, Codable {
+    /// Negative before 1970.
     public let nanosecondsSince1970: Int64
 
+    /// Wraps what a clock or a date said.
     public init(nanosecondsSince1970: Int64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
 
+    /// Earlier first.
     public static func < (left: WallTime, right: WallTime) -> Bool {
         left.nanosecondsSince1970 < right.nanosecondsSince1970
     }
 
+    /// From `right` to `left`; saturates.
     public static func - (left: WallTime, right: WallTime) -> Duration {
-        .nanoseconds(left.nanosecondsSince1970 - right.nanosecondsSince1970)
+        .nanoseconds(left.nanosecondsSince1970.saturatingSubtract(right.nanosecondsSince1970))
+    }
+}
+
+extension Int64 {
+    fileprivate func saturatingSubtract(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        guard overflow else { return difference }
+        return other < 0 ? .max : .min
     }
 }
 

@@ -4,8 +4,8 @@ package import OperonModel
 package import OperonPorts
 import OperonWire
 
-/// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs what it
-/// asks for in its order. It decides nothing.
+/// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs what
+/// it asks for in its order. It decides nothing.
 ///
 /// One task receives, one sends, so that a transport that takes nothing more for a while keeps
 /// nobody from being heard.
@@ -27,6 +27,7 @@ package actor CoordinatorService {
     private var alarm = Alarm()
     private let connected = Signal()
     private var hasConnected = false
+    private var isShutDown = false
     private var graphWaiters: [GraphID: [CheckedContinuation<Void, Never>]] = [:]
     /// Messages that could not be read.
     package private(set) var undecodableCount = 0
@@ -55,12 +56,11 @@ package actor CoordinatorService {
         defer { alarm.cancel() }
         let transport = transport
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await transport.run() }
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
             defer { group.cancelAll() }
-            // Whichever ends first, and that is the transport, ends the others.
-            try await group.next()
+            // Not as a child: its end also ends `receiveAll`, and its error must not come second.
+            try await transport.run()
         }
     }
 
@@ -104,9 +104,9 @@ package actor CoordinatorService {
         }
     }
 
-    /// Returns when every operation of the graph has its outcome.
+    /// Returns when every operation of the graph has its outcome, or after `shutDown`.
     package func waitUntilFinished(_ graph: GraphID) async {
-        guard !scheduler.isFinished(graph) else { return }
+        guard !scheduler.isFinished(graph), !isShutDown else { return }
         await withCheckedContinuation { graphWaiters[graph, default: []].append($0) }
     }
 
@@ -118,6 +118,11 @@ package actor CoordinatorService {
             sendSignal.raise()
         }
         await transport.close()
+        // What has no outcome by now gets none here; nobody shall wait for it.
+        isShutDown = true
+        let waiters = graphWaiters
+        graphWaiters = [:]
+        for id in waiters.keys.sorted() { waiters[id]?.forEach { $0.resume() } }
     }
 
     /// Asks the scheduler something; changes nothing.
@@ -243,7 +248,7 @@ package actor CoordinatorService {
                         bytes: bytes,
                         limit: limits.messageBytes / 2
                     )
-                    unsendable.append(.attemptUnsendable(grant.held.attempt, error))
+                    unsendable.append(.attemptUnsendable(grant.held, error))
                 }
             }
             guard !operations.isEmpty else { return }

@@ -1,7 +1,7 @@
 /// The last bytes of what a process prints, in the order in which they arrived.
 ///
-/// A ring that grows only as far as it is needed: memory is bounded by twice `limit` (arrays grow by
-/// doubling), whatever is printed.
+/// A ring that grows only as far as it is needed: memory is bounded by twice `limit` (arrays grow
+/// by doubling), whatever is printed.
 struct LogTail: Sendable {
     private let limit: Int
     private var ring: [UInt8] = []

@@ -2,7 +2,7 @@ package import Logging
 
 /// Log lines as a person reads them, one sentence with what belongs to it in brackets, given to
 /// whoever owns the screen.
-package struct PlainLog: Logging.LogHandler {
+package struct PlainLog: LogHandler {
     package var metadata: Logger.Metadata = [:]
     package var metadataProvider: Logger.MetadataProvider?
     package var logLevel: Logger.Level

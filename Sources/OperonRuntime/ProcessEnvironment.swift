@@ -1,7 +1,7 @@
 import OperonModel
 
-/// The environment of a process: what the command lets through, what it sets, and who it is. Nothing
-/// else of the worker's own.
+/// The environment of a process: what the command lets through, what it sets, and who it is.
+/// Nothing else of the worker's own.
 enum ProcessEnvironment {
     static let attempt = "OPERON_ATTEMPT"
     static let graph = "OPERON_GRAPH"

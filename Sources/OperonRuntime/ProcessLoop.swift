@@ -6,8 +6,8 @@ import OperonModel
 /// The one thread that watches all running processes of a worker: reads what they print, notices
 /// their ends, sends the signals that are due.
 ///
-/// It waits in `epoll_wait` and nowhere else. `@unchecked Sendable`: the inbox is locked; everything
-/// else is touched by the loop's own thread only, after `init`.
+/// It waits in `epoll_wait` and nowhere else. `@unchecked Sendable`: the inbox is locked;
+/// everything else is touched by the loop's own thread only, after `init`.
 final class ProcessLoop: @unchecked Sendable {
     private enum Message {
         case started(RunningProcess)

@@ -65,7 +65,7 @@ package final class ProcessRunner: Sendable {
         _ command: CommandDescription,
         attempt context: ProcessContext,
         stop: StopSignal = StopSignal(),
-        onLog: LogHandler? = nil
+        onLog: ProcessOutputHandler? = nil
     ) async -> ProcessResult {
         let id: UInt64? = state.withLockedValue { state in
             guard !state.isShutDown else { return nil }
@@ -126,7 +126,7 @@ extension ProcessRunner {
         _ attempt: ProcessFiles.Attempt,
         _ id: UInt64,
         _ stop: StopSignal,
-        _ onLog: LogHandler?
+        _ onLog: ProcessOutputHandler?
     ) async -> Report {
         let variables: [String: String]
         do throws(SpawnFailure) {

@@ -5,7 +5,7 @@ package import OperonModel
 /// Takes a piece of what a process prints: its stream, how many bytes of that stream came before,
 /// and at most 64 KiB. Called on the thread that serves all processes: it must return at once, and
 /// drop what it has no room for.
-package typealias LogHandler = @Sendable (LogStream, UInt64, [UInt8]) -> Void
+package typealias ProcessOutputHandler = @Sendable (LogStream, UInt64, [UInt8]) -> Void
 
 /// A process to start, with all that its watching needs.
 struct SpawnRequest: Sendable {
@@ -23,7 +23,7 @@ struct SpawnRequest: Sendable {
     /// Looked for when the process has ended.
     let outputPath: String
     let stopSignal: StopSignal
-    let onLog: LogHandler?
+    let onLog: ProcessOutputHandler?
     /// Called once, on a thread of ours.
     let completion: @Sendable (Outcome) -> Void
 

@@ -1,7 +1,8 @@
 import Glibc
 package import OperonModel
 
-/// The machine's clocks. The only place that reads them; everything below takes time as an argument.
+/// The machine's clocks. The only place that reads them; everything below takes time as an
+/// argument.
 package enum SystemClock {
     /// Monotonic, and counts while the machine sleeps: for leases, timeouts and durations.
     package static func now() -> Timestamp {

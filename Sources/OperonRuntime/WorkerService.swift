@@ -46,7 +46,6 @@ package actor WorkerService {
         let transport = transport
         let executor = executor
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await transport.run() }
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
             group.addTask { await self.forwardLogs() }
@@ -55,7 +54,8 @@ package actor WorkerService {
                 await executor.run { attempt, result in await self.ended(attempt, result) }
             }
             defer { group.cancelAll() }
-            try await group.next()
+            // Not as a child: its end also ends `receiveAll`, and its error must not come second.
+            try await transport.run()
         }
     }
 

@@ -3,6 +3,9 @@ import Foundation
 /// A RabbitMQ of a test's own, which the test may kill, freeze and start again. Only
 /// `scripts/lib/broker.sh` knows how.
 package final class BrokerFixture: Sendable {
+    /// The broker of the suite that is running.
+    @TaskLocal package static var current: BrokerFixture?
+
     /// Without a path: the default virtual host.
     package let url: String
     private let directory: URL

@@ -39,6 +39,10 @@ extension Simulator {
         case .workerDown(let index): disconnect(index)
         case .workerKilled(let index): kill(index)
         case .workerFrozen(let index, let until): freeze(index, until: until)
+        case .workerDrained(let index, let deadline):
+            guard workers[index].agent != nil else { return }
+            ledger.met(.workerDrained)
+            accept(.drainRequested(deadline: deadline), index)
         case .workerWake(let index, let incarnation):
             guard workers[index].incarnation == incarnation, let wake = workers[index].wake,
                 wake <= now
@@ -67,6 +71,7 @@ extension Simulator {
     mutating func drive(_ event: Scheduler.Event) {
         effects.removeAll()
         if case .queueLimitSet("a", let maximum) = event { ledger.limit = maximum }
+        if !isHealed { note(event) }
         scheduler.handle(
             event,
             at: Moment(
@@ -82,6 +87,19 @@ extension Simulator {
         }
         guard coordinatorIsUp else { return }
         for message in effects.messages { send(message) }
+    }
+
+    /// Counts what somebody asked for.
+    private mutating func note(_ event: Scheduler.Event) {
+        switch event {
+        case .suspensionRequested: ledger.met(.suspended)
+        case .cancelRequested: ledger.met(.cancelled)
+        case .queueLimitSet: ledger.met(.limitChanged)
+        case .priorityRequested: ledger.met(.priorityChanged)
+        case .graphSubmitted, .workerMessage, .transportUp, .transportDown, .addressReturned,
+            .attemptUnsendable, .shutdownRequested, .timeReached:
+            break
+        }
     }
 
     private mutating func send(_ message: Scheduler.Message) {
@@ -157,6 +175,7 @@ extension Simulator {
 
     private mutating func disconnectCoordinator() {
         guard coordinatorIsUp else { return }
+        ledger.met(.coordinatorCut)
         coordinatorIsUp = false
         drive(.transportDown)
         at(now + .milliseconds(Int64(network.next() % 13_000)), .coordinatorUp)
@@ -164,6 +183,7 @@ extension Simulator {
 
     private mutating func crashBroker() {
         guard brokerIsUp else { return }
+        ledger.met(.brokerCrashed)
         brokerIsUp = false
         disconnectCoordinator()
         for index in workers.indices { disconnect(index) }
@@ -179,7 +199,9 @@ extension Simulator {
     }
 
     private mutating func isLost() -> Bool {
-        !isHealed && scenario.loss > 0 && network.chance() < scenario.loss
+        guard !isHealed, scenario.loss > 0, network.chance() < scenario.loss else { return false }
+        ledger.met(.messageLost)
+        return true
     }
 
     /// Order is kept within a lane; a message may vanish, alone or with its connection.
@@ -260,6 +282,7 @@ extension Simulator {
 
     private mutating func disconnect(_ index: Int) {
         guard let incarnation = workers[index].incarnation, workers[index].isUp else { return }
+        ledger.met(.workerCut)
         workers[index].isUp = false
         workers[index].inbox.removeAll { $0.connection != nil }
         accept(.linkDown, index)
@@ -282,6 +305,7 @@ extension Simulator {
 
     private mutating func kill(_ index: Int) {
         guard workers[index].agent != nil else { return }
+        ledger.met(.workerKilled)
         workers[index] = SimulatedWorker(slots: workers[index].slots, lives: workers[index].lives)
         at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
     }
@@ -290,6 +314,7 @@ extension Simulator {
         guard let incarnation = workers[index].incarnation,
             workers[index].frozenUntil == nil
         else { return }
+        ledger.met(.workerFrozen)
         workers[index].frozenUntil = until
         workers[index].wake = until
         at(until, .workerWake(index, incarnation: incarnation))
@@ -315,7 +340,18 @@ extension Simulator {
         effects.removeAll()
         workers[index].agent?.handle(event, at: now, into: &effects)
         perform(effects, index)
-        workers[index].effects = effects
+        if effects.wantsExit {
+            leave(index)
+        } else {
+            workers[index].effects = effects
+        }
+    }
+
+    /// Its life ends in good order, and another begins.
+    private mutating func leave(_ index: Int) {
+        guard workers[index].agent != nil else { return }
+        workers[index] = SimulatedWorker(slots: workers[index].slots, lives: workers[index].lives)
+        at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
     }
 
     private mutating func perform(_ effects: WorkerAgent.Effects, _ index: Int) {
@@ -355,7 +391,11 @@ extension Simulator {
         var lag = Duration.zero
         if scenario.eventLag > 0 {
             let drawn = Duration.milliseconds(Int64(network.next() % UInt64(scenario.eventLag)))
-            if case .hello = envelope.body, scenario.isFaultFree {} else { lag = drawn }
+            if case .hello = envelope.body, scenario.isFaultFree {
+            } else {
+                lag = drawn
+                ledger.met(.eventsLate)
+            }
         }
         let time =
             switch lane {
@@ -437,6 +477,7 @@ extension Simulator {
             body: .dispatch(Dispatch(acknowledged: 0, operations: [Self.operation(grant)]))
         )
         _ = incarnation
+        ledger.met(.oldCoordinator)
         post(envelope, to: index, connection: workers[index].connection)
     }
 }

@@ -29,6 +29,7 @@ package struct Simulator {
     var laneFree: [Lane: Timestamp] = [:]
 
     package var ledger = SimulatorLedger()
+    package var coverage: SimulatorCoverage { ledger.coverage }
     /// Is given each happening with its time in seconds, to read how a seed failed.
     package var trace: ((String) -> Void)?
 
@@ -72,6 +73,7 @@ package struct Simulator {
         case workerDown(Int)
         case workerKilled(Int)
         case workerFrozen(Int, until: Timestamp)
+        case workerDrained(Int, deadline: Timestamp)
         case workerWake(Int, incarnation: Incarnation)
         case ended(Int, incarnation: Incarnation, HeldAttempt)
         case toWorker(Int, connection: UInt32, CoordinatorEnvelope)
@@ -213,6 +215,11 @@ extension Simulator {
         for _ in 0..<scenario.priorityChanges {
             let priority = QueuePriority.allCases[Int(faults.next() % 5)]
             at(some(), .command(.priorityRequested(operation(), priority)))
+        }
+        for _ in 0..<scenario.drains {
+            let time = some()
+            let patience = Duration.milliseconds(Int64(faults.next() % 10_000))
+            at(time, .workerDrained(worker(), deadline: time + patience))
         }
         at(start + Self.faultPhase, .heal)
     }

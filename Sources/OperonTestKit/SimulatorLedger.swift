@@ -15,6 +15,10 @@ package struct SimulatorLedger {
     package private(set) var starts = 0
     package private(set) var hash: UInt64 = 0xcbf2_9ce4_8422_2325
 
+    /// Which edges the operations went along.
+    package private(set) var coverage = SimulatorCoverage()
+    private var states: [OperationID: OperationState] = [:]
+
     private var granted: [AttemptID: Incarnation] = [:]
     private var started: Set<AttemptID> = []
     private var ended: Set<AttemptID> = []
@@ -23,6 +27,53 @@ package struct SimulatorLedger {
     private var sentTo: [AttemptID: Int] = [:]
     private var finished: [OperationID: Outcome] = [:]
     private var inFlight: Set<OperationID> = []
+
+    mutating func met(_ fault: SimulatorCoverage.Fault) { coverage.hit(fault) }
+
+    private mutating func follow(
+        _ operation: OperationID,
+        to state: OperationState,
+        _ cause: SimulatorCoverage.Cause
+    ) {
+        let old = states.updateValue(state, forKey: operation) ?? .pending
+        if old != state { coverage.changed(from: old, to: state, cause) }
+    }
+
+    /// The states that an event's records and notices tell of.
+    private mutating func follow(_ effects: Scheduler.Effects) {
+        for notice in effects.notices {
+            if case .ready(let operation) = notice, states[operation] == nil {
+                follow(operation, to: .ready, .none)
+            }
+        }
+        for record in effects.records {
+            switch record {
+            case .granted(_, let operation, _, _): follow(operation, to: .dispatched, .none)
+            case .started(_, let operation): follow(operation, to: .executing, .none)
+            case .attemptEnded(_, let operation, .lost):
+                ends(operation, .lost, in: effects)
+            case .attemptEnded(_, let operation, .returned):
+                ends(operation, .returned, in: effects)
+            case .attemptEnded(_, let operation, _): follow(operation, to: .ready, .retried)
+            case .finished(let operation, let outcome):
+                follow(operation, to: .finished, .outcome(outcome.kind))
+            case .graphAdded, .retryScheduled, .cancelled, .suspended, .queueLimit, .priority:
+                continue
+            }
+        }
+    }
+
+    /// An attempt that ends without a result ends its operation, if that was cancelled meanwhile.
+    private mutating func ends(
+        _ operation: OperationID,
+        _ cause: SimulatorCoverage.Cause,
+        in effects: Scheduler.Effects
+    ) {
+        let isOver = effects.records.contains { record in
+            if case .finished(operation, _) = record { true } else { false }
+        }
+        if !isOver { follow(operation, to: .ready, cause) }
+    }
 
     mutating func broken(_ rule: String) {
         if violation == nil { violation = rule }
@@ -61,6 +112,7 @@ package struct SimulatorLedger {
             }
         }
         for message in effects.messages { record(message) }
+        follow(effects)
         for notice in effects.notices {
             guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
                 continue

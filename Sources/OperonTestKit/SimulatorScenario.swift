@@ -20,6 +20,8 @@ package struct SimulatorScenario: Sendable {
     package var brokerCrashes = 0
     package var kills = 0
     package var freezes = 0
+    /// Workers that are asked to leave; another comes in their place.
+    package var drains = 0
     /// Messages of a coordinator that rules no more.
     package var ghosts = 0
     package var suspensions = 0
@@ -35,7 +37,7 @@ package struct SimulatorScenario: Sendable {
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
-        loss == 0 && cuts + coordinatorCuts + brokerCrashes + kills + freezes + ghosts == 0
+        loss == 0 && cuts + coordinatorCuts + brokerCrashes + kills + freezes + ghosts + drains == 0
     }
 
     package init() {}
@@ -69,6 +71,7 @@ package struct SimulatorScenario: Sendable {
         scenario.kills = some(1...3, 0.4)
         scenario.freezes = some(1...3, 0.3)
         scenario.ghosts = some(1...3, 0.2)
+        scenario.drains = some(1...2, 0.15)
         return scenario
     }
 

@@ -18,11 +18,11 @@ struct OperonWorker: AsyncParsableCommand {
         commandName: "operon-worker",
         abstract: "Run operations that a coordinator publishes to a broker.",
         discussion: """
-            SIGTERM or Ctrl-C drains: nothing new is taken, what waits is given back, what runs is \
-            finished within --drain-timeout. A second signal ends everything at once.
+            SIGTERM or Ctrl-C drains: nothing new is taken, what waits is given back, what runs \
+            is finished within --drain-timeout. A second signal ends everything at once.
 
-            Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 130 and 143 ended by \
-            a second signal.
+            Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 130 and 143 ended \
+            by a second signal.
             """,
         version: "0.1.0"
     )
@@ -190,9 +190,20 @@ struct OperonWorker: AsyncParsableCommand {
     private func url(environment: [String: String]) throws -> String {
         if let broker { return broker }
         if let brokerFile {
-            let text = try String(contentsOfFile: brokerFile, encoding: .utf8)
-            return text.split(whereSeparator: \.isNewline).first
-                .map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
+            let text: String
+            do {
+                text = try String(contentsOfFile: brokerFile, encoding: .utf8)
+            } catch {
+                throw ValidationError(
+                    "\(brokerFile) cannot be read: \(error.localizedDescription)"
+                )
+            }
+            let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+            let url = line.trimmingCharacters(in: .whitespaces)
+            guard !url.isEmpty else {
+                throw ValidationError("\(brokerFile) has no URL in its first line")
+            }
+            return url
         }
         guard let url = environment["OPERON_BROKER"], !url.isEmpty else {
             throw ValidationError("name the broker: --broker, --broker-file or OPERON_BROKER")

@@ -85,6 +85,8 @@ private struct LogFiles {
     /// Attempts of each operation, in the order they were heard of. Only looked up.
     private var attempts: [OperationID: [AttemptID]] = [:]
     private var sizes: [AttemptID: Int] = [:]
+    /// Attempts whose file is final: a piece that comes later is in it.
+    private var completed: Set<AttemptID> = []
     private let say: @Sendable (String) -> Void
     private var hasFailed = false
 
@@ -117,9 +119,11 @@ private struct LogFiles {
 
     mutating func append(_ chunk: LogChunk) {
         let attempt = chunk.held.attempt
+        guard !completed.contains(attempt) else { return }
         let path = path(chunk.held.operation, attempt)
         if !FileManager.default.fileExists(atPath: path),
-            !FileManager.default.createFile(atPath: path, contents: nil) {
+            !FileManager.default.createFile(atPath: path, contents: nil)
+        {
             failed(path)
         }
         guard let file = FileHandle(forWritingAtPath: path) else { return }
@@ -138,6 +142,7 @@ private struct LogFiles {
         _ attempt: AttemptID,
         _ result: AttemptResult
     ) {
+        completed.insert(attempt)
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
         let isWhole = result.logBytesDropped == 0
         guard !result.logTail.isEmpty, isWhole || streamed < result.logTail.count else { return }

@@ -8,10 +8,10 @@ struct Operon: AsyncParsableCommand {
         commandName: "operon",
         abstract: "Run graphs of operations, on this machine or on a cluster.",
         discussion: """
-            Exit codes: 0 everything succeeded; 1 an operation failed; 2 the input or the call was \
-            wrong; 3 cancelled; 5 the broker cannot be reached; 6 no such object; 7 no failure, but \
-            operations were skipped for want of a success; 8 another coordinator holds the prefix; \
-            130 and 143 this process got the signal.
+            Exit codes: 0 everything succeeded; 1 an operation failed; 2 the input or the call \
+            was wrong; 3 cancelled; 5 the broker cannot be reached; 6 no such object; \
+            7 no failure, but operations were skipped for want of a success; 8 another \
+            coordinator holds the prefix; 130 and 143 this process got the signal.
             """,
         version: Version.text,
         subcommands: [Run.self, Validate.self, Graph.self, Completion.self]

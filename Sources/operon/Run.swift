@@ -28,6 +28,14 @@ struct Run: AsyncParsableCommand {
 
     @OptionGroup var broker: BrokerArguments
 
+    @Option(
+        help: ArgumentHelp(
+            "How long the first connection to the broker may take. Later ones may take any time.",
+            valueName: "seconds"
+        )
+    )
+    var connectTimeout: Double = 15
+
     @Flag(help: "Run in this process, whatever OPERON_BROKER says.")
     var local = false
 
@@ -63,6 +71,9 @@ struct Run: AsyncParsableCommand {
         if let slots, !(1...Limits().slots).contains(slots) {
             throw ValidationError("--slots takes a number from 1 to \(Limits().slots)")
         }
+        guard connectTimeout > 0, connectTimeout <= 86_400 else {
+            throw ValidationError("--connect-timeout takes a number over 0, a day at most")
+        }
         guard operationsPerMessage >= 1 else {
             throw ValidationError("--operations-per-message takes a number from 1")
         }
@@ -85,6 +96,7 @@ struct Run: AsyncParsableCommand {
                 slots: slots ?? Environment.processorCount,
                 brokerURL: url,
                 prefix: broker.prefix,
+                connectTimeout: .seconds(connectTimeout),
                 operationsPerMessage: operationsPerMessage,
                 output: output,
                 logDirectory: logs,

@@ -17,6 +17,7 @@ struct RunScreen: Sendable {
     private enum Item: Sendable {
         case notices([Scheduler.Notice], Timestamp)
         case line(String)
+        case connected
         case tick
         case end
     }
@@ -43,6 +44,9 @@ struct RunScreen: Sendable {
     /// A sentence above the progress.
     func say(_ line: String) { continuation.yield(.line(line)) }
 
+    /// From here on somebody could come to run something.
+    func connected() { continuation.yield(.connected) }
+
     /// Lines at the end, when nothing is drawn any more.
     func print(_ lines: [String]) {
         FileOutput.standardError.write(Array(lines.map { $0 + "\n" }.joined().utf8))
@@ -65,6 +69,7 @@ struct RunScreen: Sendable {
                     await show(notices, group: group, state: &state, at: now)
                 case .line(let line):
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
+                case .connected: state.connectedAt = SystemClock.now()
                 case .tick:
                     let now = SystemClock.now()
                     if let hint = state.hint(at: now) { await display.print([hint], at: now) }
@@ -121,6 +126,8 @@ struct RunScreen: Sendable {
                 state.workerCount += 1
                 continue
             case .workerBusy(let worker, _):
+                // It says so every beat; a person wants to read it once.
+                guard state.busyWorkers.insert(worker.incarnation).inserted else { continue }
                 let name = TerminalText.line(worker.name)
                 line = "Worker \(name) still holds work of another run."
             case .started(_, let attempt, _) where ended.contains(attempt): continue
@@ -141,9 +148,10 @@ struct RunScreen: Sendable {
 private struct ScreenState {
     let work: [Double]
     var workerCount = 0
+    var busyWorkers: Set<Incarnation> = []
     private var phases: [ProgressPhase]
     private var durations: [Duration?]
-    private let startedAt = SystemClock.now()
+    var connectedAt: Timestamp?
     private var hasHinted = false
     private let graph: LoadedGraph
 
@@ -157,7 +165,9 @@ private struct ScreenState {
 
     /// Said once, if nobody is there to run anything.
     mutating func hint(at now: Timestamp) -> String? {
-        guard workerCount == 0, !hasHinted, now - startedAt > .seconds(2) else { return nil }
+        guard workerCount == 0, !hasHinted, let connectedAt,
+            now - connectedAt > .seconds(2)
+        else { return nil }
         hasHinted = true
         return "Waiting for a worker: start operon-worker with the same broker and prefix."
     }

@@ -16,14 +16,13 @@ struct RunSession {
         var slots: Int
         var brokerURL: String?
         var prefix: String
+        /// How long the first connection may take before the broker counts as unreachable.
+        var connectTimeout: Duration
         var operationsPerMessage: Int
         var output: OutputFormat
         var logDirectory: String?
         var traceFile: String?
     }
-
-    /// How long the first connection may take before the broker counts as unreachable.
-    private static let connectTimeout = Duration.seconds(15)
 
     let graph: LoadedGraph
     let options: Options
@@ -114,7 +113,7 @@ struct RunSession {
                 coordinator,
                 slots: nil,
                 on: LoopExecutor(group.next()),
-                connectTimeout: Self.connectTimeout
+                connectTimeout: options.connectTimeout
             ) { _ in
             } services: { _ in
             }
@@ -187,6 +186,7 @@ struct RunSession {
                 if let connectTimeout {
                     try await coordinator.waitUntilConnected(within: connectTimeout)
                 }
+                screen.connected()
                 let id = await coordinator.submit(graph.description, compiled: graph.compiled)
                 await withTaskGroup(of: Void.self) { waiters in
                     waiters.addTask { await coordinator.waitUntilFinished(id) }

@@ -86,8 +86,8 @@ struct ProcessFileTests {
     @Test func `the files are private and gone afterwards`() async throws {
         let input = NamedInput(name: "a", output: nil)
         let line =
-            "echo 1 > $OPERON_OUTPUT; dirname $OPERON_INPUTS; stat -c %a $(dirname $OPERON_INPUTS); "
-            + "echo $OPERON_INPUTS; echo $OPERON_OUTPUT"
+            "echo 1 > $OPERON_OUTPUT; dirname $OPERON_INPUTS; "
+            + "stat -c %a $(dirname $OPERON_INPUTS); echo $OPERON_INPUTS; echo $OPERON_OUTPUT"
         try await ProcessSupport.withRunner { runner in
             let result = await runner.run(
                 ProcessSupport.shell(line),

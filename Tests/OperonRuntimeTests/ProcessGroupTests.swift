@@ -10,8 +10,8 @@ struct ProcessGroupTests {
         try await ProcessSupport.withRunner { runner in
             // One ignores polite signals and has a child of its own.
             let result = await runner.shell(
-                "sh -c 'trap \"\" TERM HUP; sleep 1000 & echo $!; echo $$ > $OPERON_OUTPUT; wait' & "
-                    + "while [ ! -s $OPERON_OUTPUT ]; do sleep 0.01; done; echo $!"
+                "sh -c 'trap \"\" TERM HUP; sleep 1000 & echo $!; echo $$ > $OPERON_OUTPUT; wait' "
+                    + "& while [ ! -s $OPERON_OUTPUT ]; do sleep 0.01; done; echo $!"
             )
 
             #expect(result.attempt.end == .succeeded)

@@ -82,7 +82,7 @@ final class LogWaiter: Sendable {
         (chunks, continuation) = AsyncStream.makeStream()
     }
 
-    var handler: LogHandler {
+    var handler: ProcessOutputHandler {
         let continuation = continuation
         return { _, _, bytes in continuation.yield(String(decoding: bytes, as: UTF8.self)) }
     }

@@ -15,20 +15,23 @@ enum Rules {
         let shell = ports.union(["OperonCore", "OperonWire", "COperonProcess", "Logging"])
         let programs = shell.union(libc).union([
             "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile",
-            "ArgumentParser", "Foundation", "Dispatch", "NIOConcurrencyHelpers",
+            "ArgumentParser", "Foundation", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix",
+            "UnixSignals",
         ])
         return [
             "OperonModel": [],
             "OperonCore": core,
             "OperonWire": ["OperonModel", "SwiftProtobuf"],
-            "OperonPorts": ["OperonModel"],
+            // A lock and an array: what both transports queue with.
+            "OperonPorts": ["OperonModel", "NIOConcurrencyHelpers"],
             "OperonAMQP": ports.union(nio).union(libc).union([
                 "OperonCore", "CRabbitMQ", "Logging",
             ]),
-            "OperonGraphFile": ["OperonModel", "Yams", "Foundation"],
+            // The parser under Yams, whose events it reads without building a tree.
+            "OperonGraphFile": libc.union(["OperonModel", "CYaml"]),
             "OperonTerminal": libc.union(["OperonModel", "Rainbow"]),
-            "OperonRuntime": shell.union(libc).union(["NIOConcurrencyHelpers", "Foundation"]),
-            "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire"]),
+            "OperonRuntime": shell.union(libc).union(["NIOConcurrencyHelpers", "DequeModule"]),
+            "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),
             "operon-benchmarks": programs.union(nio).union(["OperonTestKit"]),

@@ -16,7 +16,7 @@ enum TransportKind: String, CaseIterable {
 struct TransportWorld {
     let limits: Limits
     let prefix: String
-    let url: String
+    private(set) var url: String
     let link: LinkStateMachine.Configuration
     private let hub: InProcessHub?
 
@@ -37,6 +37,13 @@ struct TransportWorld {
             self.url = try url ?? Self.testBroker()
             hub = nil
         }
+    }
+
+    /// The same names, as somebody else.
+    func with(url: String) -> TransportWorld {
+        var copy = self
+        copy.url = url
+        return copy
     }
 
     static func testBroker() throws -> String {
@@ -67,7 +74,7 @@ struct TransportWorld {
         return CoordinatorSide(transport)
     }
 
-    func worker() throws -> WorkerSide {
+    func worker(logger: Logger = testLogger("worker")) throws -> WorkerSide {
         let incarnation = Incarnation(rawValue: .random(in: 1...UInt64.max))
         let transport: any WorkerTransport =
             if let hub {
@@ -77,7 +84,7 @@ struct TransportWorld {
                     configuration: try configuration(),
                     incarnation: incarnation,
                     seed: incarnation.rawValue,
-                    logger: testLogger("worker"),
+                    logger: logger,
                     group: MultiThreadedEventLoopGroup.singleton,
                     link: link
                 )
@@ -105,11 +112,32 @@ struct TestFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-private func testLogger(_ label: String) -> Logger {
+func testLogger(_ label: String) -> Logger {
     var logger = Logger(label: label) { StreamLogHandler.standardError(label: $0) }
     let level = ProcessInfo.processInfo.environment["OPERON_TEST_LOG"]
     logger.logLevel = level.flatMap(Logger.Level.init(rawValue:)) ?? .critical
     return logger
+}
+
+/// Hands the reasons why a link is not connected to a test that waits for one.
+struct ReasonLog: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.debug
+    let reasons: AsyncStream<String>.Continuation
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        if let reason = event.metadata?["reason"] { reasons.yield("\(reason)") }
+    }
+
+    static func make() -> (Logger, AsyncStream<String>) {
+        let (stream, continuation) = AsyncStream<String>.makeStream()
+        return (Logger(label: "test") { _ in ReasonLog(reasons: continuation) }, stream)
+    }
 }
 
 /// Reads one stream of events, an event at a time.

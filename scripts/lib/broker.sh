@@ -1,3 +1,4 @@
+#!/bin/bash
 # A private RabbitMQ for tests: a program with a directory of its own, on free ports of the
 # loopback interface, started and stopped by process id. No system service is touched.
 #
@@ -58,6 +59,15 @@ broker_environment() {
         "$@"
 }
 
+# A server that keeps a descriptor of whoever started it would keep them waiting for its end.
+broker_close_descriptors() {
+    local entry number
+    for entry in /proc/self/fd/*; do
+        number=${entry##*/}
+        if [ "$number" -gt 2 ]; then eval "exec $number>&-"; fi
+    done 2>/dev/null
+}
+
 # Lines that the caller put into $dir/extra.conf are added to the configuration.
 broker_start() {
     local dir=$1 port=${2:-} ports
@@ -84,7 +94,10 @@ EOF
 broker_restart() {
     local dir=$1 deadline=$((SECONDS + 90))
     rm -f "$dir"/mnesia/*.pid
-    broker_environment "$dir" setsid rabbitmq-server >>"$dir/out" 2>&1 </dev/null &
+    (
+        broker_close_descriptors
+        broker_environment "$dir" setsid rabbitmq-server
+    ) >>"$dir/out" 2>&1 </dev/null &
     until broker_takes_logins "$dir"; do
         if [ "$SECONDS" -ge "$deadline" ]; then
             echo "the broker in $dir did not start within 90 s; its last words:" >&2
@@ -156,7 +169,8 @@ broker_epmd_pid() {
     . "$dir/ports"
     for entry in /proc/[0-9]*; do
         [ "$(cat "$entry/comm" 2>/dev/null)" = epmd ] || continue
-        if tr '\0' '\n' <"$entry/environ" 2>/dev/null \
+        # Those of other users cannot be read, and are not ours.
+        if { tr '\0' '\n' <"$entry/environ"; } 2>/dev/null \
             | grep -qx "ERL_EPMD_PORT=$BROKER_EPMD_PORT"; then
             printf '%s\n' "${entry#/proc/}"
             return 0
@@ -217,7 +231,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
             "broker_$command" "$@"
             ;;
         *)
-            sed -n 's/^# \{0,1\}//p' "$0" | head -n 12 >&2
+            sed -n 's/^# \{0,1\}//p' "$0" | head -n 13 | tail -n +2 >&2
             exit 2
             ;;
     esac

@@ -1,0 +1,175 @@
+package import OperonModel
+
+// What workers report, and what follows from it.
+extension Scheduler {
+    mutating func receive(
+        _ batch: EventBatch,
+        from worker: Int,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        var number = batch.firstNumber
+        for event in batch.events {
+            // Wrapping: the numbers come from outside.
+            defer { number &+= 1 }
+            // benign: sent again before the acknowledgement had arrived.
+            if number <= workers[worker].handled { continue }
+            guard
+                number &- 1 <= workers[worker].handled
+                    || configuration.violation == .acknowledgesBeyondGap
+            else { break }
+            // Behind a gap nothing is handled: the next beat shows the gap, and asks for it.
+            workers[worker].handled = max(workers[worker].handled, number)
+            workers[worker].unacknowledgedBytes += event.byteCount
+            handle(event, sentAt: batch.sentAt, from: worker, at: now, into: &effects)
+        }
+        judgeClaim(of: worker, at: now, into: &effects)
+        if workers[worker].unacknowledgedBytes >= Int(configuration.eventWindow) / 2 {
+            send(
+                .plain(.control(Control(acknowledged: workers[worker].handled))),
+                to: worker,
+                into: &effects
+            )
+        }
+    }
+
+    private mutating func handle(
+        _ event: WorkerEvent,
+        sentAt: Timestamp,
+        from worker: Int,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let id = event.held.attempt
+        guard let place = placeOfEvent(event, from: worker) else {
+            // Refused, and handled all the same: the worker may forget it.
+            effects.notices.append(.eventRefused(id))
+            return
+        }
+        switch event {
+        case .started(_, let at):
+            started(place, at: now.monotonic - (sentAt - at), into: &effects)
+        case .finished(_, let result):
+            let start = now.monotonic - (sentAt - result.startedAt)
+            let end = now.monotonic - (sentAt - result.endedAt)
+            started(place, at: start, into: &effects)
+            finished(place, result, start: start, end: end, at: now, into: &effects)
+        case .returned:
+            comeBack(place, .returned, at: now, into: &effects)
+        }
+    }
+
+    /// The attempt that an event is about, if it is in flight and the sender's.
+    private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
+        let held = event.held
+        if configuration.violation == .acceptsStaleResults, exists(held.operation) {
+            let graph = Int(held.operation.graph.rawValue)
+            let place = graphs[graph].attempt[Int(held.operation.index)]
+            return place == GraphState.noAttempt ? nil : place
+        }
+        return attemptPlace(of: held, ownedBy: worker)
+    }
+
+    private mutating func started(
+        _ place: UInt32,
+        at start: Timestamp,
+        into effects: inout Effects
+    ) {
+        guard let attempt = attempts[Int(place)], !attempt.hasStarted else { return }
+        attempts[Int(place)]?.hasStarted = true
+        attempts[Int(place)]?.startedAt = start
+        let operation = attempt.operation
+        graphs[Int(operation.graph.rawValue)].state[Int(operation.index)] = .executing
+        effects.records.append(.started(attempt.id, operation))
+        effects.notices.append(.started(operation, attempt.id, at: start))
+    }
+
+    private mutating func finished(
+        _ place: UInt32,
+        _ result: AttemptResult,
+        start: Timestamp,
+        end: Timestamp,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let attempt = removeAttempt(place)
+        let operation = attempt.operation
+        let graph = Int(operation.graph.rawValue)
+        kinds[graphs[graph].kind(operation.index)].measured((end - start).nanoseconds)
+        let flags = graphs[graph].flags[Int(operation.index)]
+        let ending: AttemptEnding
+        switch result.end {
+        case .succeeded: ending = .succeeded
+        case .failed(let error): ending = .failed(error)
+        case .cancelled: ending = .cancelled
+        }
+        effects.notices.append(.result(operation, attempt.id, result))
+        effects.notices.append(
+            .attemptEnded(operation, attempt.id, ending, start: start, end: end)
+        )
+        switch ending {
+        case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
+        case .failed(let error):
+            if error.isRetryable, flags.isDisjoint(with: [.cancelRequested, .deadlinePassed]),
+                !graphs[graph].isCancelled,
+                graphs[graph].retries[Int(operation.index)]
+                    < graphs[graph].policy(operation.index).retry.limit
+            {
+                effects.records.append(.attemptEnded(attempt.id, operation, ending))
+                retry(operation, at: now, into: &effects)
+            } else {
+                finish(operation, .failed(error), at: now, into: &effects)
+            }
+        case .cancelled:
+            finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
+        case .returned, .lost:
+            preconditionFailure("a result has neither ending")
+        }
+    }
+
+    /// What an operation that stopped on request ends as.
+    func cancelledOutcome(of operation: OperationID) -> Outcome {
+        let graph = Int(operation.graph.rawValue)
+        if graphs[graph].flags[Int(operation.index)].contains(.deadlinePassed) {
+            return .failed(.deadline)
+        }
+        return .cancelled(
+            reason: graphs[graph].reasons[operation.index] ?? graphs[graph].cancelReason
+        )
+    }
+
+    private mutating func retry(
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        graphs[graph].retries[index] += 1
+        let pause = graphs[graph].policy(operation.index).retry.pause(
+            before: Int(graphs[graph].retries[index]),
+            chance: generator.chance()
+        )
+        graphs[graph].state[index] = .ready
+        graphs[graph].flags[index].insert([.comesBack, .delayed])
+        effects.records.append(.retryScheduled(operation, pause: pause))
+        effects.notices.append(.retry(operation, at: now.monotonic + pause))
+        if pause > .zero {
+            arm(.release(operation), at: now.monotonic + pause)
+        } else {
+            enqueue(operation)
+        }
+    }
+}
+
+extension WorkerEvent {
+    /// About what it takes in a message.
+    package var byteCount: Int {
+        let fixed = 48
+        guard case .finished(_, let result) = self else { return fixed }
+        var bytes = fixed + result.output.bytes.count + result.output.contentType.utf8.count
+        bytes += result.logTail.count
+        if case .failed(let error) = result.end { bytes += error.byteCount }
+        return bytes
+    }
+}

@@ -1,0 +1,252 @@
+import COperonProcess
+import Foundation
+import Glibc
+
+/// One of our programs, built beside these tests, running in a process group of its own.
+///
+/// Its streams are read by threads as they come, so that nothing it prints can stop it. Whoever
+/// starts one waits for its end or kills it: `Scene` does so for all of its programs.
+final class Program: Sendable {
+    /// Where its streams go.
+    enum Streams {
+        case pipes
+        /// One terminal for all of them: what it shows is in `output`.
+        case terminal(columns: UInt16, rows: UInt16)
+    }
+
+    /// How a process ended.
+    enum End: Hashable, CustomStringConvertible {
+        case exit(Int32)
+        case signal(Int32)
+
+        var description: String {
+            switch self {
+            case .exit(let code): "exit \(code)"
+            case .signal(let number): "signal \(number)"
+            }
+        }
+    }
+
+    let name: String
+    let process: pid_t
+    let output = Transcript()
+    let errors = Transcript()
+    private let ending = Latch<End>()
+
+    init(
+        _ name: String,
+        _ arguments: [String],
+        environment: [String: String],
+        directory: String,
+        streams: Streams = .pipes
+    ) throws {
+        self.name = name
+        let path = try Self.executable(name)
+        let ends: (standard: [Int32], readers: [(Int32, Transcript)])
+        switch streams {
+        case .pipes:
+            let (outputReader, outputWriter) = try Self.pipe()
+            let (errorReader, errorWriter) = try Self.pipe()
+            let input = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            ends = (
+                [input, outputWriter, errorWriter], [(outputReader, output), (errorReader, errors)]
+            )
+        case .terminal(let columns, let rows):
+            let (screen, side) = try Self.terminal(columns: columns, rows: rows)
+            ends = ([side, side, side], [(screen, output)])
+            errors.end()
+        }
+        let start = Start(path, [name] + arguments, environment, directory, ends.standard)
+        let ending = ending
+        // The program dies with the thread that started it, so with the test runner at the latest.
+        Thread.detachNewThread {
+            if let process = start.spawn() { ending.open(Self.waitFor(process)) }
+        }
+        let result = start.result
+        for end in Set(ends.standard) { close(end) }
+        for (reader, transcript) in ends.readers {
+            Thread.detachNewThread { transcript.readAll(reader) }
+        }
+        process = try result.get()
+    }
+
+    /// Nothing, if it has ended already.
+    func signal(_ number: Int32) {
+        guard ending.value == nil else { return }
+        kill(process, number)
+    }
+
+    var hasEnded: Bool { ending.value != nil }
+
+    /// Returns when it has ended and both streams are read to their end.
+    ///
+    /// - Throws: `CommandFailure` with what it said, after `limit`; it is killed then.
+    @discardableResult
+    func end(within limit: Duration = .seconds(90)) async throws -> Ended {
+        let deadline = ContinuousClock.now + limit
+        guard let end = await ending.wait(until: deadline) else {
+            kill(-process, SIGKILL)
+            throw CommandFailure("\(name) did not end within \(limit); it said:\n\(said)")
+        }
+        let isRead = await output.waitForEnd(until: deadline)
+        guard isRead, await errors.waitForEnd(until: deadline) else {
+            throw CommandFailure("\(name) ended, but somebody keeps its streams:\n\(said)")
+        }
+        return Ended(end: end, output: output.text, errors: errors.text)
+    }
+
+    /// Returns when it has said this on either stream.
+    func says(_ text: String, within limit: Duration = .seconds(60)) async throws {
+        let deadline = ContinuousClock.now + limit
+        let found = await withTaskGroup(of: Bool.self) { group in
+            for transcript in [output, errors] {
+                group.addTask { await transcript.wait(for: text, until: deadline) }
+            }
+            for await found in group where found {
+                group.cancelAll()
+                return true
+            }
+            return false
+        }
+        guard found else {
+            throw CommandFailure("\(name) did not say “\(text)” within \(limit), but:\n\(said)")
+        }
+    }
+
+    private var said: String { output.text.suffix(4_000) + "\n" + errors.text.suffix(8_000) }
+
+    // MARK: - Starting
+
+    /// The folder of the test bundle has the programs as well.
+    private static func executable(_ name: String) throws -> String {
+        let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        let places = [own] + Bundle.allBundles.map(\.bundleURL) + [Bundle.main.bundleURL]
+        for place in places {
+            for folder in [place, place.deletingLastPathComponent()] {
+                let path = folder.appendingPathComponent(name).path
+                var isFolder: ObjCBool = false
+                if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder),
+                    !isFolder.boolValue, FileManager.default.isExecutableFile(atPath: path)
+                {
+                    return path
+                }
+            }
+        }
+        throw CommandFailure("no \(name) beside \(own.path): swift build --build-tests makes it")
+    }
+
+    private static func pipe() throws -> (reader: Int32, writer: Int32) {
+        var reader: Int32 = -1
+        var writer: Int32 = -1
+        guard operon_process_pipe(&reader, &writer) == 0 else {
+            throw CommandFailure("no pipe: error \(errno)")
+        }
+        return (reader, writer)
+    }
+
+    private static func terminal(
+        columns: UInt16,
+        rows: UInt16
+    ) throws -> (screen: Int32, side: Int32) {
+        var screen: Int32 = -1
+        var side: Int32 = -1
+        var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        guard openpty(&screen, &side, nil, nil, &size) == 0 else {
+            throw CommandFailure("no pseudo-terminal: error \(errno)")
+        }
+        return (screen, side)
+    }
+
+    private static func waitFor(_ process: pid_t) -> End {
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        let number = status & 0x7F
+        return number == 0 ? .exit(status >> 8 & 0xFF) : .signal(number)
+    }
+}
+
+/// Starts a process on one thread and tells another.
+private final class Start: @unchecked Sendable {
+    private let path: String
+    private let arguments: [String]
+    private let environment: [String: String]
+    private let directory: String
+    private let standard: [Int32]
+    // Protects `started`.
+    private let condition = NSCondition()
+    private var started: Result<pid_t, CommandFailure>?
+
+    init(
+        _ path: String,
+        _ arguments: [String],
+        _ environment: [String: String],
+        _ directory: String,
+        _ standard: [Int32]
+    ) {
+        self.path = path
+        self.arguments = arguments
+        self.environment = environment
+        self.directory = directory
+        self.standard = standard
+    }
+
+    /// Blocks until it has been started, or could not be.
+    var result: Result<pid_t, CommandFailure> {
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            if let started { return started }
+            condition.wait()
+        }
+    }
+
+    func spawn() -> pid_t? {
+        let candidates = [strdup(path), nil]
+        let argv = arguments.map { strdup($0) } + [nil]
+        let envp = environment.map { strdup("\($0)=\($1)") } + [nil]
+        let folder = strdup(directory)
+        defer { for text in candidates + argv + envp + [folder] { free(text) } }
+        let spawned = candidates.map { UnsafePointer($0) }.withUnsafeBufferPointer { candidates in
+            argv.withUnsafeBufferPointer { argv in
+                envp.withUnsafeBufferPointer { envp in
+                    var request = operon_process_request()
+                    request.candidates = candidates.baseAddress
+                    request.arguments = argv.baseAddress
+                    request.environment = envp.baseAddress
+                    request.directory = UnsafePointer(folder)
+                    request.input = standard[0]
+                    request.output = standard[1]
+                    request.error = standard[2]
+                    return operon_process_spawn(&request)
+                }
+            }
+        }
+        if spawned.descriptor >= 0 { close(spawned.descriptor) }
+        let isStarted = spawned.step == OPERON_PROCESS_STARTED
+        condition.lock()
+        started =
+            isStarted
+            ? .success(spawned.process)
+            : .failure(CommandFailure("\(path) does not start: error \(spawned.error)"))
+        condition.signal()
+        condition.unlock()
+        return isStarted ? spawned.process : nil
+    }
+}
+
+/// What is left of a program that has ended.
+struct Ended {
+    let end: Program.End
+    let output: String
+    let errors: String
+
+    var outputLines: [Substring] { output.split(separator: "\n") }
+    var errorLines: [Substring] { errors.split(separator: "\n") }
+}
+
+/// Why a test of the programs cannot go on.
+struct CommandFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

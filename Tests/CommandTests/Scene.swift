@@ -1,0 +1,253 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Where a graph runs.
+enum Place: String, CaseIterable, CustomTestStringConvertible {
+    case inProcess
+    case broker
+
+    var testDescription: String { self == .inProcess ? "in process" : "over a broker" }
+}
+
+/// A directory, a prefix on the broker and the programs of one test. When the test is over, however
+/// it went, its programs are killed, and no process and no temporary file of theirs may be left.
+final class Scene {
+    /// Every process of this scene has it in its environment, as a part of `TMPDIR`.
+    let directory: String
+    let prefix: String
+    private var programs: [Program] = []
+    private var workerCount = 0
+
+    private var temporary: String { directory + "/tmp" }
+
+    static func play(
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (Scene) async throws -> Void
+    ) async throws {
+        let scene = try Scene()
+        do {
+            try await body(scene)
+        } catch {
+            await scene.clear()
+            throw error
+        }
+        await scene.clear()
+    }
+
+    private init() throws {
+        let name = UUID().uuidString.prefix(13).lowercased()
+        // Resolved: it is looked for in environments as it is written there.
+        let parent = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
+        directory = "\(parent)/operon-scene-\(name)"
+        prefix = "test.\(name)."
+        try FileManager.default.createDirectory(
+            atPath: temporary,
+            withIntermediateDirectories: true
+        )
+    }
+
+    // MARK: - Files
+
+    /// Writes a file and returns its path.
+    func write(_ name: String, _ text: String) throws -> String {
+        let path = self.path(name)
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return path
+    }
+
+    func path(_ name: String) -> String { "\(directory)/\(name)" }
+
+    func read(_ name: String) throws -> String {
+        try String(contentsOfFile: path(name), encoding: .utf8)
+    }
+
+    /// The lines that operations appended to a file of the scene; none, if it is not there.
+    func lines(of name: String) -> [String] {
+        let text = try? String(contentsOfFile: path(name), encoding: .utf8)
+        return (text ?? "").split(separator: "\n").map(String.init)
+    }
+
+    /// Returns when an operation has made this file.
+    func waitForFile(_ name: String, within limit: Duration = .seconds(60)) async throws {
+        let deadline = ContinuousClock.now + limit
+        while !FileManager.default.fileExists(atPath: path(name)) {
+            guard ContinuousClock.now < deadline else {
+                let said = programs.map { "\($0.name): \($0.errors.text)" }
+                throw CommandFailure("\(name) did not come; \(said.joined(separator: "\n"))")
+            }
+            // What an operation does gives no signal.
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
+    // MARK: - Programs
+
+    /// What a program is given, and nothing else of the test runner's own.
+    private func environment(_ additions: [String: String?]) -> [String: String] {
+        let own = ProcessInfo.processInfo.environment
+        var environment = [
+            "PATH": own["PATH"] ?? "/usr/bin:/bin", "HOME": directory, "LANG": "C.UTF-8",
+            "TMPDIR": temporary, "TERM": "xterm-256color", "USER": "somebody",
+        ]
+        for (name, value) in additions { environment[name] = value }
+        return environment
+    }
+
+    /// Starts a program in the scene's directory; `nil` takes a variable away.
+    func start(
+        _ name: String,
+        _ arguments: [String],
+        environment additions: [String: String?] = [:],
+        streams: Program.Streams = .pipes
+    ) throws -> Program {
+        let program = try Program(
+            name,
+            arguments,
+            environment: environment(additions),
+            directory: directory,
+            streams: streams
+        )
+        programs.append(program)
+        return program
+    }
+
+    /// Runs `operon` to its end.
+    func operon(
+        _ arguments: [String],
+        environment: [String: String?] = [:],
+        streams: Program.Streams = .pipes
+    ) async throws -> Ended {
+        try await start("operon", arguments, environment: environment, streams: streams).end()
+    }
+
+    /// Starts `operon run` of a file: in process on so many slots, or on the scene's workers.
+    func startRun(
+        _ file: String,
+        on place: Place,
+        slots: Int = 4,
+        broker: String? = nil,
+        _ options: [String] = [],
+        environment: [String: String?] = [:],
+        streams: Program.Streams = .pipes
+    ) throws -> Program {
+        var arguments = ["run", file] + options
+        switch place {
+        case .inProcess: arguments += ["--slots", "\(slots)"]
+        case .broker:
+            arguments += ["--broker", try broker ?? Self.testBroker(), "--prefix", prefix]
+        }
+        return try start("operon", arguments, environment: environment, streams: streams)
+    }
+
+    /// Runs a graph to its end on four slots: of this process, or of two workers that are started
+    /// for it if there are none yet.
+    func run(
+        _ file: String,
+        on place: Place,
+        slots: Int = 4,
+        _ options: [String] = [],
+        environment: [String: String?] = [:]
+    ) async throws -> Ended {
+        if place == .broker, workerCount == 0 { try startWorkers(2, slots: slots / 2) }
+        return try await startRun(
+            file,
+            on: place,
+            slots: slots,
+            options,
+            environment: environment
+        ).end()
+    }
+
+    /// Starts workers called w1, w2, …
+    @discardableResult
+    func startWorkers(
+        _ count: Int,
+        slots: Int,
+        broker: String? = nil,
+        environment: [String: String?] = [:],
+        _ options: [String] = []
+    ) throws -> [Program] {
+        let url = try broker ?? Self.testBroker()
+        return try (0..<count).map { _ in
+            workerCount += 1
+            let arguments = [
+                "--broker", url, "--prefix", prefix, "--name", "w\(workerCount)",
+                "--slots", "\(slots)",
+            ]
+            return try start("operon-worker", arguments + options, environment: environment)
+        }
+    }
+
+    static func testBroker() throws -> String {
+        guard let url = ProcessInfo.processInfo.environment["OPERON_TEST_BROKER"] else {
+            throw CommandFailure(
+                "OPERON_TEST_BROKER is not set: scripts/test starts a broker and sets it"
+            )
+        }
+        return url
+    }
+
+    // MARK: - The end
+
+    /// The ids of all processes that have the scene's directory in their environment.
+    func processes() -> [pid_t] {
+        let marker = Data(directory.utf8)
+        let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return entries.compactMap { entry in
+            guard let number = pid_t(entry),
+                let file = FileHandle(forReadingAtPath: "/proc/\(number)/environ")
+            else { return nil }
+            defer { file.closeFile() }
+            // A zombie's is empty: it is dead, and holds nothing.
+            guard let data = try? file.readToEnd(), data.range(of: marker) != nil else {
+                return nil
+            }
+            return number
+        }
+    }
+
+    /// Returns when none of its processes is left; with a name: none with that in its command line.
+    func waitUntilNoProcess(
+        named name: String = "",
+        within limit: Duration = .seconds(20)
+    ) async throws {
+        let deadline = ContinuousClock.now + limit
+        while true {
+            let left = processes().filter { name.isEmpty || Self.describe($0).contains(name) }
+            if left.isEmpty { return }
+            guard ContinuousClock.now < deadline else {
+                throw CommandFailure("still there: \(left.map(Self.describe))")
+            }
+            // The end of somebody else's process gives no signal.
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    private static func describe(_ process: pid_t) -> String {
+        let line = (try? String(contentsOfFile: "/proc/\(process)/cmdline", encoding: .utf8)) ?? ""
+        return "\(process) \(line.replacingOccurrences(of: "\0", with: " "))"
+    }
+
+    private func clear() async {
+        for program in programs {
+            program.signal(SIGCONT)
+            program.signal(SIGKILL)
+        }
+        for program in programs {
+            do { try await program.end(within: .seconds(20)) } catch {
+                Issue.record("\(error)")
+            }
+        }
+        do {
+            try await waitUntilNoProcess()
+            let left = try FileManager.default.contentsOfDirectory(atPath: temporary)
+            #expect(left == [], "temporary files are left")
+        } catch {
+            Issue.record("\(error)")
+            for process in processes() { kill(process, SIGKILL) }
+        }
+        // benign: the system clears its temporary directory.
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+}

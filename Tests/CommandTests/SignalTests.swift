@@ -1,0 +1,293 @@
+import Glibc
+import Testing
+
+/// What signals do to `operon run`, and that nothing it started survives it.
+@Suite(.serialized) struct SignalTests {
+    /// Fills four slots with what would last for ever, and leaves something to wait.
+    private static let endless = """
+        operations:
+          a: { run: sleep 1000 }
+          b: { run: sleep 1000 & sleep 1000 }
+          c: { command: [sleep, 1000] }
+          d: { wait: 1000s }
+          e: { operation: nothing, dependencies: [a] }
+          f: { run: sleep 1000 }
+        """
+
+    private static func startEndless(_ scene: Scene, _ place: Place) async throws -> Program {
+        let file = try scene.write("endless.yaml", endless)
+        if place == .broker { try scene.startWorkers(2, slots: 2) }
+        let run = try scene.startRun(file, on: place, ["--output", "json"])
+        for name in ["a", "b", "c", "d"] { try await run.says("running \(name)\n") }
+        return run
+    }
+
+    @Test(arguments: Place.allCases, [SIGINT, SIGTERM])
+    func `the first signal cancels everything and waits for it`(
+        place: Place,
+        signal: Int32
+    ) async throws {
+        try await Scene.play { scene in
+            let run = try await Self.startEndless(scene, place)
+            run.signal(signal)
+            let ended = try await run.end(within: .seconds(20))
+
+            let report = try ended.report()
+            #expect(ended.end == .exit(128 + signal))
+            #expect(report.counts == Report.Counts(cancelled: 6, total: 6))
+            #expect(report["f"]?.attempts.count == 0)
+            #expect(report["a"]?.attempts.map(\.ended) == ["cancelled"])
+            #expect(report["a"]?.reason == "interrupted")
+            #expect(ended.errors.contains("Cancelling"))
+            try await scene.waitUntilNoProcess(named: "sleep")
+        }
+    }
+
+    @Test(arguments: Place.allCases)
+    func `the first signal lets an operation clean up, and believes its success`(
+        place: Place
+    ) async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                operations:
+                  tidy:
+                    run: |
+                      trap 'sleep 0.2; echo tidied >> ledger; exit 0' TERM
+                      touch ready
+                      while :; do sleep 1; done
+                  stubborn:
+                    run: |
+                      trap 'sleep 0.2; echo left >> ledger; exit 4' TERM
+                      touch ready2
+                      while :; do sleep 1; done
+                  after: { run: echo after >> ledger, dependencies: [tidy] }
+                """
+            )
+            if place == .broker { try scene.startWorkers(2, slots: 2) }
+            let run = try scene.startRun(file, on: place, ["--output", "json"])
+            try await scene.waitForFile("ready")
+            try await scene.waitForFile("ready2")
+            run.signal(SIGINT)
+            let ended = try await run.end()
+
+            let outcomes = try ended.report().outcomes
+            #expect(ended.end == .exit(130))
+            #expect(
+                outcomes == ["tidy": "succeeded", "stubborn": "cancelled", "after": "cancelled"]
+            )
+            #expect(scene.lines(of: "ledger").sorted() == ["left", "tidied"])
+        }
+    }
+
+    @Test(arguments: Place.allCases, [SIGINT, SIGTERM])
+    func `the second signal kills what does not want to end`(
+        place: Place,
+        signal: Int32
+    ) async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                operations:
+                  deaf:
+                    grace: 1h
+                    run: |
+                      trap '' TERM INT
+                      touch ready
+                      while :; do sleep 0.05; done
+                  after: { run: echo after >> ledger, dependencies: [deaf] }
+                """
+            )
+            if place == .broker { try scene.startWorkers(1, slots: 2) }
+            let run = try scene.startRun(file, on: place, ["--output", "json"])
+            try await scene.waitForFile("ready")
+            run.signal(signal)
+            try await run.says("Cancelling")
+            #expect(!run.hasEnded)
+            run.signal(signal)
+            let ended = try await run.end(within: .seconds(20))
+
+            let report = try ended.report()
+            #expect(ended.end == .exit(128 + signal))
+            #expect(report["deaf"]?.outcome != "succeeded")
+            #expect(report["after"]?.outcome == "cancelled")
+            #expect(scene.lines(of: "ledger") == [])
+            try await scene.waitUntilNoProcess(named: "ready")
+        }
+    }
+
+    @Test func `what a terminal sends to the whole group is for the run alone`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                "operations: { a: { run: \"sleep 0.5; trap 'exit 0' TERM; touch r; sleep 9\" } }"
+            )
+            let run = try scene.startRun(file, on: .inProcess, ["--output", "json"])
+            try await scene.waitForFile("r")
+            kill(-run.process, SIGINT)
+            let ended = try await run.end()
+
+            // Had the operation got the interrupt too, it would have died of it.
+            #expect(ended.end == .exit(130))
+            #expect(try ended.report()["a"]?.outcome == "succeeded")
+        }
+    }
+
+    @Test func `a signal while nobody is there to run anything ends the run`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", Self.endless)
+            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
+            try await run.says("Waiting for a worker")
+            run.signal(SIGINT)
+            let ended = try await run.end(within: .seconds(20))
+
+            #expect(ended.end == .exit(130))
+            #expect(try ended.report().counts == Report.Counts(cancelled: 6, total: 6))
+        }
+    }
+
+    @Test func `a run that is killed leaves no process behind`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", Self.leavers)
+            let run = try scene.startRun(file, on: .inProcess)
+            for name in ["r1", "r2", "r3"] { try await scene.waitForFile(name) }
+            #expect(scene.processes().count >= 6)
+            run.signal(SIGKILL)
+            let ended = try await run.end()
+
+            #expect(ended.end == .signal(SIGKILL))
+            try await scene.waitUntilNoProcess()
+        }
+    }
+
+    /// Operations whose descendants leave their group, their session and their parents.
+    private static let leavers = """
+        operations:
+          a: { run: touch r1; sleep 1000 }
+          b: { run: (setsid sleep 1000 &); touch r2; sleep 1000 }
+          c: { run: "trap '' TERM HUP INT; nohup sleep 1000 >/dev/null & touch r3; sleep 1000" }
+        """
+
+    // MARK: - Workers
+
+    @Test func `a worker that is killed leaves no process behind`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", Self.leavers)
+            let worker = try scene.startWorkers(1, slots: 4)[0]
+            let run = try scene.startRun(file, on: .broker)
+            for name in ["r1", "r2", "r3"] { try await scene.waitForFile(name) }
+            worker.signal(SIGKILL)
+            try await scene.waitUntilNoProcess(named: "sleep")
+            #expect(!run.hasEnded)
+        }
+    }
+
+    @Test func `a worker that drains finishes what runs and gives back what waits`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                operations:
+                  long:
+                    run: |
+                      echo long >> ledger; touch ready
+                      while [ ! -e go ]; do sleep 0.02; done
+                  more: { run: echo more >> ledger, dependencies: [long] }
+                  other: { run: echo other >> ledger }
+                """
+            )
+            let worker = try scene.startWorkers(1, slots: 1)[0]
+            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
+            try await scene.waitForFile("ready")
+            worker.signal(SIGTERM)
+            try await worker.says("draining")
+            #expect(!worker.hasEnded)
+            _ = try scene.write("go", "")
+            let drained = try await worker.end()
+            try scene.startWorkers(1, slots: 1)
+            let ended = try await run.end()
+
+            #expect(drained.end == .exit(0))
+            let report = try ended.report()
+            #expect(ended.end == .exit(0))
+            report.expectSuccess()
+            let endings = report.operations.flatMap { $0.attempts.map(\.ended) }
+            #expect(!endings.contains("lost"))
+            #expect(report["long"]?.attempts.map(\.worker) == ["w1"])
+            #expect(report["more"]?.worker == "w2")
+            #expect(scene.lines(of: "ledger").sorted() == ["long", "more", "other"])
+        }
+    }
+
+    @Test func `a worker gives back what does not finish while it drains`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                operations:
+                  long:
+                    run: |
+                      echo "$OPERON_ATTEMPT" >> ledger
+                      if [ "$OPERON_ATTEMPT" = 1 ]; then touch ready; sleep 1000; fi
+                """
+            )
+            let worker = try scene.startWorkers(1, slots: 1, ["--drain-timeout", "0.2"])[0]
+            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
+            try await scene.waitForFile("ready")
+            worker.signal(SIGTERM)
+            let drained = try await worker.end()
+            try scene.startWorkers(1, slots: 1)
+            let ended = try await run.end()
+
+            #expect(drained.end == .exit(0))
+            #expect(ended.end == .exit(0))
+            let report = try ended.report()
+            #expect(report["long"]?.attempts.map(\.ended) == ["returned", "succeeded"])
+            #expect(report["long"]?.attempts.map(\.number) == [1, 2])
+            #expect(scene.lines(of: "ledger") == ["1", "2"])
+        }
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `the second signal ends a worker at once`(signal: Int32) async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                operations:
+                  deaf:
+                    grace: 1h
+                    run: |
+                      trap '' TERM INT
+                      touch ready
+                      while :; do sleep 0.05; done
+                """
+            )
+            let worker = try scene.startWorkers(1, slots: 1)[0]
+            _ = try scene.startRun(file, on: .broker)
+            try await scene.waitForFile("ready")
+            worker.signal(signal)
+            try await worker.says("draining")
+            worker.signal(signal)
+            let ended = try await worker.end(within: .seconds(10))
+
+            #expect(ended.end == .exit(128 + signal))
+            try await scene.waitUntilNoProcess(named: "ready")
+        }
+    }
+
+    @Test func `an idle worker drains at once, with a broker or without`() async throws {
+        try await Scene.play { scene in
+            let connected = try scene.startWorkers(1, slots: 1)[0]
+            let alone = try scene.startWorkers(1, slots: 1, broker: "amqp://127.0.0.1:1")[0]
+            try await alone.says("operon-worker")
+            connected.signal(SIGTERM)
+            alone.signal(SIGTERM)
+
+            #expect(try await connected.end(within: .seconds(20)).end == .exit(0))
+            #expect(try await alone.end(within: .seconds(20)).end == .exit(0))
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+
+/// The commands beside `run`: what they print, and that their help knows every option.
+@Suite(.serialized) struct ToolTests {
+    private static let graph = """
+        name: tools
+        queues: { licensed: { maxConcurrentOperationCount: 1 } }
+        operations:
+          a: { run: "true" }
+          b: { run: "true", dependencies: [a], queue: licensed }
+          c: { run: "true", dependencies: [a] }
+        """
+
+    @Test func `validate counts what is sound`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", Self.graph)
+            let ended = try await scene.operon(["validate", file])
+
+            #expect(ended.end == .exit(0))
+            #expect(
+                ended.output == """
+                    \(file): “tools” is sound: 3 operations, 2 dependencies, 2 queues
+
+                    """
+            )
+            #expect(ended.errors == "")
+        }
+    }
+
+    @Test func `validate names every problem with its place`() async throws {
+        try await Scene.play { scene in
+            _ = try scene.write(
+                "bad.yaml",
+                """
+                operations:
+                  a: { run: ls, priority: urgent }
+                  b: { run: ls, timeout: -1s }
+                  c: { run: ls, queue: 7, dependancies: [a] }
+                """
+            )
+            let ended = try await scene.operon(["validate", "bad.yaml"])
+
+            #expect(ended.end == .exit(2))
+            #expect(ended.errorLines.count == 3)
+            #expect(
+                ended.errorLines.map { $0.prefix(11) } == [
+                    "bad.yaml:2:", "bad.yaml:3:", "bad.yaml:4:",
+                ]
+            )
+            #expect(ended.errors.contains("did you mean “dependencies”?"))
+        }
+    }
+
+    @Test func `graph draws the same arrows in every format`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", Self.graph)
+            let tree = try await scene.operon(["graph", file])
+            let dot = try await scene.operon(["graph", file, "--format", "dot"])
+            let mermaid = try await scene.operon(["graph", file, "--format", "mermaid"])
+
+            #expect(tree.output == "b\n└─ a\nc\n└─ a\n")
+            #expect(dot.output.hasPrefix("digraph"))
+            #expect(dot.output.matches(of: /->/).count == 2)
+            #expect(mermaid.output.contains("flowchart"))
+            #expect(mermaid.output.matches(of: /-->/).count == 2)
+            for ended in [tree, dot, mermaid] {
+                #expect(ended.end == .exit(0))
+                #expect(ended.errors == "")
+                #expect(!ended.output.contains("\u{1B}"))
+            }
+        }
+    }
+
+    @Test(arguments: ["bash", "zsh", "fish"])
+    func `completion prints a script that its shell can read`(shell: String) async throws {
+        try await Scene.play { scene in
+            let ended = try await scene.operon(["completion", shell])
+
+            #expect(ended.end == .exit(0))
+            #expect(ended.errors == "")
+            for word in ["validate", "graph", "completion", "dry-run", "fail-fast"] {
+                #expect(ended.output.contains(word))
+            }
+            // The shells that are not there cannot judge.
+            let path = try scene.write("script", ended.output)
+            let judge = ["/bin", "/usr/bin"].map { "\($0)/\(shell)" }
+                .first { FileManager.default.isExecutableFile(atPath: $0) }
+            if let judge {
+                let process = Process()
+                process.executableURL = URL(fileURLWithPath: judge)
+                process.arguments = ["-n", path]
+                try process.run()
+                process.waitUntilExit()
+                #expect(process.terminationStatus == 0)
+            } else {
+                #expect(shell != "bash", "bash is needed for the scripts anyway")
+            }
+        }
+    }
+
+    @Test func `both programs tell the same version`() async throws {
+        try await Scene.play { scene in
+            let operon = try await scene.operon(["--version"])
+            let worker = try await scene.start("operon-worker", ["--version"]).end()
+
+            #expect(operon.end == .exit(0))
+            #expect(operon.output.contains(/^\d+\.\d+\.\d+\n$/))
+            #expect(worker.output == operon.output)
+            #expect(operon.errors + worker.errors == "")
+        }
+    }
+
+    static let options: [(command: [String], options: [String])] = [
+        ([], ["run", "validate", "graph", "completion", "Exit codes:", "--version"]),
+        (
+            ["run"],
+            [
+                "<file>", "<targets>", "--replay", "-j, --slots", "--broker ", "--broker-file",
+                "OPERON_BROKER", "--prefix", "--connect-timeout", "--local", "--keep-going",
+                "--fail-fast", "--dry-run", "--output", "text, json", "--logs", "--trace",
+                "Ctrl-C",
+            ]
+        ),
+        (["validate"], ["<file>", "--replay"]),
+        (["graph"], ["<file>", "--replay", "--format", "tree, dot"]),
+        (["completion"], ["bash", "zsh", "fish"]),
+    ]
+
+    @Test(arguments: options)
+    func `help tells every option`(command: [String], options: [String]) async throws {
+        try await Scene.play { scene in
+            let ended = try await scene.operon(command + ["--help"])
+
+            #expect(ended.end == .exit(0))
+            #expect(ended.errors == "")
+            for option in options { #expect(ended.output.contains(option), "\(option)") }
+            #expect(ended.outputLines.allSatisfy { $0.count <= 80 })
+        }
+    }
+
+    @Test func `help of the worker tells every option`() async throws {
+        try await Scene.play { scene in
+            let ended = try await scene.start("operon-worker", ["--help"]).end()
+
+            #expect(ended.end == .exit(0))
+            for option in [
+                "--broker ", "--broker-file", "OPERON_BROKER", "--prefix", "--name", "-j, --slots",
+                "--queues", "--drain-timeout", "--verbose", "SIGTERM", "Exit codes:",
+            ] { #expect(ended.output.contains(option), "\(option)") }
+        }
+    }
+}

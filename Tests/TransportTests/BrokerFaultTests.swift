@@ -1,0 +1,326 @@
+import Foundation
+import OperonAMQP
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// What a broker can do to a connection, done by a real one.
+@Suite(.serialized, .timeLimit(.minutes(3)), .ownBroker)
+struct BrokerFaultTests {
+    private func ownBroker() throws -> BrokerFixture {
+        guard let broker = BrokerFixture.current else { throw TestFailure("no broker") }
+        return broker
+    }
+
+    private func exchangeMessages(
+        _ coordinator: CoordinatorSide,
+        _ worker: WorkerSide,
+        at address: WorkerAddress
+    ) async throws {
+        await worker.transport.send([1], lane: .events)
+        #expect(try await coordinator.message() == [1])
+        await coordinator.transport.send([2], to: address, priority: 0)
+        #expect(try await worker.message() == [2])
+    }
+
+    @Test func `connections that the broker closes come back with the next number`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let (coordinator, workers) = try await world.connected()
+
+        try await broker.control("close_all_connections", "a test")
+
+        #expect(try await workers[0].down().contains("a test"))
+        try await coordinator.up()
+        let address = try await workers[0].up()
+        #expect(address.connection == 2)
+        try await exchangeMessages(coordinator, workers[0], at: address)
+        try await workers[0].close()
+        try await coordinator.close()
+    }
+
+    @Test func `both sides come up again after the broker was killed and started`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let (coordinator, workers) = try await world.connected(workers: 2)
+
+        try await broker.kill9()
+        try await coordinator.down()
+        for worker in workers { _ = try await worker.down() }
+        // Nobody waits for a broker that is gone.
+        await workers[0].transport.send([9], lane: .events)
+        try await broker.restart()
+
+        try await coordinator.up()
+        for worker in workers {
+            let address = try await worker.up()
+            try await exchangeMessages(coordinator, worker, at: address)
+            try await worker.close()
+        }
+        try await coordinator.close()
+    }
+
+    @Test func `a frozen broker is noticed by its silence`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url + "/%2F?heartbeat=1")
+        let (coordinator, workers) = try await world.connected()
+
+        try await broker.freeze()
+        let reason = try await workers[0].down()
+        try await broker.thaw()
+
+        #expect(reason == "the broker is silent")
+        try await coordinator.up()
+        let address = try await workers[0].up()
+        try await exchangeMessages(coordinator, workers[0], at: address)
+        try await workers[0].close()
+        try await coordinator.close()
+    }
+
+    @Test func `an alarm stops senders and loses nothing`() async throws {
+        let broker = try ownBroker()
+        var limits = Limits()
+        limits.outgoingBytes = 1 << 20
+        let world = try TransportWorld(.broker, url: broker.url, limits: limits)
+        let (coordinator, workers) = try await world.connected()
+        let count = 64
+        try await broker.control("set_vm_memory_high_watermark", "0.0000001")
+
+        let accepted = Counter()
+        let sending = Task {
+            for index in 0..<count {
+                await workers[0].transport.send(numbered(index, bytes: 1 << 20), lane: .events)
+                await accepted.add()
+            }
+        }
+        let reason = try await workers[0].events.first {
+            if case .blocked(true, let reason) = $0 { reason } else { nil }
+        }
+        // Half a second in which an unbounded sender would have sent all of it.
+        try await broker.control("status")
+        let acceptedWhileBlocked = await accepted.value
+        try await broker.control("set_vm_memory_high_watermark", "0.6")
+
+        #expect(reason.contains("memory"))
+        #expect(acceptedWhileBlocked < count / 2)
+        for index in 0..<count { #expect(number(try await coordinator.message()) == index) }
+        await sending.value
+        _ = try await workers[0].events.first {
+            if case .blocked(false, _) = $0 { true } else { nil }
+        }
+        try await workers[0].close()
+        try await coordinator.close()
+    }
+
+    @Test func `a worker whose queue is taken away comes back with another`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let (coordinator, workers) = try await world.connected()
+        let queue = "\(world.prefix)worker.\(workers[0].incarnation).1"
+
+        try await broker.control(
+            "eval",
+            "{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<\"/\">>, queue, <<\"\(queue)\">>)), "
+                + "rabbit_amqqueue:delete(Q, false, false, <<\"test\">>)."
+        )
+
+        #expect(try await workers[0].down().contains("its queue is gone"))
+        let address = try await workers[0].up()
+        #expect(address.connection == 2)
+        try await exchangeMessages(coordinator, workers[0], at: address)
+        try await workers[0].close()
+        try await coordinator.close()
+    }
+
+    @Test func `a coordinator that finds an exchange gone declares it again`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let (coordinator, workers) = try await world.connected()
+        let exchange = "\(world.prefix)dispatch"
+
+        try await broker.control(
+            "eval",
+            "rabbit_exchange:delete(rabbit_misc:r(<<\"/\">>, exchange, <<\"\(exchange)\">>), "
+                + "false, <<\"test\">>)."
+        )
+        await coordinator.transport.send([1], to: workers[0].firstAddress, priority: 0)
+
+        try await coordinator.down()
+        try await coordinator.up()
+        await workers[0].transport.reconnect()
+        let address = try await workers[0].up()
+        try await exchangeMessages(coordinator, workers[0], at: address)
+        try await workers[0].close()
+        try await coordinator.close()
+    }
+
+    @Test func `an exchange of another kind in the way is an error that names it`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let exchange = "\(world.prefix)beats"
+        try await broker.control(
+            "eval",
+            "rabbit_exchange:declare(rabbit_misc:r(<<\"/\">>, exchange, <<\"\(exchange)\">>), "
+                + "topic, true, false, false, [], <<\"test\">>)."
+        )
+
+        let coordinator = try world.coordinator()
+        let error = await #expect(throws: PortError.self) { try await coordinator.running.value }
+
+        #expect(error?.code == .protocolViolation)
+        #expect(error?.message.contains(exchange) == true)
+    }
+
+    @Test func `a worker without the right to its queue is told so`() async throws {
+        let broker = try ownBroker()
+        try await broker.control("add_user", "limited", "pw")
+        try await broker.control("set_permissions", "limited", "^other$", ".*", ".*")
+        let world = try TransportWorld(
+            .broker,
+            url: broker.url.replacingOccurrences(of: "guest:guest", with: "limited:pw")
+        )
+
+        let worker = try world.worker()
+        let error = await #expect(throws: PortError.self) { try await worker.running.value }
+
+        #expect(error?.code == .accessRefused)
+        #expect(error?.message.contains("worker") == true)
+    }
+
+    @Test func `the permissions of a worker are enough for a worker`() async throws {
+        let broker = try ownBroker()
+        let world = try TransportWorld(.broker, url: broker.url)
+        let own = "^" + world.prefix.replacingOccurrences(of: ".", with: "\\.")
+        try await broker.control("add_user", "worker", "pw")
+        try await broker.control(
+            "set_permissions",
+            "worker",
+            own + "worker\\.",
+            own + "(worker\\.|events$|beats$)",
+            own + "(worker\\.|dispatch$|broadcast$)"
+        )
+        let coordinator = try world.coordinator()
+        try await coordinator.up()
+
+        let limited = world.with(
+            url: broker.url.replacingOccurrences(of: "guest:guest", with: "worker:pw")
+        )
+        let worker = try limited.worker()
+        let address = try await worker.up()
+
+        try await exchangeMessages(coordinator, worker, at: address)
+        await worker.transport.send([3], lane: .beats)
+        #expect(try await coordinator.message() == [3])
+        await coordinator.transport.broadcast([4])
+        #expect(try await worker.message() == [4])
+        try await worker.close()
+        try await coordinator.close()
+    }
+}
+
+/// One broker for all tests of a suite, ended with it.
+struct OwnBroker: SuiteTrait, TestScoping {
+    var extraConfiguration = ""
+
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await BrokerFixture.withBroker(extraConfiguration: extraConfiguration) { broker in
+            try await BrokerFixture.$current.withValue(broker) { try await function() }
+        }
+    }
+}
+
+extension Trait where Self == OwnBroker {
+    static var ownBroker: OwnBroker { OwnBroker() }
+}
+
+private actor Counter {
+    private(set) var value = 0
+
+    func add() { value += 1 }
+}
+
+/// What a broker says to those who should not be there, or not yet.
+@Suite(.timeLimit(.minutes(2)))
+struct BrokerRefusalTests {
+    private func broker(_ change: (inout String) -> Void) throws -> String {
+        var url = try TransportWorld.testBroker()
+        change(&url)
+        return url
+    }
+
+    @Test func `a wrong password ends with a sentence that does not show it`() async throws {
+        let url = try broker { $0.replace("guest:guest@", with: "guest:s3cret@") }
+        let worker = try TransportWorld(.broker, url: url).worker()
+
+        let error = await #expect(throws: PortError.self) { try await worker.running.value }
+
+        #expect(error?.code == .accessRefused)
+        #expect(error?.message.contains("refuses the login of “guest”") == true)
+        #expect(error?.message.contains("s3cret") == false)
+        #expect(await worker.events.next() == nil)
+    }
+
+    @Test func `a virtual host that does not exist is named`() async throws {
+        let url = try broker { $0 += "/nowhere" }
+        let worker = try TransportWorld(.broker, url: url).worker()
+
+        let error = await #expect(throws: PortError.self) { try await worker.running.value }
+
+        #expect(error?.code == .accessRefused)
+        #expect(error?.message.contains("nowhere") == true)
+    }
+
+    @Test func `a second coordinator is told who holds the prefix`() async throws {
+        let world = try TransportWorld(.broker)
+        let first = try world.coordinator()
+        try await first.up()
+
+        let second = try world.coordinator(epoch: 2)
+        let error = await #expect(throws: PortError.self) { try await second.running.value }
+
+        let holder = PrefixHolder.thisProcess()
+        #expect(error?.code == .prefixHeld)
+        #expect(error?.message.contains("\(holder.host), process \(holder.processID)") == true)
+        #expect(error?.message.contains(world.prefix) == true)
+        // The first is not disturbed.
+        let worker = try world.worker()
+        _ = try await worker.up()
+        await worker.transport.send([1], lane: .events)
+        #expect(try await first.message() == [1])
+        try await worker.close()
+        try await first.close()
+    }
+
+    @Test func `a worker that came first is up soon after its coordinator`() async throws {
+        let world = try TransportWorld(.broker)
+        let worker = try world.worker()
+        let other = try TransportWorld(.broker)
+        // A round of another pair, so that the worker has had the time to find nothing.
+        let (pair, workers) = try await other.connected()
+        try await workers[0].close()
+        try await pair.close()
+
+        let coordinator = try world.coordinator()
+        try await coordinator.up()
+
+        #expect(try await worker.up().connection == 1)
+        try await worker.close()
+        try await coordinator.close()
+    }
+
+    @Test func `closing ends a link that could not connect`() async throws {
+        let world = try TransportWorld(.broker, url: "amqp://127.0.0.1:1")
+        let worker = try world.worker()
+
+        await worker.transport.close()
+
+        try await worker.running.value
+        #expect(await worker.events.next() == nil)
+    }
+}

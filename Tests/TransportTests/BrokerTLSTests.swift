@@ -1,0 +1,125 @@
+import Foundation
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// The same code over TLS, with certificates made for the test.
+@Suite(.timeLimit(.minutes(3)))
+struct BrokerTLSTests {
+    @Test func `messages pass over TLS, and a certificate of somebody else does not`() async throws
+    {
+        let certificates = try Certificates()
+        defer { certificates.remove() }
+        let port = try freePort()
+        let configuration = """
+            listeners.ssl.1 = 127.0.0.1:\(port)
+            ssl_options.cacertfile = \(certificates.path("ca.pem"))
+            ssl_options.certfile = \(certificates.path("server.pem"))
+            ssl_options.keyfile = \(certificates.path("server.key"))
+
+            """
+        try await BrokerFixture.withBroker(extraConfiguration: configuration) { _ in
+            let authority = certificates.path("ca.pem")
+            let url = "amqps://guest:guest@localhost:\(port)?cacertfile="
+            let world = try TransportWorld(.broker, url: url + authority)
+
+            let (coordinator, workers) = try await world.connected()
+            let body = [UInt8](repeating: 3, count: 300_000)
+            await workers[0].transport.send(body, lane: .events)
+            #expect(try await coordinator.message() == body)
+            await coordinator.transport.send(body, to: workers[0].firstAddress, priority: 0)
+            #expect(try await workers[0].message() == body)
+
+            let (logger, reasons) = ReasonLog.make()
+            let stranger = try world.with(url: url + certificates.path("other.pem"))
+                .worker(logger: logger)
+            let reason = await reasons.first { _ in true }
+            #expect(reason?.contains("CERTIFICATE_VERIFY_FAILED") == true)
+            try await stranger.close()
+            #expect(await stranger.events.next() == nil)
+            try await workers[0].close()
+            try await coordinator.close()
+        }
+    }
+
+    /// A port that nobody listened on a moment ago.
+    private func freePort() throws -> Int {
+        let text = try Certificates.run(
+            "/usr/bin/python3",
+            [
+                "-c",
+                "import socket; s=socket.socket(); s.bind(('127.0.0.1',0)); "
+                    + "print(s.getsockname()[1])",
+            ]
+        )
+        guard let port = Int(text) else { throw TestFailure("no port: \(text)") }
+        return port
+    }
+}
+
+/// An authority, a certificate of it for `localhost`, and an authority that signed nothing.
+private struct Certificates {
+    private let directory: URL
+
+    init() throws {
+        directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("operon-tls-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            at: directory,
+            withIntermediateDirectories: true
+        )
+        for name in ["ca", "other"] { try makeAuthority(name) }
+        try openssl(
+            "req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr"
+        )
+        try "subjectAltName=DNS:localhost\n".write(
+            toFile: path("extensions"),
+            atomically: true,
+            encoding: .utf8
+        )
+        try openssl(
+            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
+                + "-extfile extensions -out server.pem"
+        )
+    }
+
+    func path(_ name: String) -> String { directory.appendingPathComponent(name).path }
+
+    func remove() { try? FileManager.default.removeItem(at: directory) }
+
+    private func makeAuthority(_ name: String) throws {
+        try openssl(
+            "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=\(name) -keyout \(name).key "
+                + "-out \(name).pem -addext basicConstraints=critical,CA:TRUE"
+        )
+    }
+
+    private func openssl(_ arguments: String) throws {
+        _ = try Self.run(
+            "/usr/bin/openssl",
+            arguments.split(separator: " ").map(String.init),
+            in: directory
+        )
+    }
+
+    static func run(_ program: String, _ arguments: [String], in directory: URL? = nil) throws
+        -> String
+    {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        if let directory { process.currentDirectoryURL = directory }
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw TestFailure("\(program) ended with \(process.terminationStatus)")
+        }
+        return String(decoding: text, as: UTF8.self)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+}
