@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test check format lint up down
+.PHONY: help quickstart build test check benchmark format lint up down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -17,6 +17,9 @@ test: ## every test, with a private RabbitMQ
 
 check: ## everything that continuous integration checks
 	@scripts/check
+
+benchmark: ## measure against the floors of docs/PERFORMANCE.md
+	@scripts/benchmark
 
 format: ## format the Swift files
 	@scripts/format

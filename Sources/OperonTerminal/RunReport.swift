@@ -3,7 +3,7 @@ package import OperonModel
 /// What a run did, told when it is over: for people, for programs, or for nobody.
 ///
 /// A plain value. The durations of an operation and its attempts count from the start of the run.
-package struct RunReport: Hashable, Sendable {
+package struct RunReport: Sendable {
     /// The version of the JSON form. Keys may be added within a version; none changes its meaning.
     package static let version = 1
 
@@ -18,8 +18,8 @@ package struct RunReport: Hashable, Sendable {
     package var work: Duration
     /// How many operations could run at once.
     package var slots: Int
-    /// In the order of submission: an index into this array is an operation's index.
-    package var operations: [OperationReport]
+    /// In the order of submission: an index into these is an operation's index.
+    package var operations: OperationReports
 
     package init(
         graph: String,
@@ -28,7 +28,7 @@ package struct RunReport: Hashable, Sendable {
         criticalPath: Duration,
         work: Duration,
         slots: Int,
-        operations: [OperationReport]
+        operations: OperationReports
     ) {
         self.graph = graph
         self.startedAt = startedAt

@@ -4,7 +4,7 @@ import OperonRuntime
 import OperonTerminal
 
 /// Turns the record of a run into its report, and into an exit code.
-struct ReportAssembly {
+struct ReportAssembly: Sendable {
     let graph: LoadedGraph
     let record: RunRecord
     let slots: Int
@@ -46,7 +46,7 @@ struct ReportAssembly {
             criticalPath: .nanoseconds(Int64(clamping: criticalPath)),
             work: .nanoseconds(Int64(clamping: work)),
             slots: slots,
-            operations: record.operations.indices.map { operation($0) }
+            operations: OperationReports(count: record.operations.count) { operation($0) }
         )
     }
 

@@ -199,7 +199,7 @@ import Testing
     ])
     func `every error has its code and sentence in the JSON form`(error: OperationError) throws {
         var report = Self.report
-        report.operations[1].error = error
+        report.change { $0[1].error = error }
 
         let decoded = try decoded(report).operations[1].error
 
@@ -210,7 +210,7 @@ import Testing
     @Test func `a large report is written in pieces that make one document`() throws {
         var report = Self.report
         let operation = report.operations[0]
-        report.operations = (0..<100_000).map { index in
+        report.operations = OperationReports(count: 100_000) { index in
             var copy = operation
             copy.name = "operation \(index)"
             return copy
@@ -284,7 +284,7 @@ import Testing
             error: .timeout,
             log: (1...30).map { "line \($0)\n" }.joined()
         )
-        report.operations = Array(repeating: failed, count: 8)
+        report.operations = OperationReports(count: 8) { _ in failed }
 
         let lines = report.summary(style: unicode)
 
@@ -304,11 +304,12 @@ import Testing
                 cause: SkipCause(dependency: "d", root: root, rootOutcome: outcome)
             )
         }
-        report.operations =
-            [skipped("first", .cancelled)]
-            + Array(repeating: skipped("most", .failed), count: 12)
-            + [skipped("handler", .succeeded)]
-            + (0..<20).map { skipped("r\($0)", .failed) }
+        report.change { operations in
+            operations = [skipped("first", .cancelled)]
+            operations += Array(repeating: skipped("most", .failed), count: 12)
+            operations += [skipped("handler", .succeeded)]
+            operations += (0..<20).map { skipped("r\($0)", .failed) }
+        }
 
         let lines = report.summary(style: unicode)
 
@@ -321,9 +322,11 @@ import Testing
     @Test func `nothing untrusted reaches the terminal as it is`() {
         var report = Self.report
         report.graph = "g\u{1B}[1m"
-        report.operations[1].error = .thrown(type: "T", message: "m\u{1B}[5m", payload: [])
-        report.operations[2].cause?.root = "r\u{1B}[5m"
-        report.operations[4].reason = "why\u{1B}[5m"
+        report.change { operations in
+            operations[1].error = .thrown(type: "T", message: "m\u{1B}[5m", payload: [])
+            operations[2].cause?.root = "r\u{1B}[5m"
+            operations[4].reason = "why\u{1B}[5m"
+        }
 
         let text = report.summary(style: unicode).joined()
 
@@ -335,5 +338,13 @@ import Testing
 
         #expect(text.utf8.allSatisfy { $0 < 0x80 })
         #expect(text.contains("2 skipped because \"count \"a\"\" failed"))
+    }
+}
+
+extension RunReport {
+    fileprivate mutating func change(_ body: (inout [OperationReport]) -> Void) {
+        var reports = Array(operations)
+        body(&reports)
+        operations = OperationReports(reports)
     }
 }
