@@ -45,7 +45,10 @@ extension AMQPLink {
             case .success(let channel): self.connected(channel, attempt: attempt)
             case .failure(let error):
                 self.handle(
-                    .failed(attempt: attempt, .lost("\(address) cannot be reached: \(error.sentence)"))
+                    .failed(
+                        attempt: attempt,
+                        .lost("\(address) cannot be reached: \(error.sentence)")
+                    )
                 )
             }
         }

@@ -83,6 +83,8 @@ final class Outbox: Sendable {
     /// Messages are dropped from now on; those that wait are still to be sent.
     func stopAccepting() {
         state.withLockedValue { $0.isAccepting = false }
+        // The connection is being closed: nobody's message waits for room any more.
+        gate.open()
     }
 
     private func clear(isAccepting: Bool) {

@@ -152,9 +152,7 @@ extension CompiledGraph {
         for key in operation.exclusive {
             try check(name: key, field: "exclusive of “\(operation.name)”", limits: limits)
         }
-        if case .registered(_, let input) = operation.work {
-            try limit(.payloadBytes, input.bytes.count, limits.payloadBytes)
-        }
+        try limit(.payloadBytes, operation.work.byteCount, limits.payloadBytes)
         if case .command(let command) = operation.work, command.arguments.isEmpty {
             throw .invalid(field: "command of “\(operation.name)”", why: "it names no program")
         }

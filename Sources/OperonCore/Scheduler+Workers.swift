@@ -44,7 +44,10 @@ extension Scheduler {
         case .hello: break  // Handled above.
         case .events(let batch): receive(batch, from: index, at: now, into: &effects)
         case .beat(let beat): receive(beat, from: index, at: now, into: &effects)
-        case .log(let chunk): effects.notices.append(.log(chunk))
+        case .log(let chunk):
+            // What came too late, or is not the sender's, is nobody's.
+            guard attemptPlace(of: chunk.held, ownedBy: index) != nil else { return }
+            effects.notices.append(.log(chunk))
         }
     }
 

@@ -22,13 +22,12 @@ package actor CoordinatorService {
     private var contents: [GraphContents] = []
     private var outbox: CoordinatorOutbox
     /// Whoever waits until everything before has been handed to the transport.
-    private var sendWaiters: [Waiting] = []
+    private var sendWaiters: [Latch] = []
     private let sendSignal = Signal()
     private var alarm = Alarm()
-    private let connected = Signal()
-    private var hasConnected = false
-    private var isShutDown = false
-    private var graphWaiters: [GraphID: [CheckedContinuation<Void, Never>]] = [:]
+    private let connected = Latch()
+    private var hasEnded = false
+    private var finished: [GraphID: Latch] = [:]
     /// Messages that could not be read.
     package private(set) var undecodableCount = 0
 
@@ -53,7 +52,10 @@ package actor CoordinatorService {
 
     /// Serves until `shutDown` or until the transport gives up for good, which it throws.
     package func run() async throws {
-        defer { alarm.cancel() }
+        defer {
+            alarm.cancel()
+            end()
+        }
         let transport = transport
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.receiveAll() }
@@ -83,46 +85,47 @@ package actor CoordinatorService {
     ///
     /// - Throws: `PortError.unreachable` after `timeout`.
     package func waitUntilConnected(within timeout: Duration) async throws {
-        guard !hasConnected else { return }
-        let connected = connected
-        try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                for await _ in connected.raised { return true }
-                return false
-            }
-            group.addTask {
-                try await Task.sleep(for: timeout)
-                return false
-            }
-            defer { group.cancelAll() }
-            guard try await group.next() == true else {
-                throw PortError(
-                    .unreachable,
-                    "The broker could not be reached within \(timeout.seconds) s."
-                )
-            }
+        await connected.wait(within: timeout)
+        try Task.checkCancellation()
+        guard connected.isOpen else {
+            throw PortError(
+                .unreachable,
+                "The broker could not be reached within \(timeout.seconds) s."
+            )
         }
     }
 
-    /// Returns when every operation of the graph has its outcome, or after `shutDown`.
+    /// Returns when every operation of the graph has its outcome, or when the service has ended.
     package func waitUntilFinished(_ graph: GraphID) async {
-        guard !scheduler.isFinished(graph), !isShutDown else { return }
-        await withCheckedContinuation { graphWaiters[graph, default: []].append($0) }
+        guard !scheduler.isFinished(graph), !hasEnded else { return }
+        let latch = finished[graph] ?? Latch()
+        finished[graph] = latch
+        await latch.wait()
     }
 
-    /// Gives the workers the last word on what they reported, and ends `run`.
+    /// Gives the workers the last word on what they reported, and ends `run`. What the broker does
+    /// not take within a few seconds is given up.
     package func shutDown(kill: Bool = false) async {
+        guard !hasEnded else { return }
         handle([.shutdownRequested(kill: kill)])
-        await withCheckedContinuation { continuation in
-            sendWaiters.append(continuation)
-            sendSignal.raise()
-        }
+        let handedOver = Latch()
+        sendWaiters.append(handedOver)
+        sendSignal.raise()
+        await handedOver.wait(within: kill ? Self.killPatience : Self.shutdownPatience)
         await transport.close()
-        // What has no outcome by now gets none here; nobody shall wait for it.
-        isShutDown = true
-        let waiters = graphWaiters
-        graphWaiters = [:]
-        for id in waiters.keys.sorted() { waiters[id]?.forEach { $0.resume() } }
+        end()
+    }
+
+    /// How long the last words may wait for a broker that takes nothing: workers that miss them
+    /// hold their results for a minute longer.
+    private static let shutdownPatience = Duration.seconds(5)
+    private static let killPatience = Duration.seconds(1)
+
+    /// What has no outcome by now gets none here: nobody shall wait for it.
+    private func end() {
+        hasEnded = true
+        for graph in finished.keys.sorted() { finished[graph]?.open() }
+        finished = [:]
     }
 
     /// Asks the scheduler something; changes nothing.
@@ -192,10 +195,7 @@ package actor CoordinatorService {
             effects.removeAll()
             let now = Moment(monotonic: SystemClock.now(), wall: SystemClock.wall())
             for event in pending {
-                if case .transportUp = event, !hasConnected {
-                    hasConnected = true
-                    connected.raise()
-                }
+                if case .transportUp = event { connected.open() }
                 scheduler.handle(event, at: now, into: &effects)
             }
             refusal = refusal ?? effects.refusals.first
@@ -210,11 +210,19 @@ package actor CoordinatorService {
         return refusal
     }
 
-    /// Before messages: a dependent that is released by the same event finds its input.
+    /// Before messages: a dependent that is released by the same event finds its input. What
+    /// nobody will ask for any more is dropped.
     private func keepOutputs() {
         for notice in effects.notices {
-            guard case .result(let operation, _, let result) = notice else { continue }
-            contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
+            switch notice {
+            case .result(let operation, _, let result):
+                contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
+            case .finished(let operation, _):
+                contents[Int(operation.graph.rawValue)].finished(operation.index)
+            case .ready, .granted, .started, .attemptEnded, .retry, .graphFinished, .workerJoined,
+                .workerLost, .workerDraining, .workerBusy, .eventRefused, .log:
+                continue
+            }
         }
     }
 
@@ -223,7 +231,7 @@ package actor CoordinatorService {
         observer(effects.notices, now)
         for notice in effects.notices {
             guard case .graphFinished(let graph) = notice else { continue }
-            for waiter in graphWaiters.removeValue(forKey: graph) ?? [] { waiter.resume() }
+            finished.removeValue(forKey: graph)?.open()
         }
     }
 
@@ -240,12 +248,14 @@ package actor CoordinatorService {
             for grant in grants {
                 let operation = contents[Int(grant.held.operation.graph.rawValue)].dispatched(grant)
                 let bytes = operation.inputs.reduce(0) { $0 + ($1.output?.bytes.count ?? 0) }
-                // Half a message for the inputs leaves room for everything else in it.
-                if bytes <= limits.messageBytes / 2 {
+                let names = operation.inputs.reduce(0) { $0 + 16 + $1.name.utf8.count }
+                // Half a message for the outputs and a quarter for their names leave room for
+                // everything else in it.
+                if bytes <= limits.messageBytes / 2, names <= limits.messageBytes / 4 {
                     operations.append(operation)
                 } else {
                     let error = OperationError.inputTooLarge(
-                        bytes: bytes,
+                        bytes: bytes + names,
                         limit: limits.messageBytes / 2
                     )
                     unsendable.append(.attemptUnsendable(grant.held, error))
@@ -270,9 +280,7 @@ package actor CoordinatorService {
 
     // MARK: - Output
 
-    private typealias Waiting = CheckedContinuation<Void, Never>
-
-    private func takeOutbox() -> ([CoordinatorOutbox.Item], [Waiting]) {
+    private func takeOutbox() -> ([CoordinatorOutbox.Item], [Latch]) {
         defer { sendWaiters = [] }
         return (outbox.take(), sendWaiters)
     }
@@ -281,11 +289,11 @@ package actor CoordinatorService {
         for await _ in sendSignal.raised {
             let (items, waiters) = await takeOutbox()
             for item in items { await send(item) }
-            for waiter in waiters { waiter.resume() }
+            for waiter in waiters { waiter.open() }
         }
         // Nobody sends any more; nobody shall wait for it either.
         let (_, waiters) = await takeOutbox()
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter.open() }
     }
 
     private nonisolated func send(_ item: CoordinatorOutbox.Item) async {
@@ -298,6 +306,23 @@ package actor CoordinatorService {
             }
         } catch {
             logger.error("message not sent", metadata: ["reason": "\(error)"])
+            await notSent(item.envelope)
         }
+    }
+
+    /// What no message can carry would be sent again with every beat: it fails instead.
+    private func notSent(_ envelope: CoordinatorEnvelope) {
+        guard case .dispatch(let dispatch) = envelope.body else { return }
+        handle(
+            dispatch.operations.map { operation in
+                let bytes = operation.inputs.reduce(operation.work.byteCount) {
+                    $0 + $1.name.utf8.count + ($1.output?.bytes.count ?? 0)
+                }
+                return .attemptUnsendable(
+                    operation.held,
+                    .inputTooLarge(bytes: bytes, limit: limits.messageBytes)
+                )
+            }
+        )
     }
 }

@@ -9,6 +9,8 @@ struct GraphContents: Sendable {
     private let numbers: [String: UInt32]
     /// Outputs of finished operations that somebody depends on. Only looked up.
     private var outputs: [UInt32: Payload] = [:]
+    /// How many unfinished operations may still ask for an output. Only looked up.
+    private var consumers: [UInt32: Int] = [:]
 
     init(_ graph: GraphDescription) {
         name = graph.name
@@ -23,11 +25,30 @@ struct GraphContents: Sendable {
             numbers[operation.name] = UInt32(index)
         }
         self.numbers = numbers
+        for operation in operations where operation.wantsInputs {
+            for number in dependencies(of: operation) { consumers[number, default: 0] += 1 }
+        }
+    }
+
+    /// Its dependencies by number, each once.
+    private func dependencies(of operation: OperationDescription) -> Set<UInt32> {
+        Set(operation.dependencies.compactMap { numbers[$0.name] })
+    }
+
+    /// An operation has its outcome: it asks for nothing any more.
+    mutating func finished(_ index: UInt32) {
+        guard operations[Int(index)].wantsInputs else { return }
+        // A set of numbers, each of which is counted down once: their order does not matter.
+        for number in dependencies(of: operations[Int(index)]) {
+            guard let left = consumers[number] else { continue }
+            consumers[number] = left > 1 ? left - 1 : nil
+            if left == 1 { outputs[number] = nil }
+        }
     }
 
     /// Keeps an output if an operation that takes inputs depends on it.
     mutating func keep(_ output: Payload, of index: UInt32) {
-        guard !output.isEmpty, numbers[operations[Int(index)].name] == index else { return }
+        guard !output.isEmpty, consumers[index] != nil else { return }
         outputs[index] = output
     }
 

@@ -34,6 +34,7 @@ package struct RunRecord: Sendable {
     /// The most slots that were there at once.
     package private(set) var slotsMax = 0
     private var slots: [Incarnation: Int] = [:]
+    private var logBytes = 0
 
     package init(operationCount: Int) {
         operations = Array(repeating: Operation(), count: operationCount)
@@ -56,11 +57,7 @@ package struct RunRecord: Sendable {
                 entry.ending = ending
             }
         case .result(let operation, _, let result):
-            if case .failed = result.end {
-                operations[Int(operation.index)].logTail = result.logTail
-            } else {
-                operations[Int(operation.index)].logTail = []
-            }
+            keepLog(of: result, at: Int(operation.index))
         case .finished(let operation, let outcome):
             operations[Int(operation.index)].outcome = outcome
             operations[Int(operation.index)].finishedAt = now
@@ -73,6 +70,19 @@ package struct RunRecord: Sendable {
             slots[worker.incarnation] = nil
         case .ready, .retry, .graphFinished, .workerBusy, .eventRefused, .log: break
         }
+    }
+
+    /// Bytes kept of one log: a person looks at its last lines.
+    private static let logBytesMax = 64 << 10
+    /// Bytes kept of all logs: a thousand failures have one reason.
+    private static let logBytesInAllMax = 64 << 20
+
+    private mutating func keepLog(of result: AttemptResult, at index: Int) {
+        logBytes -= operations[index].logTail.count
+        operations[index].logTail = []
+        guard case .failed = result.end, logBytes < Self.logBytesInAllMax else { return }
+        operations[index].logTail = Array(result.logTail.suffix(Self.logBytesMax))
+        logBytes += operations[index].logTail.count
     }
 
     private mutating func change(

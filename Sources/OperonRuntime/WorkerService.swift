@@ -22,6 +22,9 @@ package actor WorkerService {
     private let sendSignal = Signal()
     private var alarm = Alarm()
     private var isLeaving = false
+    private let leaving = Latch()
+    /// Everything that was to be said before leaving has been handed to the transport.
+    private let handedOver = Latch()
 
     package init(
         agent: WorkerAgent,
@@ -48,6 +51,7 @@ package actor WorkerService {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
+            group.addTask { await self.leaveWhenAsked() }
             group.addTask { await self.forwardLogs() }
             // Starting processes blocks, wherever messages are handled.
             group.addTask(executorPreference: globalConcurrentExecutor) {
@@ -135,6 +139,7 @@ package actor WorkerService {
             if effects.wantsExit, !isLeaving {
                 isLeaving = true
                 outbox.append(.leave)
+                leaving.open()
             }
             if !effects.notices.isEmpty { observer(effects.notices) }
         }
@@ -152,11 +157,21 @@ package actor WorkerService {
                 switch outgoing {
                 case .message(let lane, let envelope): await send(envelope, lane)
                 case .reconnect: await transport.reconnect()
-                case .leave: await transport.close()
+                case .leave: handedOver.open()
                 }
             }
         }
     }
+
+    /// Not behind what waits to be sent: a broker that takes nothing must not keep a worker.
+    private nonisolated func leaveWhenAsked() async {
+        await leaving.wait()
+        guard leaving.isOpen else { return }
+        await handedOver.wait(within: Self.lastWordsPatience)
+        await transport.close()
+    }
+
+    private static let lastWordsPatience = Duration.seconds(1)
 
     private nonisolated func send(_ envelope: WorkerEnvelope, _ lane: WorkerLane) async {
         do throws(WireError) {

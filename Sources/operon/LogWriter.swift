@@ -1,17 +1,22 @@
 import Foundation
+import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 
 /// Keeps what operations print in files, one per attempt that printed anything:
-/// `DIRECTORY/<operation>.<attempt>.log`.
+/// `DIRECTORY/<index>-<operation>.<attempt>.log`, both counted as in the graph and its report.
 ///
 /// Pieces are appended as they come; the end of an attempt brings its last bytes, which replace the
 /// file unless it has more.
 struct LogWriter: Sendable {
     private let continuation: AsyncStream<Item>.Continuation
     private let task: Task<Void, Never>
+    private let waitingBytes: NIOLockedValueBox<Int>
+
+    private static let waitingBytesMax = 16 << 20
 
     private enum Item: Sendable {
+        case granted(OperationID, AttemptID)
         case chunk(LogChunk)
         case result(OperationID, AttemptID, AttemptResult)
     }
@@ -36,13 +41,18 @@ struct LogWriter: Sendable {
         }
         let (items, continuation) = AsyncStream<Item>.makeStream()
         self.continuation = continuation
+        let waitingBytes = NIOLockedValueBox(0)
+        self.waitingBytes = waitingBytes
         let names = graph.description.operations.map { Self.fileName($0.name) }
         // Not a child of the run: it must outlive the services to write what they left.
         task = Task {
             var files = LogFiles(directory: directory, names: names, say: say)
             for await item in items {
                 switch item {
-                case .chunk(let chunk): files.append(chunk)
+                case .granted(let operation, let attempt): files.granted(operation, attempt)
+                case .chunk(let chunk):
+                    files.append(chunk)
+                    waitingBytes.withLockedValue { $0 -= chunk.bytes.count }
                 case .result(let operation, let attempt, let result):
                     files.complete(operation, attempt, result)
                 }
@@ -53,10 +63,19 @@ struct LogWriter: Sendable {
     func note(_ notices: [Scheduler.Notice]) {
         for notice in notices {
             switch notice {
-            case .log(let chunk): continuation.yield(.chunk(chunk))
+            case .log(let chunk):
+                // A disk that is too slow loses pieces; the end of the attempt brings the last.
+                let waits = waitingBytes.withLockedValue { bytes in
+                    guard bytes < Self.waitingBytesMax else { return false }
+                    bytes += chunk.bytes.count
+                    return true
+                }
+                if waits { continuation.yield(.chunk(chunk)) }
             case .result(let operation, let attempt, let result):
                 continuation.yield(.result(operation, attempt, result))
-            case .ready, .granted, .started, .attemptEnded, .finished, .retry, .graphFinished,
+            case .granted(let operation, let attempt, _):
+                continuation.yield(.granted(operation, attempt))
+            case .ready, .started, .attemptEnded, .finished, .retry, .graphFinished,
                 .workerJoined, .workerLost, .workerDraining, .workerBusy, .eventRefused:
                 continue
             }
@@ -82,7 +101,7 @@ struct LogWriter: Sendable {
 private struct LogFiles {
     let directory: String
     let names: [String]
-    /// Attempts of each operation, in the order they were heard of. Only looked up.
+    /// Attempts of each operation, in their order. Only looked up.
     private var attempts: [OperationID: [AttemptID]] = [:]
     private var sizes: [AttemptID: Int] = [:]
     /// Attempts whose file is final: a piece that comes later is in it.
@@ -102,25 +121,21 @@ private struct LogFiles {
         say("warning: \(path) cannot be written; logs are not complete")
     }
 
-    private mutating func path(_ operation: OperationID, _ attempt: AttemptID) -> String {
-        var known = attempts[operation] ?? []
-        let number: Int
-        if let place = known.firstIndex(of: attempt) {
-            number = place + 1
-        } else {
-            known.append(attempt)
-            number = known.count
-            attempts[operation] = known
-        }
+    mutating func granted(_ operation: OperationID, _ attempt: AttemptID) {
+        attempts[operation, default: []].append(attempt)
+    }
+
+    /// `nil` for an attempt that was never granted.
+    private func path(_ operation: OperationID, _ attempt: AttemptID) -> String? {
+        guard let place = attempts[operation]?.firstIndex(of: attempt) else { return nil }
         // Two names may become one file name: the index tells them apart.
-        let name = names[Int(operation.index)]
-        return "\(directory)/\(operation.index)-\(name).\(number).log"
+        return "\(directory)/\(operation.index)-\(names[Int(operation.index)]).\(place + 1).log"
     }
 
     mutating func append(_ chunk: LogChunk) {
         let attempt = chunk.held.attempt
-        guard !completed.contains(attempt) else { return }
-        let path = path(chunk.held.operation, attempt)
+        guard !completed.contains(attempt), let path = path(chunk.held.operation, attempt)
+        else { return }
         if !FileManager.default.fileExists(atPath: path),
             !FileManager.default.createFile(atPath: path, contents: nil)
         {
@@ -146,7 +161,7 @@ private struct LogFiles {
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
         let isWhole = result.logBytesDropped == 0
         guard !result.logTail.isEmpty, isWhole || streamed < result.logTail.count else { return }
-        let path = path(operation, attempt)
+        guard let path = path(operation, attempt) else { return }
         guard
             FileManager.default.createFile(atPath: path, contents: Data(result.logTail))
         else {

@@ -11,7 +11,7 @@ struct RunScreen: Sendable {
     private let graph: LoadedGraph
     private let inbox: AsyncStream<Item>
     private let continuation: AsyncStream<Item>.Continuation
-    private let done = Signal()
+    private let done = Latch()
     private let isQuiet: Bool
 
     private enum Item: Sendable {
@@ -38,7 +38,18 @@ struct RunScreen: Sendable {
     /// Called on the coordinator: returns at once.
     func note(_ notices: [Scheduler.Notice], at now: Timestamp) {
         guard !isQuiet else { return }
-        continuation.yield(.notices(notices, now))
+        // What is not shown is not kept for a screen that may be slow: outputs and logs are large.
+        let shown = notices.filter(Self.isShown)
+        if !shown.isEmpty { continuation.yield(.notices(shown, now)) }
+    }
+
+    private static func isShown(_ notice: Scheduler.Notice) -> Bool {
+        switch notice {
+        case .ready, .started, .attemptEnded, .finished, .retry, .workerJoined, .workerLost,
+            .workerDraining, .workerBusy:
+            true
+        case .granted, .result, .graphFinished, .eventRefused, .log: false
+        }
     }
 
     /// A sentence above the progress.
@@ -76,14 +87,14 @@ struct RunScreen: Sendable {
                     await display.tick(at: now)
                 case .end:
                     await display.finish(at: SystemClock.now())
-                    done.raise()
+                    done.open()
                     tasks.cancelAll()
                     return
                 }
             }
             // The run was given up: leave a clean screen.
             await display.finish(at: SystemClock.now())
-            done.raise()
+            done.open()
         }
     }
 
@@ -99,6 +110,7 @@ struct RunScreen: Sendable {
     func finish() async {
         continuation.yield(.end)
         continuation.finish()
+        await done.wait()
     }
 
     /// The attempts whose start is no news, since they have ended already.
@@ -120,8 +132,13 @@ struct RunScreen: Sendable {
             let line: String
             switch notice {
             case .workerLost(let worker):
-                line = "Worker \(TerminalText.line(worker.name)) is gone."
+                let name = TerminalText.line(worker.name)
+                let hasLeft = state.drainingWorkers.contains(worker.incarnation)
+                line = hasLeft ? "Worker \(name) has left." : "Worker \(name) is gone."
                 state.workerCount -= 1
+            case .workerDraining(let worker):
+                state.drainingWorkers.insert(worker.incarnation)
+                line = "Worker \(TerminalText.line(worker.name)) takes nothing new."
             case .workerJoined:
                 state.workerCount += 1
                 continue
@@ -132,7 +149,7 @@ struct RunScreen: Sendable {
                 line = "Worker \(name) still holds work of another run."
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .attemptEnded, .result, .finished, .retry,
-                .graphFinished, .workerDraining, .eventRefused, .log:
+                .graphFinished, .eventRefused, .log:
                 if let move = state.move(notice) { moves.append(move) }
                 continue
             }
@@ -149,6 +166,7 @@ private struct ScreenState {
     let work: [Double]
     var workerCount = 0
     var busyWorkers: Set<Incarnation> = []
+    var drainingWorkers: Set<Incarnation> = []
     private var phases: [ProgressPhase]
     private var durations: [Duration?]
     var connectedAt: Timestamp?

@@ -80,13 +80,13 @@ struct RunSession {
             processes: processes,
             logger: logger
         )
-        let outcome = try await serve(coordinator, slots: options.slots) { kill in
+        let ending = try await serve(coordinator) { kill in
             if kill { await worker.stop() } else { await worker.drain(timeout: .zero) }
         } services: { group in
             group.addTask { try await worker.run() }
         }
         await processes.shutdown()
-        return try await finish(outcome, slots: options.slots)
+        return try await finish(ending, slots: options.slots)
     }
 
     // MARK: - On a broker
@@ -107,26 +107,14 @@ struct RunSession {
         } catch {
             throw Failure(ExitStatus.usage, error.message)
         }
-        let coordinator = makeCoordinator(transport)
-        do {
-            let outcome = try await serve(
-                coordinator,
-                slots: nil,
-                on: LoopExecutor(group.next()),
-                connectTimeout: options.connectTimeout
-            ) { _ in
-            } services: { _ in
-            }
-            return try await finish(outcome, slots: recorder.current.slotsMax)
-        } catch let error as PortError {
-            let code =
-                switch error.code {
-                case .invalidAddress: ExitStatus.usage
-                case .prefixHeld: ExitStatus.prefixHeld
-                case .accessRefused, .unreachable, .protocolViolation: ExitStatus.unreachable
-                }
-            throw Failure(code, error.message)
+        let ending = try await serve(
+            makeCoordinator(transport),
+            on: LoopExecutor(group.next()),
+            connectTimeout: options.connectTimeout
+        ) { _ in
+        } services: { _ in
         }
+        return try await finish(ending, slots: recorder.current.slotsMax)
     }
 
     // MARK: - Serving
@@ -134,6 +122,8 @@ struct RunSession {
     private struct Ending {
         /// The exit code of the signal that ended it, if one did.
         var signal: Int32?
+        /// Why the broker cannot be used any more, if that ended it.
+        var failure: PortError?
     }
 
     private func makeCoordinator(_ transport: any CoordinatorTransport) -> CoordinatorService {
@@ -160,52 +150,74 @@ struct RunSession {
         }
     }
 
-    /// Runs the services until the graph is finished, or until a second signal.
+    /// Runs the services until the graph is finished, until a second signal, or until the transport
+    /// gives up.
     private func serve(
         _ coordinator: CoordinatorService,
-        slots: Int?,
         on executor: LoopExecutor? = nil,
         connectTimeout: Duration? = nil,
         endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void,
         services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
     ) async throws -> Ending {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let screen = screen
-        let graph = graph
+        let interruption = Interruption()
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask(executorPreference: executor) { try await coordinator.run() }
             services(&group)
             group.addTask { await screen.run() }
-            let interruption = Interruption()
             group.addTask {
                 for await signal in signals {
                     await interruption.received(signal, coordinator, screen)
                 }
             }
             group.addTask {
-                if let connectTimeout {
-                    try await coordinator.waitUntilConnected(within: connectTimeout)
-                }
-                screen.connected()
-                let id = await coordinator.submit(graph.description, compiled: graph.compiled)
-                await withTaskGroup(of: Void.self) { waiters in
-                    waiters.addTask { await coordinator.waitUntilFinished(id) }
-                    waiters.addTask { await interruption.waitUntilKilled() }
-                    await waiters.next()
-                    let kill = await interruption.isKilled
-                    await coordinator.shutDown(kill: kill)
-                    await endWorkers(kill)
-                    await interruption.release()
-                    waiters.cancelAll()
-                }
+                try await runGraph(coordinator, interruption, connectTimeout, endWorkers)
+                await logWriter?.finish()
+                await screen.finish()
                 throw Finished()
             }
             defer { group.cancelAll() }
+            var ending = Ending()
             do {
                 while try await group.next() != nil {}
-            } catch is Finished {}
-            return Ending(signal: await interruption.exitCode)
+            } catch is Finished {
+            } catch let failure as PortError {
+                ending.failure = failure
+            }
+            ending.signal = await interruption.exitCode
+            return ending
         }
+    }
+
+    /// Submits the graph once there is somebody to submit it to, and ends the services after it.
+    private func runGraph(
+        _ coordinator: CoordinatorService,
+        _ interruption: Interruption,
+        _ connectTimeout: Duration?,
+        _ endWorkers: @Sendable (_ kill: Bool) async -> Void
+    ) async throws {
+        if let connectTimeout {
+            try await withThrowingTaskGroup(of: Void.self) { first in
+                first.addTask { try await coordinator.waitUntilConnected(within: connectTimeout) }
+                first.addTask { await interruption.killed.wait() }
+                defer { first.cancelAll() }
+                try await first.next()
+            }
+        }
+        // Nothing of it has started: a signal now means that nothing shall.
+        if !interruption.killed.isOpen {
+            screen.connected()
+            let id = await coordinator.submit(graph.description, compiled: graph.compiled)
+            await withTaskGroup(of: Void.self) { first in
+                first.addTask { await coordinator.waitUntilFinished(id) }
+                first.addTask { await interruption.killed.wait() }
+                await first.next()
+                first.cancelAll()
+            }
+        }
+        let kill = interruption.killed.isOpen
+        await coordinator.shutDown(kill: kill)
+        await endWorkers(kill)
     }
 
     /// Thrown to end the services: the work is done.
@@ -214,31 +226,53 @@ struct RunSession {
     // MARK: - The end
 
     private func finish(_ ending: Ending, slots: Int) async throws -> Int32 {
-        await screen.finish()
-        await logWriter?.finish()
+        let record = recorder.current
+        if let failure = ending.failure, record.startedAt == nil {
+            throw Failure(Self.exitCode(of: failure), failure.message)
+        }
         let assembly = ReportAssembly(
             graph: graph,
-            record: recorder.current,
+            record: record,
             slots: slots,
             now: SystemClock.now()
         )
         let report = assembly.report
-        if let traceFile = options.traceFile { try TraceFile(report).write(to: traceFile) }
         switch options.output {
         case .text: screen.print(report.summary(style: screen.style))
         case .json: report.writeJSON { FileOutput.standardOutput.write($0) }
         case .quiet: break
         }
-        return assembly.exitCode(signal: ending.signal)
+        var code = assembly.exitCode(signal: ending.signal)
+        if let failure = ending.failure {
+            screen.print([failure.message])
+            code = Self.exitCode(of: failure)
+        }
+        if let traceFile = options.traceFile {
+            do {
+                try TraceFile(report).write(to: traceFile)
+            } catch let failure as Failure {
+                // What the work did is worth more than its picture.
+                screen.print([failure.message])
+                code = code == ExitStatus.success ? failure.code : code
+            }
+        }
+        return code
+    }
+
+    private static func exitCode(of failure: PortError) -> Int32 {
+        switch failure.code {
+        case .invalidAddress: ExitStatus.usage
+        case .prefixHeld: ExitStatus.prefixHeld
+        case .accessRefused, .unreachable, .protocolViolation: ExitStatus.unreachable
+        }
     }
 }
 
 /// What Ctrl-C does: the first time it cancels and waits, the second time it kills.
 private actor Interruption {
     private var signal: UnixSignal?
-    private(set) var isKilled = false
-    private var isReleased = false
-    private var waiter: CheckedContinuation<Void, Never>?
+    /// Nothing is to be waited for any more.
+    nonisolated let killed = Latch()
 
     /// The exit code that says which signal came; `nil`: none did.
     var exitCode: Int32? {
@@ -252,36 +286,23 @@ private actor Interruption {
         _ screen: RunScreen
     ) async {
         guard self.signal == nil else {
-            isKilled = true
-            waiter?.resume()
-            waiter = nil
+            killed.open()
             return
         }
         self.signal = signal
-        screen.say("Cancelling; what runs is asked to stop. Once more kills it.")
-        let graphs = await coordinator.query { $0.graphCount }
-        guard graphs > 0 else {
-            isKilled = true
-            waiter?.resume()
-            waiter = nil
+        guard await coordinator.query({ $0.graphCount }) > 0 else {
+            // Nothing was submitted yet: there is nothing to wait for.
+            killed.open()
             return
         }
+        screen.say("Cancelling; what runs is asked to stop. Once more kills it.")
         let target = Scheduler.Target.graph(GraphID(rawValue: 0))
-        // benign: the graph may have finished in this very moment.
-        _ = try? await coordinator.command(
-            .cancelRequested(target, reason: "interrupted", cascade: false)
-        )
-    }
-
-    func waitUntilKilled() async {
-        guard !isKilled, !isReleased else { return }
-        await withCheckedContinuation { waiter = $0 }
-    }
-
-    /// Nobody needs to wait any more.
-    func release() {
-        isReleased = true
-        waiter?.resume()
-        waiter = nil
+        do {
+            try await coordinator.command(
+                .cancelRequested(target, reason: "interrupted", cascade: false)
+            )
+        } catch {
+            screen.say("warning: \(error)")
+        }
     }
 }

@@ -1,0 +1,62 @@
+import NIOConcurrencyHelpers
+
+/// Something that happens once, and that any number of tasks may wait for.
+package final class Latch: Sendable {
+    private struct State {
+        var isOpen = false
+        var nextID: UInt64 = 0
+        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    package init() {}
+
+    package var isOpen: Bool { state.withLockedValue { $0.isOpen } }
+
+    /// Lets everybody go on, now and later. Again: no effect.
+    package func open() {
+        let waiters = state.withLockedValue { state in
+            state.isOpen = true
+            // The order does not matter: they are other tasks, each on its own.
+            let waiters = Array(state.waiters.values)
+            state.waiters = [:]
+            return waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Returns when it is open, or when the task is cancelled.
+    package func wait() async {
+        let id = state.withLockedValue { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isWaiting = state.withLockedValue { state in
+                    // Cancelling sets the flag first and takes the lock then: none is missed.
+                    guard !state.isOpen, !Task.isCancelled else { return false }
+                    state.waiters[id] = continuation
+                    return true
+                }
+                if !isWaiting { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLockedValue { $0.waiters.removeValue(forKey: id) }?.resume()
+        }
+    }
+
+    /// Returns when it is open, when the task is cancelled, or after `limit`.
+    package func wait(within limit: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.wait() }
+            group.addTask {
+                // Cancelled: the other one was first.
+                do { try await Task.sleep(for: limit) } catch {}
+            }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+}
