@@ -190,8 +190,8 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     }
 
     private func disconnect(reason: String) {
-        // Once per reason: a broker that is away for an hour is one line. The owner of the link tells its end, and
-        // that of a connection that was up.
+        // Once per reason: a broker that is away for an hour is one line. The owner of the link
+        // tells its end, and that of a connection that was up.
         let isNews = reason != toldReason && !isUp && machine.state != .ended
         toldReason = reason
         logger.log(
