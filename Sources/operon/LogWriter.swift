@@ -85,6 +85,8 @@ private struct LogFiles {
     /// Attempts of each operation, in the order they were heard of. Only looked up.
     private var attempts: [OperationID: [AttemptID]] = [:]
     private var sizes: [AttemptID: Int] = [:]
+    /// Attempts whose file has what came with their end: pieces that come later are in it already.
+    private var replaced: Set<AttemptID> = []
     private let say: @Sendable (String) -> Void
     private var hasFailed = false
 
@@ -117,6 +119,7 @@ private struct LogFiles {
 
     mutating func append(_ chunk: LogChunk) {
         let attempt = chunk.held.attempt
+        guard !replaced.contains(attempt) else { return }
         let path = path(chunk.held.operation, attempt)
         if !FileManager.default.fileExists(atPath: path),
             !FileManager.default.createFile(atPath: path, contents: nil)
@@ -142,6 +145,7 @@ private struct LogFiles {
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
         let isWhole = result.logBytesDropped == 0
         guard !result.logTail.isEmpty, isWhole || streamed < result.logTail.count else { return }
+        replaced.insert(attempt)
         let path = path(operation, attempt)
         guard
             FileManager.default.createFile(atPath: path, contents: Data(result.logTail))
