@@ -139,7 +139,9 @@ extension WorkerAgent {
         switch envelope.body {
         case .resync:
             heardAt = now
-            if link == .welcomed { sayHello(at: now, into: &effects) }
+            // Also before a welcome: the hello that nobody answered found nobody, and the next one
+            // of its own would come up to a beat later.
+            if link != .down { sayHello(at: now, into: &effects) }
             return
         case .refused(let reason):
             effects.notices.append(.refused(reason))

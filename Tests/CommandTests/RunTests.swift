@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// What `operon run` does with a graph, by its options and the keys of its operations, wherever the
@@ -49,6 +50,40 @@ import Testing
             #expect(ended.end == .exit(0))
             #expect(try ended.report().outcomes == ["fetch": "succeeded", "left": "succeeded"])
             #expect(scene.lines(of: "ledger") == ["fetch", "left"])
+        }
+    }
+
+    @Test func `options are taken up to their limits`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", "operations: { a: { operation: nothing } }")
+            let name = String(repeating: "n", count: 256)
+            try scene.startWorkers(1, slots: 4_096, ["--name", name])
+            let options = ["--connect-timeout", "86400", "--output", "json"]
+            let remote = try await scene.run(file, on: .broker, options)
+            let local = try await scene.run(file, on: .inProcess, slots: 4_096, options)
+
+            #expect(try remote.report()["a"]?.worker == name)
+            #expect(try remote.report().slots == 4_096)
+            #expect(try local.report().slots == 4_096)
+        }
+    }
+
+    @Test func `a kind that no worker knows waits and keeps nothing else from running`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                "operations: { a: { operation: MergeCounts }, b: { operation: nothing } }"
+            )
+            let run = try scene.startRun(file, on: .inProcess, ["--output", "json"])
+            try await run.says("succeeded b")
+            run.signal(SIGINT)
+            let ended = try await run.end()
+
+            #expect(ended.end == .exit(130))
+            #expect(try ended.report().outcomes == ["a": "cancelled", "b": "succeeded"])
+            #expect(try ended.report()["a"]?.attempts.count == 0)
         }
     }
 
