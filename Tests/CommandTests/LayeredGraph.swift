@@ -6,7 +6,14 @@ struct LayeredGraph {
     let text: String
     let dependencies: [String: [String]]
 
-    init(layers: Int, width: Int, milliseconds: ClosedRange<Int>, ledger: String) {
+    /// `gate`: operations of this layer go on only when the file is there.
+    init(
+        layers: Int,
+        width: Int,
+        milliseconds: ClosedRange<Int>,
+        ledger: String,
+        gate: (layer: Int, file: String)? = nil
+    ) {
         var text = "defaults: { inheritEnvironment: [PATH, TMPDIR] }\noperations:\n"
         var dependencies: [String: [String]] = [:]
         for layer in 0..<layers {
@@ -18,12 +25,16 @@ struct LayeredGraph {
                     layer == 0
                     ? [] : ["o\(layer - 1)-\(column)", "o\(layer - 1)-\((column + 1) % width)"]
                 dependencies[name] = before
+                var work = "sleep \(Double(length) / 1_000)"
+                if let gate, gate.layer == layer {
+                    work += "; while [ ! -e \(gate.file) ]; do sleep 0.02; done"
+                }
                 // One short line per echo, appended in one write.
                 text += """
                       \(name):
                         run: |
                           echo "start $OPERON_OPERATION $OPERON_ATTEMPT" >> \(ledger)
-                          sleep \(Double(length) / 1_000)
+                          \(work)
                           echo "end $OPERON_OPERATION $OPERON_ATTEMPT" >> \(ledger)
                         dependencies: [\(before.joined(separator: ", "))]
 
