@@ -84,6 +84,9 @@ extension Scheduler {
         workers[index].isDraining = hello.isDraining
         workers[index].leaseEnd = now.monotonic + configuration.lease
         workers[index].receivedAtBeat = nil
+        // Back from another reign, or new: it counts its events from 1. Hellos and events share a
+        // lane, so none of the new count can have been handled before this.
+        if !isOurs { workers[index].handled = 0 }
         workers[index].handledAtClaim = workers[index].handled
         if !wasAlive {
             armLease(of: index)

@@ -400,4 +400,19 @@ struct ConversationTests {
         }
         #expect(sizes == [3, 2])
     }
+
+    @Test func `a worker that comes back from another reign counts its events from one`() throws {
+        var bench = SchedulerBench()
+        let worker = bench.join()
+        try bench.submit([.nothing("a"), .nothing("b"), .nothing("c")])
+        bench.finish("a")
+        bench.finish("b")
+        bench.giveBack("c")
+        bench.advance(by: .seconds(7))
+
+        bench.helloAfterAnotherReign(from: worker, connection: 2)
+        bench.finish("c")
+
+        #expect(bench.outcome("c") == .succeeded)
+    }
 }
