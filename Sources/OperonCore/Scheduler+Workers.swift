@@ -405,6 +405,7 @@ extension Scheduler {
         guard place != GraphState.noAttempt, attempts[Int(place)]?.id == held.attempt
         else { return }
         _ = removeAttempt(place)
+        effects.records.append(.attemptEnded(held.attempt, operation, .failed(error)))
         effects.notices.append(
             .attemptEnded(operation, held.attempt, .failed(error), start: nil, end: now.monotonic)
         )

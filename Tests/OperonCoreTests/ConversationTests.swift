@@ -415,4 +415,22 @@ struct ConversationTests {
 
         #expect(bench.outcome("c") == .succeeded)
     }
+
+    @Test func `an attempt that cannot be sent is stored as ended before its operation is`() throws
+    {
+        var bench = SchedulerBench()
+        bench.join()
+        try bench.submit([.nothing("a")])
+        let held = bench.attempt("a").held
+        bench.drain()
+
+        bench.drive(.attemptUnsendable(held, .timeout))
+
+        #expect(
+            bench.effects.records == [
+                .attemptEnded(held.attempt, bench.id("a"), .failed(.timeout)),
+                .finished(bench.id("a"), .failed(.timeout)),
+            ]
+        )
+    }
 }
