@@ -86,6 +86,10 @@ extension Scheduler {
         workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
         workers[index].isDraining = hello.isDraining
         workers[index].leaseEnd = now.monotonic + configuration.lease
+        workers[index].receivedAtBeat = nil
+        // Back from another reign, or new: it counts its events from 1. Hellos and events share a
+        // lane, so none of the new count can have been handled before this.
+        if !isOurs { workers[index].handled = 0 }
         workers[index].handledAtClaim = workers[index].handled
         if !wasAlive {
             armLease(of: index)
@@ -227,6 +231,8 @@ extension Scheduler {
         }
         workers[worker].handledAtClaim = workers[worker].handled
         judgeClaim(of: worker, at: now, into: &effects)
+        takeBackReadAhead(of: worker)
+        workers[worker].receivedAtBeat = beat.received
         let orders = outstandingOrders(of: worker, held: beat.held)
         send(
             .plain(
@@ -242,6 +248,52 @@ extension Scheduler {
             to: worker,
             into: &effects
         )
+    }
+
+    /// Stealing at the tail: what a worker was given beyond its slots and has not started since
+    /// the beat before this one is recalled, newest first, while slots are free elsewhere that
+    /// could run it. What it holds proved longer than was expected. The answer to the beat carries
+    /// the orders.
+    private mutating func takeBackReadAhead(of worker: Int) {
+        let state = workers[worker]
+        // With a claim pending, what it says has started may not be known here yet.
+        guard state.held > state.slots, state.claim == nil, let received = state.receivedAtBeat,
+            isConnected, !isLeaving
+        else { return }
+        var free: [(worker: Int, slots: Int)] = []
+        for index in workers.indices where index != worker {
+            let other = workers[index]
+            guard other.isAlive, !other.isDraining, other.held < other.slots else { continue }
+            free.append((index, other.slots - other.held))
+        }
+        guard !free.isEmpty else { return }
+        var excess = state.held - state.slots
+        var candidates: [UInt32] = []
+        var place = state.firstAttempt
+        while place != GraphState.noAttempt, let attempt = attempts[Int(place)] {
+            if !attempt.hasStarted {
+                switch attempt.recall {
+                case .none: if attempt.sequence <= received { candidates.append(place) }
+                case .recall, .cancel: excess -= 1  // On its way out already.
+                }
+            }
+            place = attempt.next
+        }
+        for place in candidates {
+            guard excess > 0, !free.isEmpty else { return }
+            guard let attempt = attempts[Int(place)] else { continue }
+            let rule = graphs[Int(attempt.operation.graph.rawValue)]
+                .rule(attempt.operation.index)
+            let other = free.firstIndex {
+                workers[$0.worker].servesQueue[rule.queue]
+                    && workers[$0.worker].knowsKind[rule.kind]
+            }
+            guard let other else { continue }
+            attempts[Int(place)]?.recall = .recall
+            excess -= 1
+            free[other].slots -= 1
+            if free[other].slots == 0 { free.remove(at: other) }
+        }
     }
 
     /// Recalls that have no answer yet, and an end for whatever it holds that is not its own.
@@ -356,6 +408,7 @@ extension Scheduler {
         guard place != GraphState.noAttempt, attempts[Int(place)]?.id == held.attempt
         else { return }
         _ = removeAttempt(place)
+        effects.records.append(.attemptEnded(held.attempt, operation, .failed(error)))
         effects.notices.append(
             .attemptEnded(operation, held.attempt, .failed(error), start: nil, end: now.monotonic)
         )

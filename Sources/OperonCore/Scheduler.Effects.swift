@@ -29,7 +29,9 @@ extension Scheduler {
         case graphAdded(GraphID)
         case granted(AttemptID, OperationID, ordinal: UInt32, to: Incarnation)
         case started(AttemptID, OperationID)
-        /// The attempt ended without a result: given back, or lost with its worker.
+        /// The attempt ended, but gave its operation no result that counts: given back, lost with
+        /// its worker, never sent because it could not be, or failed and to be tried again. What
+        /// ends with the operation's own result is told by `finished` alone.
         case attemptEnded(AttemptID, OperationID, AttemptEnding)
         case finished(OperationID, Outcome)
         case retryScheduled(OperationID, pause: Duration)

@@ -136,6 +136,8 @@ struct WorkerState: Sendable {
     var claim: Claim?
     /// `handled` when the last claim was seen: no progress since means a gap.
     var handledAtClaim: UInt64 = 0
+    /// `received` of the last beat since the last hello; `nil`: there was none yet.
+    var receivedAtBeat: UInt64?
 
     var address: WorkerAddress {
         WorkerAddress(incarnation: identity.incarnation, connection: identity.connection)

@@ -284,8 +284,23 @@ extension SchedulerBench {
 
     package mutating func finish(_ name: String, _ end: AttemptEnd = .succeeded) {
         let (worker, held) = attempt(name)
+        settle(held, result(end), from: worker)
+    }
+
+    /// Ends an attempt with a result of the test's own making.
+    package mutating func settle(
+        _ held: HeldAttempt,
+        _ result: AttemptResult,
+        from worker: Int
+    ) {
         workers[worker].held.removeAll { $0 == held }
-        send(.finished(held, result(end)), from: worker)
+        send(.finished(held, result), from: worker)
+    }
+
+    /// It followed another reign meanwhile, and counts its events from 1 again.
+    package mutating func helloAfterAnotherReign(from worker: Int, connection: UInt32) {
+        workers[worker].nextEvent = 1
+        hello(from: worker, connection: connection, reign: Reign(rawValue: 8))
     }
 
     package mutating func giveBack(_ name: String) {

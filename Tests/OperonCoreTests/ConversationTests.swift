@@ -400,4 +400,37 @@ struct ConversationTests {
         }
         #expect(sizes == [3, 2])
     }
+
+    @Test func `a worker that comes back from another reign counts its events from one`() throws {
+        var bench = SchedulerBench()
+        let worker = bench.join()
+        try bench.submit([.nothing("a"), .nothing("b"), .nothing("c")])
+        bench.finish("a")
+        bench.finish("b")
+        bench.giveBack("c")
+        bench.advance(by: .seconds(7))
+
+        bench.helloAfterAnotherReign(from: worker, connection: 2)
+        bench.finish("c")
+
+        #expect(bench.outcome("c") == .succeeded)
+    }
+
+    @Test func `an attempt that cannot be sent is stored as ended before its operation is`() throws
+    {
+        var bench = SchedulerBench()
+        bench.join()
+        try bench.submit([.nothing("a")])
+        let held = bench.attempt("a").held
+        bench.drain()
+
+        bench.drive(.attemptUnsendable(held, .timeout))
+
+        #expect(
+            bench.effects.records == [
+                .attemptEnded(held.attempt, bench.id("a"), .failed(.timeout)),
+                .finished(bench.id("a"), .failed(.timeout)),
+            ]
+        )
+    }
 }

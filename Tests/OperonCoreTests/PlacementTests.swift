@@ -137,4 +137,63 @@ struct PlacementTests {
         bench.drive(.transportUp)
         #expect(bench.granted == ["a"])
     }
+
+    /// `o0` and `o1` took a millisecond each, so that the worker now holds `o2` to `o9`, of which
+    /// it runs the first two.
+    private func benchWithReadAhead() throws -> (bench: SchedulerBench, full: Int) {
+        var bench = SchedulerBench(Scheduler.Configuration())
+        let full = bench.join(slots: 2, kinds: ["Blur"])
+        try bench.submit((0..<10).map { number in operation("o\(number)", kind: "Blur") })
+        for name in ["o0", "o1"] {
+            let start = bench.now.monotonic
+            bench.now.monotonic = start + .milliseconds(1)
+            let held = bench.attempt(name).held
+            let result = AttemptResult(
+                end: .succeeded,
+                startedAt: start,
+                endedAt: bench.now.monotonic
+            )
+            bench.settle(held, result, from: full)
+        }
+        bench.start("o2")
+        bench.start("o3")
+        #expect(bench.scheduler.queueMembersInFlight("default") == 8)
+        return (bench, full)
+    }
+
+    private func recalls(_ bench: inout SchedulerBench, of worker: Int) -> [String] {
+        bench.takeOrders(of: worker).map { order in
+            guard case .recall(let held) = order else { return "\(order)" }
+            return bench.name(held.operation)
+        }
+    }
+
+    @Test func `what was read ahead goes to slots that are free elsewhere, newest first`() throws {
+        var (bench, full) = try benchWithReadAhead()
+        let idle = bench.join(slots: 2, kinds: ["Blur"])
+
+        bench.beat(from: full)
+        #expect(recalls(&bench, of: full) == [], "it may start them within a beat")
+        bench.beat(from: full)
+        #expect(recalls(&bench, of: full) == ["o9", "o8"])
+
+        bench.giveBack("o9")
+        bench.giveBack("o8")
+        #expect(bench.attempt("o9").worker == idle)
+        #expect(bench.attempt("o8").worker == idle)
+        bench.beat(from: full)
+        #expect(recalls(&bench, of: full) == [], "no slot is free any more")
+    }
+
+    @Test func `read-ahead stays where nobody else could run it`() throws {
+        var (bench, full) = try benchWithReadAhead()
+        bench.join(slots: 2, kinds: ["Sharpen"])
+        bench.join(slots: 2, queues: ["gpu"], kinds: ["Blur"])
+        let draining = bench.join(slots: 2, kinds: ["Blur"])
+        bench.hello(from: draining, draining: true)
+
+        for _ in 0..<3 { bench.beat(from: full) }
+
+        #expect(recalls(&bench, of: full) == [])
+    }
 }
