@@ -31,3 +31,15 @@ struct Lane: Sendable {
     let kind: Int
     var heap = Heap<ReadyEntry>()
 }
+
+/// A queue in the line of those with something to run.
+struct QueueTurn: Comparable, Sendable {
+    let share: (Int, UInt64)
+    let queue: Int
+
+    static func < (left: QueueTurn, right: QueueTurn) -> Bool {
+        left.share == right.share ? left.queue < right.queue : left.share < right.share
+    }
+
+    static func == (left: QueueTurn, right: QueueTurn) -> Bool { left.queue == right.queue }
+}

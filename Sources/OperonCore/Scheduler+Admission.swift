@@ -6,35 +6,31 @@ extension Scheduler {
     /// Hands out ready operations until no worker has room for any of them.
     mutating func admit(at now: Moment, into effects: inout Effects) {
         guard isConnected, !isLeaving, workers.contains(where: mayHaveRoom) else { return }
-        var closed: [Int] = []
-        while let queue = nextQueue(except: closed) {
-            guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else {
-                closed.append(queue)
-                continue
-            }
+        // Admission changes only the share of the queue it serves, so that one is put back in line
+        // and all others stay where they are: O(log queues) for each, not a walk.
+        var eligible: [QueueTurn] = []
+        for queue in queues.indices where mayServe(queue) { eligible.append(turn(of: queue)) }
+        var turns = Heap(eligible)
+        while let queue = turns.popMin()?.queue {
+            guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else { continue }
             guard let entry = lanes[lane].heap.popMax() else {
                 preconditionFailure("bestPlacement found it there")
             }
             grant(entry.operation, to: worker, at: now, into: &effects)
+            guard workers.contains(where: mayHaveRoom) else { return }
+            if mayServe(queue) { turns.insert(turn(of: queue)) }
         }
     }
 
-    /// Fair share: among the queues with something to run, the one that holds the fewest slots;
-    /// among equals the one served longest ago.
-    private func nextQueue(except closed: [Int]) -> Int? {
-        var best: Int?
-        for index in queues.indices {
-            guard queues[index].ready > 0, !queues[index].isSuspended,
-                queues[index].hasRoom || configuration.violation == .ignoresQueueLimit,
-                !closed.contains(index)
-            else { continue }
-            guard let current = best else {
-                best = index
-                continue
-            }
-            if queues[index].share < queues[current].share { best = index }
-        }
-        return best
+    private func mayServe(_ queue: Int) -> Bool {
+        queues[queue].ready > 0 && !queues[queue].isSuspended
+            && (queues[queue].hasRoom || configuration.violation == .ignoresQueueLimit)
+    }
+
+    /// Fair share: the queue that holds the fewest slots is next; among equals the one served
+    /// longest ago, and the first among those that never were.
+    private func turn(of queue: Int) -> QueueTurn {
+        QueueTurn(share: queues[queue].share, queue: queue)
     }
 
     /// The lane whose first operation is the most urgent among those that a worker has room for.
