@@ -1,0 +1,108 @@
+import OperonCore
+import OperonModel
+import OperonTestKit
+import Testing
+
+/// Each limit that holds while a graph runs: at its value everything goes on, one more waits.
+@Suite struct RuntimeLimitTests {
+    @Test(arguments: [(100, 2), (99, 1)])
+    func `what is dispatched takes so many bytes at most, and explain says so`(
+        maximum: Int,
+        dispatched: Int
+    ) throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.limits.dispatchedBytes = maximum * 1_000
+        var bench = SchedulerBench(configuration)
+        bench.join(slots: 4, kinds: ["k"])
+        try bench.submit([Self.large("a", 50_000), Self.large("b", 50_000)])
+
+        #expect(bench.workers[0].held.count == dispatched)
+        let reasons = bench.explain("b")
+        if dispatched == 1 {
+            #expect(reasons == [.dispatchedBytes(50_000, maximum: 99_000)])
+        }
+
+        // What waited for room goes out when there is some.
+        bench.finish("a")
+        #expect(bench.state("b") == .dispatched)
+    }
+
+    @Test func `one operation that is larger than the limit goes out alone`() throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.limits.dispatchedBytes = 10
+        var bench = SchedulerBench(configuration)
+        bench.join(slots: 4, kinds: ["k"])
+        try bench.submit([Self.large("a", 50_000)])
+
+        #expect(bench.state("a") == .dispatched)
+    }
+
+    @Test(arguments: [(96, 1), (95, 0)])
+    func `events in flight fill the window and no byte more`(window: Int, second: Int) {
+        // An event without output takes 48 bytes, and 16 for the name of its format.
+        var bench = WorkerBench(slots: 2)
+        bench.drive(.linkUp(connection: 1))
+        bench.welcome(window: UInt32(window + 32))
+        bench.dispatch([1, 2])
+        bench.drain()
+        bench.end(1)
+        bench.end(2)
+
+        let sent = bench.drain().messages.reduce(0) { count, message in
+            if case .events(let batch) = message.envelope.body {
+                return count + batch.events.count
+            }
+            return count
+        }
+        #expect(sent == 1 + second)
+
+        // The acknowledgement of the first makes room for the second.
+        bench.answer(acknowledged: 1)
+        let rest = bench.drain().messages.contains { message in
+            if case .events = message.envelope.body { return true }
+            return false
+        }
+        #expect(rest == (second == 0))
+    }
+
+    @Test(arguments: [(4, 256), (3, 341)])
+    func `all workers together have so many bytes of events in flight at most`(
+        workers: Int,
+        window: UInt32
+    ) {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.limits.eventBytes = 1_024
+        var bench = SchedulerBench(configuration)
+        for _ in 0..<workers { bench.join() }
+        let last = bench.drain().messages.compactMap { message -> UInt32? in
+            guard case .plain(.welcome(let welcome)) = message.body else { return nil }
+            return welcome.eventWindow
+        }.last
+
+        #expect(last == window)
+    }
+
+    @Test func `the limits are those of the design`() {
+        let limits = Limits()
+        #expect(limits.operationsPerGraph == 1_000_000)
+        #expect(limits.edgesPerGraph == 10_000_000)
+        #expect(limits.graphFileBytes == 256 << 20)
+        #expect(limits.yamlOperations == 100_000)
+        #expect(limits.yamlDepth == 64)
+        #expect(limits.nameBytes == 256)
+        #expect(limits.payloadBytes == 1 << 20)
+        #expect(limits.inputsBytes == 1 << 30)
+        #expect(limits.logBytes == 1 << 20)
+        #expect(limits.messageBytes == 8 << 20)
+        #expect(limits.outgoingBytes == 16 << 20)
+        #expect(limits.dispatchedBytes == 64 << 20)
+        #expect(limits.retainedBytes == 64 << 20)
+        #expect(limits.eventBytesPerWorker == 1 << 20)
+        #expect(limits.eventBytes == 256 << 20)
+    }
+
+    private static func large(_ name: String, _ bytes: Int) -> OperationDescription {
+        let input = Payload(bytes: Array(repeating: 0, count: bytes))
+        return OperationDescription(name: name, work: .registered(kind: "k", input: input))
+    }
+}
