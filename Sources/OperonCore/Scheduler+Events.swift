@@ -102,6 +102,7 @@ extension Scheduler {
         case .succeeded: ending = .succeeded
         case .failed(let error): ending = .failed(error)
         case .cancelled: ending = .cancelled
+        case .crashed: ending = .failed(.workerLost)
         }
         effects.notices.append(.result(operation, attempt.id, result))
         effects.notices.append(

@@ -24,6 +24,7 @@ extension Scheduler {
             greet(hello, of: envelope.reign, from: envelope.sender, at: now, into: &effects)
             return
         }
+        if case .tick = envelope.body { return }
         guard envelope.reign == reign,
             let index = workerNumbers[envelope.sender.incarnation],
             workers[index].isAlive
@@ -41,7 +42,7 @@ extension Scheduler {
         }
         workers[index].leaseEnd = now.monotonic + configuration.lease
         switch envelope.body {
-        case .hello: break  // Handled above.
+        case .hello, .tick: break  // Handled above.
         case .events(let batch): receive(batch, from: index, at: now, into: &effects)
         case .beat(let beat): receive(beat, from: index, at: now, into: &effects)
         case .log(let chunk):

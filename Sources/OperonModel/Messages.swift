@@ -65,6 +65,26 @@ package enum WorkerMessage: Hashable, Sendable {
     case events(EventBatch)
     case beat(Beat)
     case log(LogChunk)
+    /// From a coordinator to itself, through one of its own queues: see `Tick`.
+    case tick(Tick)
+}
+
+/// What a coordinator sends itself through each of its queues before it gives anybody up: when it
+/// is back, whatever was in that queue before it has been handled.
+package struct Tick: Hashable, Sendable {
+    package enum Way: UInt8, Hashable, Sendable {
+        case events
+        case beats
+    }
+
+    /// Counts from 1.
+    package var number: UInt64
+    package var way: Way
+
+    package init(number: UInt64, way: Way) {
+        self.number = number
+        self.way = way
+    }
 }
 
 /// An attempt that a worker has in its hands, and whose it is.
@@ -94,6 +114,11 @@ package struct Hello: Hashable, Sendable {
     package var firstEvent: UInt64
     package var lastEvent: UInt64
     package var isDraining: Bool
+    /// The id of its state directory, whose lock it holds; empty: it has none.
+    package var worker: String
+    /// The life before this one on the same state directory: it is dead, and so is whatever it
+    /// ran. Only the holder of the lock may say so.
+    package var predecessor: Incarnation?
 
     package init(
         sentAt: Timestamp,
@@ -105,8 +130,12 @@ package struct Hello: Hashable, Sendable {
         held: [HeldAttempt],
         firstEvent: UInt64,
         lastEvent: UInt64,
-        isDraining: Bool
+        isDraining: Bool,
+        worker: String = "",
+        predecessor: Incarnation? = nil
     ) {
+        self.worker = worker
+        self.predecessor = predecessor
         self.sentAt = sentAt
         self.host = host
         self.processID = processID
@@ -182,6 +211,8 @@ package enum AttemptEnd: Hashable, Sendable {
     case failed(OperationError)
     /// It stopped because it was asked to.
     case cancelled
+    /// The child process that ran it died without a result, while its worker lives.
+    case crashed
 }
 
 /// What a worker holds, every beat.
@@ -332,6 +363,13 @@ package struct DispatchedOperation: Hashable, Sendable {
     package var qualityOfService: QualityOfService
     /// The outputs of its direct dependencies, in the order they are listed; `nil`: it has none.
     package var inputs: [NamedInput]
+    /// It may kill the process that runs it: run it in a child process of its own.
+    package var isIsolated: Bool
+    /// Report its start at once: an earlier attempt may still run elsewhere.
+    package var announcesStart: Bool
+    /// It holds keys: the right to run ends this long after the last answered beat was sent, and
+    /// the worker ends it a second before. `nil`: it holds none.
+    package var exclusiveLease: Duration?
 
     package init(
         held: HeldAttempt,
@@ -344,8 +382,14 @@ package struct DispatchedOperation: Hashable, Sendable {
         rank: UInt64,
         timeout: Duration?,
         qualityOfService: QualityOfService,
-        inputs: [NamedInput]
+        inputs: [NamedInput],
+        isIsolated: Bool = false,
+        announcesStart: Bool = false,
+        exclusiveLease: Duration? = nil
     ) {
+        self.isIsolated = isIsolated
+        self.announcesStart = announcesStart
+        self.exclusiveLease = exclusiveLease
         self.held = held
         self.ordinal = ordinal
         self.graphName = graphName

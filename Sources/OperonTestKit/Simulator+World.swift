@@ -366,7 +366,7 @@ extension Simulator {
             case .beat(let beat):
                 workers[index].beatsSent[workers[index].connection, default: []]
                     .insert(beat.sentAt)
-            case .events, .log: break
+            case .events, .log, .tick: break
             }
             post(envelope, lane, index, incarnation)
         }

@@ -29,6 +29,7 @@ extension CoordinatorMessage {
         case .events: throw Wire.misplaced("events", from: "coordinator")
         case .beat: throw Wire.misplaced("beat", from: "coordinator")
         case .log: throw Wire.misplaced("log", from: "coordinator")
+        case .tick: throw Wire.misplaced("tick", from: "coordinator")
         }
     }
 }

@@ -53,6 +53,9 @@ extension ProtoDispatchedOperation {
         case .userInitiated: qualityOfService = .userInitiated
         case .userInteractive: qualityOfService = .userInteractive
         }
+        isIsolated = operation.isIsolated
+        announcesStart = operation.announcesStart
+        if let lease = operation.exclusiveLease { exclusiveLeaseNanoseconds = lease.nanoseconds }
         if !operation.inputs.isEmpty { inputs = operation.inputs.map { ProtoNamedInput($0) } }
         switch operation.work {
         case .nothing: work = .nothing(ProtoEmpty())
@@ -86,6 +89,13 @@ extension DispatchedOperation {
         if proto.hasTimeoutNanoseconds {
             timeout = try Check.duration(proto.timeoutNanoseconds, "operation.timeout")
         }
+        var exclusiveLease: Duration?
+        if proto.hasExclusiveLeaseNanoseconds {
+            exclusiveLease = try Check.interval(
+                proto.exclusiveLeaseNanoseconds,
+                "operation.exclusive_lease"
+            )
+        }
         self.init(
             held: held,
             ordinal: try Check.ordinal(proto.ordinal, "operation.ordinal"),
@@ -99,7 +109,10 @@ extension DispatchedOperation {
             qualityOfService: try QualityOfService(proto.qualityOfService),
             inputs: try proto.inputs.map { input throws(WireError) in
                 try NamedInput(input, limits: limits)
-            }
+            },
+            isIsolated: proto.isIsolated,
+            announcesStart: proto.announcesStart,
+            exclusiveLease: exclusiveLease
         )
     }
 }

@@ -10,6 +10,7 @@ extension ProtoAttemptResult {
         case .succeeded: end = .succeeded(ProtoEmpty())
         case .failed(let error): end = .failed(ProtoOperationError(error))
         case .cancelled: end = .cancelled(ProtoEmpty())
+        case .crashed: end = .crashed(ProtoEmpty())
         }
         startedAtNanoseconds = result.startedAt.nanoseconds
         endedAtNanoseconds = result.endedAt.nanoseconds
@@ -26,6 +27,7 @@ extension AttemptResult {
         case .succeeded: end = .succeeded
         case .failed(let error): end = .failed(try OperationError(error))
         case .cancelled: end = .cancelled
+        case .crashed: end = .crashed
         case nil: throw .missing("result.end")
         }
         self.init(

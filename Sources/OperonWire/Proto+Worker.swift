@@ -10,6 +10,7 @@ extension ProtoEnvelope.OneOf_Body {
         case .events(let batch): self = .events(ProtoEventBatch(batch))
         case .beat(let beat): self = .beat(ProtoBeat(beat))
         case .log(let chunk): self = .log(ProtoLogChunk(chunk))
+        case .tick(let tick): self = .tick(ProtoTick(tick))
         }
     }
 }
@@ -21,6 +22,7 @@ extension WorkerMessage {
         case .events(let batch): self = .events(try EventBatch(batch))
         case .beat(let beat): self = .beat(try Beat(beat))
         case .log(let chunk): self = .log(try LogChunk(chunk))
+        case .tick(let tick): self = .tick(try Tick(tick))
         case .dispatch: throw Wire.misplaced("dispatch", from: "worker")
         case .control: throw Wire.misplaced("control", from: "worker")
         case .welcome: throw Wire.misplaced("welcome", from: "worker")
@@ -45,6 +47,8 @@ extension ProtoHello {
         firstEvent = hello.firstEvent
         lastEvent = hello.lastEvent
         isDraining = hello.isDraining
+        worker = hello.worker
+        predecessor = hello.predecessor?.rawValue ?? 0
     }
 }
 
@@ -82,7 +86,9 @@ extension Hello {
             },
             firstEvent: first,
             lastEvent: proto.lastEvent,
-            isDraining: proto.isDraining
+            isDraining: proto.isDraining,
+            worker: try Check.label(proto.worker, "hello.worker", limits: limits),
+            predecessor: proto.predecessor == 0 ? nil : Incarnation(rawValue: proto.predecessor)
         )
     }
 }
@@ -162,6 +168,25 @@ extension Beat {
                 try HeldAttempt(held, "beat.held")
             },
             isDraining: proto.isDraining
+        )
+    }
+}
+
+// MARK: - Tick
+
+extension ProtoTick {
+    init(_ tick: Tick) {
+        self.init()
+        number = tick.number
+        isBeat = tick.way == .beats
+    }
+}
+
+extension Tick {
+    init(_ proto: ProtoTick) throws(WireError) {
+        self.init(
+            number: try Check.ordinal(proto.number, "tick.number"),
+            way: proto.isBeat ? .beats : .events
         )
     }
 }

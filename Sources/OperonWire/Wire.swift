@@ -10,7 +10,7 @@ package enum Wire {
     package static let contentType = "application/x-protobuf"
     /// Readers refuse any other.
     package static let schemaMajor: UInt32 = 1
-    /// Grows with what is added; readers tolerate any.
+    /// Grows with each release that adds something; readers tolerate any.
     package static let schemaMinor: UInt32 = 0
 
     // MARK: - To bytes
@@ -77,12 +77,18 @@ package enum Wire {
     ) throws(WireError) -> WorkerEnvelope {
         let proto = try parse(bytes, limits: limits)
         guard let body = proto.body else { throw unknownMessage }
-        guard proto.hasSender else { throw .missing("sender") }
+        let sender: WorkerIdentity
+        if case .tick = body {
+            sender = .none
+        } else {
+            guard proto.hasSender else { throw .missing("sender") }
+            sender = try WorkerIdentity(proto.sender, limits: limits)
+        }
         return WorkerEnvelope(
             reign: Reign(rawValue: proto.reign),
             epoch: Epoch(rawValue: proto.epoch),
             sequence: proto.sequence,
-            sender: try WorkerIdentity(proto.sender, limits: limits),
+            sender: sender,
             body: try WorkerMessage(body, limits: limits)
         )
     }

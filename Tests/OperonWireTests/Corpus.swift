@@ -100,6 +100,23 @@ enum Corpus {
                 }()
             )
         ),
+        CorpusCase(
+            "dispatch-isolated",
+            coordinator: .dispatch(
+                Dispatch(
+                    acknowledged: 41,
+                    operations: [
+                        {
+                            var operation = Samples.operation
+                            operation.isIsolated = true
+                            operation.announcesStart = true
+                            operation.exclusiveLease = .seconds(60)
+                            return operation
+                        }()
+                    ]
+                )
+            )
+        ),
         CorpusCase("resync", .from(coordinator: .resync, sequence: 0)),
         CorpusCase("refused-new-incarnation", coordinator: .refused(.newIncarnation)),
         CorpusCase("refused-name-taken", coordinator: .refused(.nameTaken)),
@@ -134,6 +151,29 @@ enum Corpus {
         CorpusCase(
             "events-cancelled",
             worker: Samples.events(.finished(Samples.held, Samples.result(.cancelled)))
+        ),
+        CorpusCase(
+            "events-crashed",
+            worker: Samples.events(.finished(Samples.held, Samples.result(.crashed)))
+        ),
+        CorpusCase(
+            "tick-events",
+            .worker(Samples.tick(Tick(number: 1, way: .events)))
+        ),
+        CorpusCase(
+            "tick-beats",
+            .worker(Samples.tick(Tick(number: .max, way: .beats)))
+        ),
+        CorpusCase(
+            "hello-predecessor",
+            worker: .hello(
+                {
+                    var hello = Samples.hello
+                    hello.worker = "5f0e6c9a7b1d2c34"
+                    hello.predecessor = Incarnation(rawValue: 9)
+                    return hello
+                }()
+            )
         ),
         CorpusCase("events-returned", worker: Samples.events(.returned(Samples.held))),
         CorpusCase(

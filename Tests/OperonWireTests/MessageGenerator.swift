@@ -35,8 +35,9 @@ struct MessageGenerator {
 
     private mutating func worker() -> WorkerEnvelope {
         let body: WorkerMessage
-        switch below(5) {
+        switch below(6) {
         case 0: body = .hello(hello())
+        case 5: body = .tick(Tick(number: positive(), way: below(2) == 0 ? .events : .beats))
         case 1: body = .log(log())
         case 2:
             body = .beat(
@@ -57,11 +58,13 @@ struct MessageGenerator {
                 )
             )
         }
+        let sender: WorkerIdentity
+        if case .tick = body { sender = .none } else { sender = identity() }
         return WorkerEnvelope(
             reign: Reign(rawValue: number()),
             epoch: Epoch(rawValue: small()),
             sequence: number(),
-            sender: identity(),
+            sender: sender,
             body: body
         )
     }
@@ -122,7 +125,10 @@ struct MessageGenerator {
                     name: generator.name(),
                     output: generator.below(3) == 0 ? nil : generator.payload()
                 )
-            }
+            },
+            isIsolated: below(2) == 0,
+            announcesStart: below(2) == 0,
+            exclusiveLease: below(2) == 0 ? nil : duration(atLeast: 1)
         )
     }
 
@@ -161,7 +167,9 @@ struct MessageGenerator {
             held: list(0...4) { $0.held() },
             firstEvent: first,
             lastEvent: last,
-            isDraining: below(2) == 0
+            isDraining: below(2) == 0,
+            worker: text(),
+            predecessor: below(2) == 0 ? nil : Incarnation(rawValue: positive())
         )
     }
 
@@ -184,9 +192,10 @@ struct MessageGenerator {
 
     private mutating func result() -> AttemptResult {
         let end: AttemptEnd
-        switch below(3) {
+        switch below(4) {
         case 0: end = .succeeded
         case 1: end = .cancelled
+        case 2: end = .crashed
         default: end = .failed(error())
         }
         return AttemptResult(

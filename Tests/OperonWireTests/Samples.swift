@@ -132,4 +132,15 @@ enum Samples {
         lastEvent: 0,
         isDraining: false
     )
+
+    /// What a coordinator says to itself has no sender.
+    static func tick(_ tick: Tick) -> WorkerEnvelope {
+        WorkerEnvelope(
+            reign: Reign(rawValue: 5),
+            epoch: Epoch(rawValue: 3),
+            sequence: 0,
+            sender: .none,
+            body: .tick(tick)
+        )
+    }
 }

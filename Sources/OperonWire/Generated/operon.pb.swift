@@ -13,8 +13,9 @@
 // Rules for changing this file
 // - A field number or a meaning is never changed or reused: the corpus of the tests must be read
 //   for ever. Something new gets a new number; readers ignore numbers that they do not know.
-// - A new kind of message, order, event or work needs a new `schema_minor`. Readers count and log
-//   what they do not know; `schema_major` changes only when old readers must not even try.
+// - A release with a new kind of message, order, event or work has a new `schema_minor`. Readers
+//   count and log what they do not know; `schema_major` changes only when old readers must not even
+//   try.
 // - No map fields: their order is not defined, and the same message must give the same bytes.
 // - Numbers 1 to 15 take one byte: they are for what travels with every operation.
 // - `reserved` lines with a comment keep a number for what is planned; remove the line to use it.
@@ -283,13 +284,21 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
     set {_uniqueStorage()._body = .resync(newValue)}
   }
 
-  /// Further kinds: from 32.
   var refused: ProtoRefusalReason {
     get {
       if case .refused(let v)? = _storage._body {return v}
       return .unspecified
     }
     set {_uniqueStorage()._body = .refused(newValue)}
+  }
+
+  /// From a coordinator to itself.
+  var tick: ProtoTick {
+    get {
+      if case .tick(let v)? = _storage._body {return v}
+      return ProtoTick()
+    }
+    set {_uniqueStorage()._body = .tick(newValue)}
   }
 
   /// Room for a proof of the sender. Not written and not looked at yet.
@@ -314,14 +323,33 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
     case welcome(ProtoWelcome)
     case hello(ProtoHello)
     case resync(ProtoEmpty)
-    /// Further kinds: from 32.
     case refused(ProtoRefusalReason)
+    /// From a coordinator to itself.
+    case tick(ProtoTick)
 
   }
 
   init() {}
 
   fileprivate var _storage = unsafe _StorageClass.defaultInstance
+}
+
+/// What a coordinator sends itself through each of its queues: when it is back, whatever was in the
+/// queue before it has been handled.
+nonisolated struct ProtoTick: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// From 1.
+  var number: UInt64 = 0
+
+  /// Through the queue of beats; else through that of events.
+  var isBeat: Bool = false
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
 }
 
 /// Something whose presence says it all.
@@ -454,6 +482,12 @@ nonisolated struct ProtoHello: Sendable {
   /// When it was sent, on the worker's clock: the welcome repeats it.
   var sentAtNanoseconds: Int64 = 0
 
+  /// The id of its state directory, whose lock it holds, up to 256 bytes. Empty: it has none.
+  var worker: String = String()
+
+  /// The life before this one on the same state directory: it is dead. 0: none, or not known.
+  var predecessor: UInt64 = 0
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -572,6 +606,15 @@ nonisolated struct ProtoAttemptResult: Sendable {
     set {end = .cancelled(newValue)}
   }
 
+  /// The child process that ran it died without a result.
+  var crashed: ProtoEmpty {
+    get {
+      if case .crashed(let v)? = end {return v}
+      return ProtoEmpty()
+    }
+    set {end = .crashed(newValue)}
+  }
+
   var startedAtNanoseconds: Int64 = 0
 
   var endedAtNanoseconds: Int64 = 0
@@ -599,6 +642,8 @@ nonisolated struct ProtoAttemptResult: Sendable {
     case failed(ProtoOperationError)
     /// It stopped because it was asked to.
     case cancelled(ProtoEmpty)
+    /// The child process that ran it died without a result.
+    case crashed(ProtoEmpty)
 
   }
 
@@ -1007,6 +1052,28 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
     set {_uniqueStorage()._work = .registered(newValue)}
   }
 
+  /// How long after the last answered beat was sent the right to run ends. Absent: it holds no key.
+  var exclusiveLeaseNanoseconds: Int64 {
+    get {_storage._exclusiveLeaseNanoseconds ?? 0}
+    set {_uniqueStorage()._exclusiveLeaseNanoseconds = newValue}
+  }
+  /// Returns true if `exclusiveLeaseNanoseconds` has been explicitly set.
+  var hasExclusiveLeaseNanoseconds: Bool {_storage._exclusiveLeaseNanoseconds != nil}
+  /// Clears the value of `exclusiveLeaseNanoseconds`. Subsequent reads from it will return its default value.
+  mutating func clearExclusiveLeaseNanoseconds() {_uniqueStorage()._exclusiveLeaseNanoseconds = nil}
+
+  /// Run it in a child process of its own.
+  var isIsolated: Bool {
+    get {_storage._isIsolated}
+    set {_uniqueStorage()._isIsolated = newValue}
+  }
+
+  /// Report its start at once.
+  var announcesStart: Bool {
+    get {_storage._announcesStart}
+    set {_uniqueStorage()._announcesStart = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Work: Equatable, Sendable {
@@ -1234,7 +1301,7 @@ nonisolated extension ProtoRefusalReason: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Envelope"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}schema_major\0\u{3}schema_minor\0\u{1}reign\0\u{1}epoch\0\u{1}sequence\0\u{1}sender\0\u{1}dispatch\0\u{1}control\0\u{1}events\0\u{1}beat\0\u{1}log\0\u{1}welcome\0\u{1}hello\0\u{1}resync\0\u{1}refused\0\u{1}signature\0\u{c}\u{11}\u{f}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}schema_major\0\u{3}schema_minor\0\u{1}reign\0\u{1}epoch\0\u{1}sequence\0\u{1}sender\0\u{1}dispatch\0\u{1}control\0\u{1}events\0\u{1}beat\0\u{1}log\0\u{1}welcome\0\u{1}hello\0\u{1}resync\0\u{1}refused\0\u{1}signature\0\u{2}\u{10}tick\0\u{c}\u{11}\u{f}")
 
   fileprivate class _StorageClass {
     var _schemaMajor: UInt32 = 0
@@ -1400,6 +1467,19 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
           }
         }()
         case 16: try { try decoder.decodeSingularMessageField(value: &_storage._signature) }()
+        case 32: try {
+          var v: ProtoTick?
+          var hadOneofValue = false
+          if let current = _storage._body {
+            hadOneofValue = true
+            if case .tick(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._body = .tick(v)
+          }
+        }()
         default: break
         }
       }
@@ -1467,10 +1547,13 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
         guard case .refused(let v)? = _storage._body else { preconditionFailure() }
         try visitor.visitSingularEnumField(value: v, fieldNumber: 15)
       }()
-      case nil: break
+      default: break
       }
       try { if let v = _storage._signature {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
+      } }()
+      try { if case .tick(let v)? = _storage._body {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 32)
       } }()
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -1493,6 +1576,41 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
       }
       if !storagesAreEqual {return false}
     }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoTick: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Tick"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{3}is_beat\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularBoolField(value: &self.isBeat) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    if self.isBeat != false {
+      try visitor.visitSingularBoolField(value: self.isBeat, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoTick, rhs: ProtoTick) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.isBeat != rhs.isBeat {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1678,7 +1796,7 @@ nonisolated extension ProtoPayload: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Hello"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{4}\u{4}sent_at_nanoseconds\0\u{c}\u{a}\u{3}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{4}\u{4}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{c}\u{a}\u{3}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1696,6 +1814,8 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 8: try { try decoder.decodeSingularUInt64Field(value: &self.lastEvent) }()
       case 9: try { try decoder.decodeSingularBoolField(value: &self.isDraining) }()
       case 13: try { try decoder.decodeSingularInt64Field(value: &self.sentAtNanoseconds) }()
+      case 14: try { try decoder.decodeSingularStringField(value: &self.worker) }()
+      case 15: try { try decoder.decodeSingularFixed64Field(value: &self.predecessor) }()
       default: break
       }
     }
@@ -1732,6 +1852,12 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.sentAtNanoseconds != 0 {
       try visitor.visitSingularInt64Field(value: self.sentAtNanoseconds, fieldNumber: 13)
     }
+    if !self.worker.isEmpty {
+      try visitor.visitSingularStringField(value: self.worker, fieldNumber: 14)
+    }
+    if self.predecessor != 0 {
+      try visitor.visitSingularFixed64Field(value: self.predecessor, fieldNumber: 15)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1746,6 +1872,8 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.lastEvent != rhs.lastEvent {return false}
     if lhs.isDraining != rhs.isDraining {return false}
     if lhs.sentAtNanoseconds != rhs.sentAtNanoseconds {return false}
+    if lhs.worker != rhs.worker {return false}
+    if lhs.predecessor != rhs.predecessor {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -1877,7 +2005,7 @@ nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".AttemptResult"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}succeeded\0\u{1}failed\0\u{1}cancelled\0\u{3}started_at_nanoseconds\0\u{3}ended_at_nanoseconds\0\u{1}output\0\u{3}log_tail\0\u{3}log_bytes_dropped\0\u{c}\u{9}\u{1}\u{c}\u{a}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}succeeded\0\u{1}failed\0\u{1}cancelled\0\u{3}started_at_nanoseconds\0\u{3}ended_at_nanoseconds\0\u{1}output\0\u{3}log_tail\0\u{3}log_bytes_dropped\0\u{2}\u{3}crashed\0\u{c}\u{9}\u{1}\u{c}\u{a}\u{1}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1929,6 +2057,19 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
       case 6: try { try decoder.decodeSingularMessageField(value: &self._output) }()
       case 7: try { try decoder.decodeSingularBytesField(value: &self.logTail) }()
       case 8: try { try decoder.decodeSingularUInt64Field(value: &self.logBytesDropped) }()
+      case 11: try {
+        var v: ProtoEmpty?
+        var hadOneofValue = false
+        if let current = self.end {
+          hadOneofValue = true
+          if case .crashed(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.end = .crashed(v)
+        }
+      }()
       default: break
       }
     }
@@ -1952,7 +2093,7 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
       guard case .cancelled(let v)? = self.end else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     }()
-    case nil: break
+    default: break
     }
     if self.startedAtNanoseconds != 0 {
       try visitor.visitSingularInt64Field(value: self.startedAtNanoseconds, fieldNumber: 4)
@@ -1969,6 +2110,9 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
     if self.logBytesDropped != 0 {
       try visitor.visitSingularUInt64Field(value: self.logBytesDropped, fieldNumber: 8)
     }
+    try { if case .crashed(let v)? = self.end {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2462,7 +2606,7 @@ nonisolated extension ProtoDispatch: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".DispatchedOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{c}\u{f}\u{11}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{c}\u{f}\u{1}\u{c}\u{13}\u{d}")
 
   fileprivate class _StorageClass {
     var _held: ProtoHeldAttempt? = nil
@@ -2476,6 +2620,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
     var _qualityOfService: ProtoQualityOfService = .default
     var _inputs: [ProtoNamedInput] = []
     var _work: ProtoDispatchedOperation.OneOf_Work?
+    var _exclusiveLeaseNanoseconds: Int64? = nil
+    var _isIsolated: Bool = false
+    var _announcesStart: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -2497,6 +2644,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       _qualityOfService = source._qualityOfService
       _inputs = source._inputs
       _work = source._work
+      _exclusiveLeaseNanoseconds = source._exclusiveLeaseNanoseconds
+      _isIsolated = source._isIsolated
+      _announcesStart = source._announcesStart
     }
   }
 
@@ -2572,6 +2722,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
             _storage._work = .registered(v)
           }
         }()
+        case 16: try { try decoder.decodeSingularInt64Field(value: &_storage._exclusiveLeaseNanoseconds) }()
+        case 17: try { try decoder.decodeSingularBoolField(value: &_storage._isIsolated) }()
+        case 18: try { try decoder.decodeSingularBoolField(value: &_storage._announcesStart) }()
         default: break
         }
       }
@@ -2633,6 +2786,15 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       }()
       case nil: break
       }
+      try { if let v = _storage._exclusiveLeaseNanoseconds {
+        try visitor.visitSingularInt64Field(value: v, fieldNumber: 16)
+      } }()
+      if _storage._isIsolated != false {
+        try visitor.visitSingularBoolField(value: _storage._isIsolated, fieldNumber: 17)
+      }
+      if _storage._announcesStart != false {
+        try visitor.visitSingularBoolField(value: _storage._announcesStart, fieldNumber: 18)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2653,6 +2815,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         if _storage._qualityOfService != rhs_storage._qualityOfService {return false}
         if _storage._inputs != rhs_storage._inputs {return false}
         if _storage._work != rhs_storage._work {return false}
+        if _storage._exclusiveLeaseNanoseconds != rhs_storage._exclusiveLeaseNanoseconds {return false}
+        if _storage._isIsolated != rhs_storage._isIsolated {return false}
+        if _storage._announcesStart != rhs_storage._announcesStart {return false}
         return true
       }
       if !storagesAreEqual {return false}
