@@ -42,6 +42,10 @@ package final class AMQPCoordinatorTransport: CoordinatorTransport {
         await link.send(Outbox.Message(destination: .broadcast, priority: 0, body: body))
     }
 
+    package func sendToSelf(_ body: [UInt8], lane: WorkerLane) async {
+        await link.send(Outbox.Message(destination: .init(lane), priority: 0, body: body))
+    }
+
     package func close() async { await link.close() }
 }
 

@@ -35,12 +35,7 @@ package final class AMQPWorkerTransport: WorkerTransport {
     package func run() async throws { try await link.run() }
 
     package func send(_ body: [UInt8], lane: WorkerLane) async {
-        let destination: Outbox.Destination =
-            switch lane {
-            case .events: .events
-            case .beats: .beats
-            }
-        await link.send(Outbox.Message(destination: destination, priority: 0, body: body))
+        await link.send(Outbox.Message(destination: .init(lane), priority: 0, body: body))
     }
 
     package func reconnect() async { await link.reconnect() }

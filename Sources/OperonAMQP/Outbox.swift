@@ -11,6 +11,14 @@ final class Outbox: Sendable {
         case broadcast
         case events
         case beats
+
+        /// Where the coordinator hears this lane.
+        init(_ lane: WorkerLane) {
+            switch lane {
+            case .events: self = .events
+            case .beats: self = .beats
+            }
+        }
     }
 
     struct Message: Sendable {

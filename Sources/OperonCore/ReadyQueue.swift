@@ -32,6 +32,12 @@ struct Lane: Sendable {
     var heap = Heap<ReadyEntry>()
 }
 
+/// What a lane is found by.
+struct LanePlace: Hashable, Sendable {
+    let queue: Int
+    let kind: Int
+}
+
 /// A queue in the line of those with something to run.
 struct QueueTurn: Comparable, Sendable {
     let share: (Int, UInt64)

@@ -73,13 +73,15 @@ extension Scheduler {
                 lanes[lane].heap.removeMax()
                 graphs[graph].flags[Int(entry.index)].insert(.heldBack)
                 queues[lanes[lane].queue].ready -= 1
+                passKeysOn(of: operation)
                 continue
             }
             if let key = heldKey(of: operation) {
                 lanes[lane].heap.removeMax()
                 graphs[graph].flags[Int(entry.index)].insert(.parked)
-                keys[key].parked.append(operation)
+                park(entry, of: lane, at: key)
                 queues[lanes[lane].queue].ready -= 1
+                passKeysOn(of: operation)
                 continue
             }
             return entry
@@ -104,7 +106,8 @@ extension Scheduler {
 
     /// Whether it could take the shortest operation there is.
     private func mayHaveRoom(_ worker: WorkerState) -> Bool {
-        worker.isAlive && !worker.isDraining && hasRoom(worker, estimate: estimateMinimum)
+        worker.isAlive && !worker.isDraining && worker.claim?.isOfHello != true
+            && hasRoom(worker, estimate: estimateMinimum)
     }
 
     /// Alone it always has, however large.
@@ -139,7 +142,7 @@ extension Scheduler {
     /// Even `nothing` costs its worker some ten microseconds of message handling.
     private var estimateMinimum: Int64 { 20_000 }
 
-    private func heldKey(of operation: OperationID) -> Int? {
+    func heldKey(of operation: OperationID) -> Int? {
         let graph = Int(operation.graph.rawValue)
         guard graphs[graph].rule(operation.index).hasKeys else { return nil }
         for local in graphs[graph].policy(operation.index).keys {
@@ -171,18 +174,11 @@ extension Scheduler {
         let queue = graphs[graph].queue(operation.index)
         let expected = estimate(operation)
         queues[queue].ready -= 1
-        queues[queue].inFlight += 1
         servings += 1
-        dispatchedBytes += byteCount(of: operation)
         queues[queue].servedAt = servings
         graphs[graph].state[index] = .dispatched
         graphs[graph].flags[index].remove(.comesBack)
         graphs[graph].ordinal[index] += 1
-        if graphs[graph].rule(operation.index).hasKeys {
-            for local in graphs[graph].policy(operation.index).keys {
-                keys[graphs[graph].keys[Int(local)]].holder = operation
-            }
-        }
         let place = store(
             AttemptState(
                 id: id,
@@ -193,7 +189,6 @@ extension Scheduler {
                 estimate: expected
             )
         )
-        graphs[graph].attempt[index] = place
         effects.records.append(
             .granted(
                 id,
@@ -208,9 +203,20 @@ extension Scheduler {
         dispatch(place, into: &effects)
     }
 
-    /// Keeps an attempt in the table and in its worker's list.
-    private mutating func store(_ attempt: AttemptState) -> UInt32 {
+    /// Keeps an attempt in the table and in its worker's list, and takes what it needs: a place in
+    /// its queue, its bytes, its keys.
+    mutating func store(_ attempt: AttemptState) -> UInt32 {
         var attempt = attempt
+        let graph = Int(attempt.operation.graph.rawValue)
+        let index = attempt.operation.index
+        let rule = graphs[graph].rule(index)
+        queues[rule.queue].inFlight += 1
+        dispatchedBytes += byteCount(of: attempt.operation)
+        if rule.hasKeys {
+            for local in graphs[graph].policy(index).keys {
+                keys[graphs[graph].keys[Int(local)]].holder = attempt.operation
+            }
+        }
         let place = freeAttempts.popLast() ?? UInt32(attempts.count)
         if Int(place) == attempts.count { attempts.append(nil) }
         let first = workers[attempt.worker].firstAttempt
@@ -220,6 +226,7 @@ extension Scheduler {
         workers[attempt.worker].held += 1
         workers[attempt.worker].backlog += min(attempt.estimate, Self.estimateMax)
         attempts[Int(place)] = attempt
+        graphs[graph].attempt[Int(index)] = place
         return place
     }
 
@@ -233,15 +240,21 @@ extension Scheduler {
         }
         let graph = Int(attempt.operation.graph.rawValue)
         let index = Int(attempt.operation.index)
-        let grant = Grant(
+        var grant = Grant(
             held: HeldAttempt(attempt: attempt.id, operation: attempt.operation),
             ordinal: attempt.ordinal,
             priority: QueuePriority(level: graphs[graph].level[index]) ?? .normal,
             rank: graphs[graph].compiled.rank[index]
         )
+        let rule = graphs[graph].rule(attempt.operation.index)
+        if rule.hasKeys { grant.exclusiveLease = configuration.exclusiveLease }
+        if !graphs[graph].losses.isEmpty, graphs[graph].losses[attempt.operation.index] != nil {
+            grant.isIsolated = kinds[rule.kind].canKillWorker
+            grant.announcesStart = lostAttempts[attempt.operation] != nil
+        }
         let address = workers[attempt.worker].address
         let joined = effects.messages.last.map {
-            $0.destination == .worker(address)
+            $0.destination == .worker(address) && !grant.announcesStart
                 && $0.body.hasRoom(forGrantsUpTo: configuration.operationsPerMessage)
         }
         if joined == true {
@@ -299,18 +312,55 @@ extension Scheduler {
         return attempt
     }
 
-    /// Everybody who waited for the key competes again: whoever is first in line may stand in a
-    /// suspended queue, and the key must not wait for that one. O(waiting) per release.
+}
+
+// MARK: - Keys
+
+extension Scheduler {
+    private mutating func park(_ entry: ReadyEntry, of lane: Int, at key: Int) {
+        if let place = keys[key].parked.firstIndex(where: { $0.lane == lane }) {
+            keys[key].parked[place].heap.insert(entry)
+        } else {
+            var parked = ParkedLane(lane: lane)
+            parked.heap.insert(entry)
+            keys[key].parked.append(parked)
+        }
+    }
+
+    /// The most urgent of each lane that waited competes again: whichever is first may stand in a
+    /// suspended queue, and the key must not wait for that one.
     private mutating func freeKey(_ key: Int) {
         keys[key].holder = nil
-        let parked = keys[key].parked
-        keys[key].parked.removeAll()
-        for operation in parked {
-            let graph = Int(operation.graph.rawValue)
-            guard graphs[graph].state[Int(operation.index)] == .ready,
-                graphs[graph].flags[Int(operation.index)].contains(.parked)
+        for place in keys[key].parked.indices { unpark(place, of: key) }
+        keys[key].parked.removeAll { $0.heap.isEmpty }
+    }
+
+    private mutating func unpark(_ place: Int, of key: Int) {
+        while let entry = keys[key].parked[place].heap.popMax() {
+            let graph = Int(entry.graph)
+            let index = Int(entry.index)
+            guard graphs[graph].state[index] == .ready,
+                graphs[graph].flags[index].contains(.parked),
+                entry.urgency == graphs[graph].urgency(index)
             else { continue }
-            enqueue(operation)
+            enqueue(entry.operation)
+            return
+        }
+    }
+
+    /// An operation left its lane without taking its keys. It may have been the one that stood
+    /// there for all of the lane that wait for a key that is free: the next one does.
+    mutating func passKeysOn(of operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        let rule = graphs[graph].rule(operation.index)
+        guard rule.hasKeys else { return }
+        for local in graphs[graph].policy(operation.index).keys {
+            let key = graphs[graph].keys[Int(local)]
+            guard keys[key].holder == nil,
+                let place = keys[key].parked.firstIndex(where: { $0.lane == rule.lane })
+            else { continue }
+            unpark(place, of: key)
+            if keys[key].parked[place].heap.isEmpty { keys[key].parked.remove(at: place) }
         }
     }
 }

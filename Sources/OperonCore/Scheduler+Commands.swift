@@ -297,6 +297,11 @@ extension Scheduler {
             effects.records.append(.priority(operation, priority))
             guard graphs[graph].level[index] != priority.level else { return }
             graphs[graph].level[index] = priority.level
+            if graphs[graph].flags[index].contains(.parked) {
+                // What waits for a key is ordered by urgency as well: it comes up and parks anew.
+                enqueue(operation)
+                return
+            }
             guard isEnqueued(operation) else { return }
             // The old entry stays behind in the heap until it comes up: its urgency tells.
             queues[graphs[graph].queue(operation.index)].ready -= 1

@@ -42,7 +42,16 @@ extension Scheduler {
     ) {
         let id = event.held.attempt
         guard let place = placeOfEvent(event, from: worker) else {
-            // Refused, and handled all the same: the worker may forget it.
+            // Refused, and handled all the same: the worker may forget it. But for the end of an
+            // attempt that was taken for lost and may yet count.
+            if case .finished(let held, let result) = event {
+                let late = LateResult(
+                    result: result,
+                    start: now.monotonic - (sentAt - result.startedAt),
+                    end: now.monotonic - (sentAt - result.endedAt)
+                )
+                reclaim(held, by: worker, result: late, at: now, into: &effects)
+            }
             effects.notices.append(.eventRefused(id))
             return
         }
@@ -70,7 +79,7 @@ extension Scheduler {
         return attemptPlace(of: held, ownedBy: worker)
     }
 
-    private mutating func started(
+    mutating func started(
         _ place: UInt32,
         at start: Timestamp,
         into effects: inout Effects
@@ -79,12 +88,13 @@ extension Scheduler {
         attempts[Int(place)]?.hasStarted = true
         attempts[Int(place)]?.startedAt = start
         let operation = attempt.operation
+        forgetLost(operation)
         graphs[Int(operation.graph.rawValue)].state[Int(operation.index)] = .executing
         effects.records.append(.started(attempt.id, operation))
         effects.notices.append(.started(operation, attempt.id, at: start))
     }
 
-    private mutating func finished(
+    mutating func finished(
         _ place: UInt32,
         _ result: AttemptResult,
         start: Timestamp,
@@ -92,6 +102,10 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
+        if result.end == .crashed {
+            comeBack(place, .crashed, at: now, into: &effects)
+            return
+        }
         let attempt = removeAttempt(place)
         let operation = attempt.operation
         let graph = Int(operation.graph.rawValue)
@@ -102,7 +116,7 @@ extension Scheduler {
         case .succeeded: ending = .succeeded
         case .failed(let error): ending = .failed(error)
         case .cancelled: ending = .cancelled
-        case .crashed: ending = .failed(.workerLost)
+        case .crashed: ending = .crashed
         }
         effects.notices.append(.result(operation, attempt.id, result))
         effects.notices.append(
@@ -123,7 +137,7 @@ extension Scheduler {
             }
         case .cancelled:
             finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
-        case .returned, .lost:
+        case .returned, .lost, .crashed:
             preconditionFailure("a result has neither ending")
         }
     }

@@ -162,6 +162,9 @@ extension Scheduler {
         workers.reduce(0) { $0 + ($1.isAlive && !$1.isDraining ? $1.slots : 0) }
     }
 
+    /// Workers that are alive, or gone and remembered.
+    package var knownWorkerCount: Int { workers.count }
+
     package func queueMembersInFlight(_ name: String) -> Int {
         queueNumbers[name].map { queues[$0].inFlight } ?? 0
     }

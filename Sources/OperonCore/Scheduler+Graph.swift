@@ -93,7 +93,7 @@ extension Scheduler {
     private mutating func kindNumber(_ name: String) -> Int {
         if let number = kindNumbers[name] { return number }
         let number = kinds.count
-        kinds.append(KindState(name: name))
+        kinds.append(KindState(name: name, canKillWorker: !Work.builtInKinds.contains(name)))
         kindNumbers[name] = number
         return number
     }
@@ -148,10 +148,13 @@ extension Scheduler {
     }
 
     private mutating func laneNumber(queue: Int, kind: Int) -> Int {
-        for lane in queues[queue].lanes where lanes[lane].kind == kind { return lane }
+        let place = LanePlace(queue: queue, kind: kind)
+        if let lane = laneNumbers[place] { return lane }
+        let lane = lanes.count
         lanes.append(Lane(queue: queue, kind: kind))
-        queues[queue].lanes.append(lanes.count - 1)
-        return lanes.count - 1
+        queues[queue].lanes.append(lane)
+        laneNumbers[place] = lane
+        return lane
     }
 
     /// Whether it stands in a lane and may be taken from it.
@@ -252,7 +255,9 @@ extension Scheduler {
             graphs[graph].state[index] != .finished,
             "an outcome is final: every caller looks at the state first"
         )
-        if isEnqueued(operation) { queues[graphs[graph].queue(operation.index)].ready -= 1 }
+        let wasEnqueued = isEnqueued(operation)
+        if wasEnqueued { queues[graphs[graph].queue(operation.index)].ready -= 1 }
+        if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
         graphs[graph].state[index] = .finished
         graphs[graph].outcome[index] = outcome.kind
         if outcome.kind != .succeeded { graphs[graph].outcomes[operation.index] = outcome }
@@ -263,6 +268,7 @@ extension Scheduler {
         if graphs[graph].unfinished == 0 {
             effects.notices.append(.graphFinished(operation.graph))
         }
+        if wasEnqueued { passKeysOn(of: operation) }
     }
 
     mutating func release(

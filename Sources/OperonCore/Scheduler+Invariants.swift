@@ -10,7 +10,7 @@ extension Scheduler {
             if let broken = violatedInvariant(ofGraph: number) { return broken }
         }
         return violatedInvariantOfQueues() ?? violatedInvariantOfAttempts()
-            ?? violatedInvariantOfKeys()
+            ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
     }
 
     /// Traps where `violatedInvariant` finds something.
@@ -118,6 +118,9 @@ extension Scheduler {
                 guard graph.attempt[Int(attempt.operation.index)] == place else {
                     return "attempt \(attempt.id) is not that of its operation"
                 }
+                guard workers[index].isAlive || attempt.isAwaited else {
+                    return "worker \(index) is gone and still owns attempt \(attempt.id)"
+                }
                 held += 1
                 backlog += min(attempt.estimate, Self.estimateMax)
                 place = attempt.next
@@ -125,9 +128,7 @@ extension Scheduler {
             guard held == workers[index].held, backlog == workers[index].backlog else {
                 return "worker \(index) counts \(workers[index].held) held of \(held)"
             }
-            guard workers[index].isAlive || held == 0 else {
-                return "worker \(index) is gone and still owns attempts"
-            }
+
             listed += held
         }
         guard listed == attempts.count - freeAttempts.count else {
@@ -137,12 +138,35 @@ extension Scheduler {
         return nil
     }
 
+    /// Who waits for a key waits for one that is held, or somebody with a key of theirs stands in
+    /// their lane and will pass it on.
+    private func violatedInvariantOfParked() -> String? {
+        for number in graphs.indices {
+            for index in 0..<UInt32(graphs[number].state.count)
+            where graphs[number].flags[Int(index)].contains(.parked) {
+                let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+                let wanted = keyNumbers(of: operation)
+                guard graphs[number].state[Int(index)] == .ready, heldKey(of: operation) == nil
+                else { continue }
+                let lane = graphs[number].rule(index).lane
+                let isStoodFor = lanes[lane].heap.unordered.contains { entry in
+                    isEnqueued(entry.operation)
+                        && keyNumbers(of: entry.operation).contains { wanted.contains($0) }
+                }
+                guard isStoodFor else { return "\(operation) waits for keys that are free" }
+            }
+        }
+        return nil
+    }
+
+    private func keyNumbers(of operation: OperationID) -> [Int] {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        return graph.policy(operation.index).keys.map { graph.keys[Int($0)] }
+    }
+
     private func violatedInvariantOfKeys() -> String? {
         for key in keys {
-            guard let holder = key.holder else {
-                guard key.parked.isEmpty else { return "key “\(key.name)” is free and waited for" }
-                continue
-            }
+            guard let holder = key.holder else { continue }
             switch state(of: holder) {
             case .dispatched, .executing: continue
             case .pending, .ready, .finished:

@@ -1,42 +1,10 @@
+import HeapModule
 import OperonModel
 
-// Attempts that end without a result: given back, or lost with their worker.
+// Who is given up, and when. A lease that runs out is a suspicion: first a tick goes through the
+// coordinator's own queues, and only when it is back, with everything before it handled, is
+// silence taken for absence. So an alarm, a backlog or a pause of this process cost nobody a lease.
 extension Scheduler {
-    /// An attempt ended without a result. The operation goes back to the front of its priority,
-    /// unless it was cancelled meanwhile.
-    mutating func comeBack(
-        _ place: UInt32,
-        _ ending: AttemptEnding,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let attempt = removeAttempt(place)
-        let operation = attempt.operation
-        let graph = Int(operation.graph.rawValue)
-        let flags = graphs[graph].flags[Int(operation.index)]
-        effects.records.append(.attemptEnded(attempt.id, operation, ending))
-        effects.notices.append(
-            .attemptEnded(
-                operation,
-                attempt.id,
-                ending,
-                start: attempt.startedAt,
-                end: now.monotonic
-            )
-        )
-        graphs[graph].state[Int(operation.index)] = .ready
-        graphs[graph].flags[Int(operation.index)].insert(.comesBack)
-        if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
-            || graphs[graph].isCancelled
-        {
-            // It stands in no lane; `settle` must not count it out of one.
-            graphs[graph].flags[Int(operation.index)].insert(.heldBack)
-            finish(operation, cancelledOutcome(of: operation), at: now, into: &effects)
-        } else {
-            enqueue(operation)
-        }
-    }
-
     /// One entry per worker, however often its lease is renewed meanwhile.
     mutating func armLease(of worker: Int) {
         guard !workers[worker].isLeaseArmed else { return }
@@ -44,24 +12,167 @@ extension Scheduler {
         arm(.lease(worker: worker), at: workers[worker].leaseEnd)
     }
 
+    mutating func renewLease(of worker: Int, at now: Moment) {
+        workers[worker].heardAt = now.monotonic
+        workers[worker].leaseEnd = now.monotonic + configuration.lease
+    }
+
     mutating func leaseDue(_ worker: Int, at now: Moment, into effects: inout Effects) {
         workers[worker].isLeaseArmed = false
-        guard workers[worker].isAlive else { return }
         // Deaf: nobody can be heard, so nobody is given up. `transportCameUp` arms it anew.
-        guard isConnected else { return }
+        guard workers[worker].isAlive, isConnected else { return }
         guard workers[worker].leaseEnd <= now.monotonic else {
             armLease(of: worker)
             return
         }
+        // Behind one that is on its way another one follows, if that is needed.
+        if probe == nil { sendProbe(since: now.monotonic, at: now, into: &effects) }
+    }
+
+    private mutating func sendProbe(
+        since: Timestamp,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        probe = Probe(number: nextProbe, sentAt: now.monotonic, since: since)
+        effects.ticks.append(nextProbe)
+        arm(.probe(nextProbe), at: now.monotonic + configuration.lease)
+        nextProbe += 1
+    }
+
+    /// It may be lost like any message: beats live no longer than three of them.
+    mutating func probeDue(_ number: UInt64, at now: Moment, into effects: inout Effects) {
+        guard let probe, probe.number == number, isConnected else { return }
+        sendProbe(since: probe.since, at: now, into: &effects)
+    }
+
+    mutating func receive(_ tick: Tick, at now: Moment, into effects: inout Effects) {
+        guard var probe, probe.number == tick.number else { return }
+        switch tick.way {
+        case .events: probe.isBackFromEvents = true
+        case .beats: probe.isBackFromBeats = true
+        }
+        guard probe.isBackFromEvents, probe.isBackFromBeats else {
+            self.probe = probe
+            return
+        }
+        self.probe = nil
+        if now.monotonic - probe.since > configuration.beat {
+            forgiveSilence(at: now)
+        } else {
+            judgeLeases(behind: probe, at: now, into: &effects)
+        }
+    }
+
+    /// It was this side that heard nothing: everybody has two beats to be heard in.
+    private mutating func forgiveSilence(at now: Moment) {
+        for index in workers.indices where workers[index].isAlive {
+            workers[index].leaseEnd = max(
+                workers[index].leaseEnd,
+                now.monotonic + configuration.beat * 2
+            )
+            armLease(of: index)
+        }
+    }
+
+    private mutating func judgeLeases(
+        behind probe: Probe,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        var isAnotherNeeded = false
+        for index in workers.indices where workers[index].isAlive {
+            if workers[index].leaseEnd <= probe.sentAt {
+                giveUp(index, at: now, into: &effects)
+            } else if workers[index].leaseEnd <= now.monotonic {
+                isAnotherNeeded = true
+            } else {
+                armLease(of: index)
+            }
+        }
+        if isAnotherNeeded { sendProbe(since: now.monotonic, at: now, into: &effects) }
+    }
+
+    /// Nothing was heard of it for too long. What it had not started goes to others at once; what
+    /// ran may be awaited for longer.
+    private mutating func giveUp(_ worker: Int, at now: Moment, into effects: inout Effects) {
         workers[worker].isAlive = false
         workers[worker].claim = nil
         effects.notices.append(.workerLost(workers[worker].identity))
+        for place in places(of: worker) {
+            guard let attempt = attempts[Int(place)] else { continue }
+            let end = patienceEnd(of: attempt)
+            if end <= now.monotonic {
+                comeBack(place, .lost, at: now, into: &effects)
+            } else {
+                attempts[Int(place)]?.isAwaited = true
+                arm(.patience(place: place, attempt.id), at: end)
+            }
+        }
+    }
+
+    /// A worker whose successor holds the lock of its state directory is dead, and so is whatever
+    /// it ran.
+    mutating func bury(
+        _ incarnation: Incarnation,
+        of workerID: String,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        guard let worker = workerNumbers[incarnation], workers[worker].workerID == workerID
+        else { return }
+        if workers[worker].isAlive {
+            workers[worker].isAlive = false
+            workers[worker].claim = nil
+            effects.notices.append(.workerLost(workers[worker].identity))
+        }
+        for place in places(of: worker) { comeBack(place, .lost, at: now, into: &effects) }
+    }
+
+    /// The attempts of a worker, the oldest first.
+    private func places(of worker: Int) -> [UInt32] {
         var places: [UInt32] = []
         var place = workers[worker].firstAttempt
         while place != GraphState.noAttempt {
             places.append(place)
             place = attempts[Int(place)]?.next ?? GraphState.noAttempt
         }
-        for place in places.reversed() { comeBack(place, .lost, at: now, into: &effects) }
+        return places.reversed()
+    }
+
+    /// When an attempt of a silent worker is lost: after the lease, or a part of what it has run
+    /// already; and never before its right to its keys has ended.
+    private func patienceEnd(of attempt: AttemptState) -> Timestamp {
+        let heardAt = workers[attempt.worker].heardAt
+        var silence = configuration.lease
+        if let startedAt = attempt.startedAt {
+            let ran = (heardAt - startedAt).nanoseconds / configuration.patienceDivisor
+            silence = max(silence, min(configuration.patienceMax, .nanoseconds(ran)))
+        }
+        let graph = Int(attempt.operation.graph.rawValue)
+        if graphs[graph].rule(attempt.operation.index).hasKeys,
+            configuration.violation != .forgetsExclusiveLease
+        {
+            silence = max(silence, configuration.exclusiveLease)
+        }
+        return heardAt + silence
+    }
+
+    mutating func patienceDue(
+        _ place: UInt32,
+        _ id: AttemptID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        guard let attempt = attempts[Int(place)], attempt.id == id, attempt.isAwaited
+        else { return }
+        // Nobody could come back while there was no connection.
+        let audible = isConnected ? connectedAt + configuration.lease : .distantFuture
+        guard audible <= now.monotonic else {
+            let next = isConnected ? audible : now.monotonic + configuration.lease
+            arm(.patience(place: place, id), at: next)
+            return
+        }
+        comeBack(place, .lost, at: now, into: &effects)
     }
 }

@@ -5,6 +5,8 @@ import OperonModel
 extension Scheduler {
     mutating func transportCameUp(at now: Moment, into effects: inout Effects) {
         isConnected = true
+        connectedAt = now.monotonic
+        probe = nil
         // After deafness everybody has a whole lease to be heard in.
         for index in workers.indices where workers[index].isAlive {
             workers[index].leaseEnd = now.monotonic + configuration.lease
@@ -24,7 +26,12 @@ extension Scheduler {
             greet(hello, of: envelope.reign, from: envelope.sender, at: now, into: &effects)
             return
         }
-        if case .tick = envelope.body { return }
+        if case .tick(let tick) = envelope.body {
+            if envelope.reign == reign, envelope.epoch == epoch {
+                receive(tick, at: now, into: &effects)
+            }
+            return
+        }
         guard envelope.reign == reign,
             let index = workerNumbers[envelope.sender.incarnation],
             workers[index].isAlive
@@ -40,7 +47,7 @@ extension Scheduler {
             // benign: what an old connection still had in the broker. A newer hello covers it.
             return
         }
-        workers[index].leaseEnd = now.monotonic + configuration.lease
+        renewLease(of: index, at: now)
         switch envelope.body {
         case .hello, .tick: break  // Handled above.
         case .events(let batch): receive(batch, from: index, at: now, into: &effects)
@@ -86,7 +93,8 @@ extension Scheduler {
         workers[index].isAlive = true
         workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
         workers[index].isDraining = hello.isDraining
-        workers[index].leaseEnd = now.monotonic + configuration.lease
+        workers[index].workerID = hello.worker
+        renewLease(of: index, at: now)
         workers[index].receivedAtBeat = nil
         // Back from another reign, or new: it counts its events from 1. Hellos and events share a
         // lane, so none of the new count can have been handled before this.
@@ -107,9 +115,16 @@ extension Scheduler {
         workers[index].claim = Claim(
             received: workers[index].sequence,
             sent: isOurs ? hello.lastEvent : 0,
-            held: hello.held
+            held: hello.held,
+            isOfHello: true
         )
         renumberOwed(of: index)
+        if let predecessor = hello.predecessor, !hello.worker.isEmpty,
+            predecessor != sender.incarnation
+        {
+            bury(predecessor, of: hello.worker, at: now, into: &effects)
+        }
+        for held in hello.held { reclaim(held, by: index, at: now, into: &effects) }
         let welcome = Welcome(
             answers: hello.sentAt,
             lease: configuration.lease,
@@ -158,20 +173,41 @@ extension Scheduler {
         from sender: WorkerIdentity,
         at now: Moment
     ) -> Int {
-        let index = workers.count
-        workers.append(
-            WorkerState(
-                identity: sender,
-                host: hello.host,
-                slots: Int(hello.slots),
-                queueNames: hello.queues,
-                kindNames: hello.kinds,
-                leaseEnd: now.monotonic
-            )
+        let worker = WorkerState(
+            identity: sender,
+            host: hello.host,
+            slots: Int(hello.slots),
+            queueNames: hello.queues,
+            kindNames: hello.kinds,
+            leaseEnd: now.monotonic,
+            heardAt: now.monotonic,
+            workerID: hello.worker
         )
+        let index = forgettableWorker() ?? workers.count
+        if index == workers.count {
+            workers.append(worker)
+        } else {
+            workerNumbers[workers[index].identity.incarnation] = nil
+            workers[index] = worker
+        }
         workerNumbers[sender.incarnation] = index
         learnNames(of: index)
         return index
+    }
+
+    /// The place of the worker that has been gone for longest, if there are too many of those.
+    private mutating func forgettableWorker() -> Int? {
+        let gone = workers.indices.filter {
+            !workers[$0].isAlive && workers[$0].firstAttempt == GraphState.noAttempt
+        }
+        guard gone.count >= configuration.goneWorkersMax,
+            let oldest = gone.min(by: { workers[$0].heardAt < workers[$1].heardAt })
+        else { return nil }
+        // Only removed, each on its own: their order does not matter.
+        for (operation, lost) in lostAttempts where lost.attempt.worker == oldest {
+            lostAttempts[operation] = nil
+        }
+        return oldest
     }
 
     /// What one worker may have in flight, so that all together stay within their limit. Those that
@@ -196,6 +232,7 @@ extension Scheduler {
         var place = workers[worker].firstAttempt
         while place != GraphState.noAttempt {
             attempts[Int(place)]?.sequence = 0
+            attempts[Int(place)]?.isAwaited = false
             place = attempts[Int(place)]?.next ?? GraphState.noAttempt
         }
     }
@@ -311,7 +348,8 @@ extension Scheduler {
             }
             place = attempt.next
         }
-        for held in held where attemptPlace(of: held, ownedBy: worker) == nil {
+        for held in held
+        where attemptPlace(of: held, ownedBy: worker) == nil && !isAwaitedBack(held, of: worker) {
             orders.append(.stop(held))
         }
         return orders

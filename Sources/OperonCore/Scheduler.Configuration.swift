@@ -8,6 +8,18 @@ extension Scheduler {
         /// Silence after which a worker counts as gone: three beats, so that one lost beat and a
         /// late one cost nobody an attempt.
         package var lease: Duration = .seconds(6)
+        /// Which part of its run time a silent worker's attempt is waited for, if that is longer
+        /// than the lease: the longer it ran, the more its owner's return is worth.
+        package var patienceDivisor: Int64 = 20
+        package var patienceMax: Duration = .seconds(300)
+        /// How long after the last word of its worker an operation that holds keys keeps them.
+        package var exclusiveLease: Duration = .seconds(60)
+        /// Deaths of its own child process after which an operation fails: `workerLost`.
+        package var crashLimit = 5
+        /// Workers lost under it after which an operation fails; `nil`: however many.
+        package var lostLimit: Int?
+        /// Workers that are gone and kept in mind, in case they come back.
+        package var goneWorkersMax = 256
         /// Bytes of events that a worker may have in flight.
         package var eventWindow: UInt32 = 1 << 20
         /// How long a worker stays true to a silent reign that keeps nothing on disk.
@@ -52,6 +64,10 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case releasesEarly
     /// Accepts messages from an old connection.
     case acceptsOldConnections
+    /// Lets a lost attempt go on while the next one may start.
+    case resumesWithoutRecall
+    /// Gives keys on while their holder still has its right to them.
+    case forgetsExclusiveLease
     // The worker's.
     /// Starts without an unexpired answer.
     case startsWithoutLease

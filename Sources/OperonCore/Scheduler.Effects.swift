@@ -8,6 +8,8 @@ extension Scheduler {
     package struct Effects: Sendable {
         package var records: [Record] = []
         package var messages: [Message] = []
+        /// Numbers to send to itself, each through both of its queues.
+        package var ticks: [UInt64] = []
         package var refusals: [Refusal] = []
         package var notices: [Notice] = []
         /// When `timeReached` is wanted; `nil`: not at all.
@@ -19,6 +21,7 @@ extension Scheduler {
         package mutating func removeAll() {
             records.removeAll(keepingCapacity: true)
             messages.removeAll(keepingCapacity: true)
+            ticks.removeAll(keepingCapacity: true)
             refusals.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)
         }
@@ -29,6 +32,8 @@ extension Scheduler {
         case graphAdded(GraphID)
         case granted(AttemptID, OperationID, ordinal: UInt32, to: Incarnation)
         case started(AttemptID, OperationID)
+        /// An attempt that was taken for lost goes on: its worker came back in time.
+        case resumed(AttemptID, OperationID)
         /// The attempt ended, but gave its operation no result that counts: given back, lost with
         /// its worker, never sent because it could not be, or failed and to be tried again. What
         /// ends with the operation's own result is told by `finished` alone.
@@ -48,8 +53,10 @@ extension Scheduler {
         case cancelled
         /// Its worker gave it back.
         case returned
-        /// Its worker's lease ran out.
+        /// Its worker's lease ran out, or its worker is known to be dead.
         case lost
+        /// The child process that ran it died without a result.
+        case crashed
     }
 
     package struct Message: Hashable, Sendable {
@@ -76,7 +83,8 @@ extension Scheduler {
 
         func hasRoom(forGrantsUpTo maximum: Int) -> Bool {
             switch self {
-            case .dispatch(_, let grants): grants.count < maximum
+            case .dispatch(_, let grants):
+                grants.count < maximum && grants.last?.announcesStart != true
             case .plain: false
             }
         }
@@ -97,6 +105,12 @@ extension Scheduler {
         package var ordinal: UInt32
         package var priority: QueuePriority
         package var rank: UInt64
+        /// It may be what killed its worker: run it in a child process of its own.
+        package var isIsolated = false
+        /// An earlier attempt was lost and may still run: it travels alone, its start is announced.
+        package var announcesStart = false
+        /// It holds keys, and for how long without an answered beat.
+        package var exclusiveLease: Duration?
 
         package init(
             held: HeldAttempt,
@@ -116,6 +130,8 @@ extension Scheduler {
         case ready(OperationID)
         case granted(OperationID, AttemptID, worker: Incarnation)
         case started(OperationID, AttemptID, at: Timestamp)
+        /// An attempt whose loss was told goes on.
+        case resumed(OperationID, AttemptID, worker: Incarnation)
         /// `start` is `nil` for an attempt that never started or was lost before it said so.
         case attemptEnded(
             OperationID,

@@ -17,16 +17,24 @@ package struct Scheduler: Sendable {
     var keys: [KeyState] = []
     var keyNumbers: [String: Int] = [:]
     var lanes: [Lane] = []
+    var laneNumbers: [LanePlace: Int] = [:]
 
     var workers: [WorkerState] = []
     var workerNumbers: [Incarnation: Int] = [:]
     var isConnected = false
+    var connectedAt = Timestamp.zero
     var isLeaving = false
+    /// A tick through its own queues that is not back yet.
+    var probe: Probe?
+    var nextProbe: UInt64 = 1
 
     /// Attempts in flight; free places are listed behind.
     var attempts: [AttemptState?] = []
     var freeAttempts: [UInt32] = []
     var nextAttemptNumber: UInt64 = 1
+    /// The last attempt that an operation lost, until the next one has started: its owner may come
+    /// back. Only looked up.
+    var lostAttempts: [OperationID: LostAttempt] = [:]
 
     var deadlines = Heap<Deadline>()
     var nextDeadlineOrder: UInt64 = 0
@@ -64,7 +72,9 @@ package struct Scheduler: Sendable {
             setPriority(of: operation, to: priority, into: &effects)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
         case .transportUp: transportCameUp(at: now, into: &effects)
-        case .transportDown: isConnected = false
+        case .transportDown:
+            isConnected = false
+            probe = nil
         case .addressReturned: break  // A hint only: the lease decides.
         case .attemptUnsendable(let attempt, let error):
             giveUpUnsendable(attempt, error, at: now, into: &effects)
@@ -85,6 +95,9 @@ package struct Scheduler: Sendable {
             deadlines.removeMin()
             switch next.kind {
             case .lease(let worker): leaseDue(worker, at: now, into: &effects)
+            case .probe(let number): probeDue(number, at: now, into: &effects)
+            case .patience(let place, let attempt):
+                patienceDue(place, attempt, at: now, into: &effects)
             case .release(let operation): releaseDue(operation, at: now, into: &effects)
             case .deadline(let operation): deadlineDue(operation, at: now, into: &effects)
             }
@@ -95,6 +108,8 @@ package struct Scheduler: Sendable {
 /// What is known of a kind of work.
 struct KindState: Sendable {
     let name: String
+    /// It runs in its worker's own process, and may be what killed it.
+    let canKillWorker: Bool
     /// How long one takes, in nanoseconds, rising at once and falling slowly; `nil`: none was seen.
     var duration: Int64?
 
@@ -114,6 +129,15 @@ struct KindState: Sendable {
 struct KeyState: Sendable {
     let name: String
     var holder: OperationID?
-    /// Ready operations that came up while it was held.
-    var parked: [OperationID] = []
+    /// Ready operations that came up while it was held, by the lane they came from. When the key is
+    /// free one of each lane goes back to it: the lanes compete as if all had, and a release costs
+    /// as many steps as there are lanes, not as there are operations that wait.
+    var parked: [ParkedLane] = []
+}
+
+/// What waits for a key and belongs to one lane.
+struct ParkedLane: Sendable {
+    let lane: Int
+    /// Those that do not wait any more stay until they come up.
+    var heap = Heap<ReadyEntry>()
 }

@@ -25,6 +25,8 @@ struct GraphState: Sendable {
     /// What belongs to an outcome that is not success. Only looked up, never walked.
     var outcomes: [UInt32: Outcome] = [:]
     var reasons: [UInt32: String] = [:]
+    /// What was lost under an operation. Only looked up.
+    var losses: [UInt32: Losses] = [:]
 
     var unfinished: Int
     var isSuspended = false
@@ -53,6 +55,14 @@ struct GraphState: Sendable {
         guard let kind = outcome[Int(index)] else { return nil }
         return kind == .succeeded ? .succeeded : outcomes[index]
     }
+}
+
+/// How often an operation's worker went away under it, and whether that was its own doing.
+struct Losses: Sendable {
+    /// Workers lost while they had it, whoever's fault.
+    var workers = 0
+    /// Child processes that died of it alone.
+    var crashes = 0
 }
 
 /// What the scheduler looks up for every operation of a policy, in its own numbers. Free of
@@ -127,6 +137,10 @@ struct WorkerState: Sendable {
     var unacknowledgedBytes = 0
     var leaseEnd: Timestamp
     var isLeaseArmed = false
+    /// When its last message was handled.
+    var heardAt: Timestamp
+    /// The id of its state directory; empty: none.
+    var workerID: String
     /// Attempts that are its own, newest first, as a list through the table of attempts.
     var firstAttempt = GraphState.noAttempt
     var held = 0
@@ -149,6 +163,9 @@ struct Claim: Sendable {
     var received: UInt64
     var sent: UInt64
     var held: [HeldAttempt]
+    /// Until the events that a hello names are handled, it is not known what the worker has room
+    /// for, nor which of the operations that it lost it brings back.
+    var isOfHello = false
 }
 
 struct AttemptState: Sendable {
@@ -168,16 +185,46 @@ struct AttemptState: Sendable {
     /// On the coordinator's clock.
     var startedAt: Timestamp?
     var recall = Recall.none
+    /// Its worker is gone, and it is still waited for.
+    var isAwaited = false
     /// What it is expected to take, in nanoseconds.
     let estimate: Int64
     var next = GraphState.noAttempt
     var previous = GraphState.noAttempt
 }
 
+/// An attempt whose worker was given up, while its operation has not been started again.
+struct LostAttempt: Sendable {
+    let attempt: AttemptState
+    /// Its owner came back with it: it goes on once the next attempt, which was granted meanwhile,
+    /// is given back.
+    var isBack = false
+    /// What the owner brought, if it had ended.
+    var result: LateResult?
+}
+
+struct LateResult: Sendable {
+    let result: AttemptResult
+    let start: Timestamp
+    let end: Timestamp
+}
+
+/// A tick on its way through the coordinator's own queues.
+struct Probe: Sendable {
+    let number: UInt64
+    let sentAt: Timestamp
+    /// When the first of those that were sent one for another left.
+    let since: Timestamp
+    var isBackFromEvents = false
+    var isBackFromBeats = false
+}
+
 /// Something that becomes due.
 struct Deadline: Comparable, Sendable {
     enum Kind: Sendable {
         case lease(worker: Int)
+        case probe(UInt64)
+        case patience(place: UInt32, AttemptID)
         case release(OperationID)
         case deadline(OperationID)
     }

@@ -36,7 +36,9 @@ extension WorkerAgent {
             held: heldInOrder.filter(isListed),
             firstEvent: firstEvent,
             lastEvent: firstEvent + UInt64(events.count) - 1,
-            isDraining: drain != .none
+            isDraining: drain != .none,
+            worker: configuration.workerID,
+            predecessor: configuration.predecessor
         )
         append(.hello(hello), lane: .events, into: &effects)
     }
@@ -119,6 +121,7 @@ extension WorkerAgent {
         if let first = unreportedStarts.first, let started = held[first]?.startedAt {
             consider(started + configuration.startReportDelay)
         }
+        if let end = exclusiveEnd { consider(end) }
         switch drain {
         case .none, .ending, .left: break
         case .finishing(let until), .leaving(let until): consider(until)

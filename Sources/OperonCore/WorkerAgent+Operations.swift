@@ -87,8 +87,38 @@ extension WorkerAgent {
         held[attempt]?.state = .running
         held[attempt]?.startedAt = now
         runningCount += 1
-        unreportedStarts.append(attempt)
+        if holding.operation.announcesStart {
+            reportStart(attempt)
+        } else {
+            unreportedStarts.append(attempt)
+        }
+        if holding.operation.exclusiveLease != nil { exclusive.append(attempt) }
         effects.starts.append(holding.operation)
+    }
+
+    /// When the first right to keys ends, a second early: the next holder may start right after it.
+    var exclusiveEnd: Timestamp? {
+        guard let leaseProof else { return nil }
+        let lease = exclusive.compactMap { held[$0]?.operation.exclusiveLease }.min()
+        return lease.map { leaseProof + $0 - .seconds(1) }
+    }
+
+    /// No answer for so long that another may soon hold the same keys: ends at once whatever holds
+    /// them here, without a grace.
+    mutating func endExclusive(at now: Timestamp, into effects: inout Effects) {
+        guard !exclusive.isEmpty, let leaseProof else { return }
+        var left: [AttemptID] = []
+        for attempt in exclusive {
+            guard let holding = held[attempt], let lease = holding.operation.exclusiveLease
+            else { continue }
+            guard now - leaseProof >= lease - .seconds(1) else {
+                left.append(attempt)
+                continue
+            }
+            if holding.end == .report { held[attempt]?.end = .giveBack }
+            effects.stops.append(.kill(attempt))
+        }
+        exclusive = left
     }
 
     mutating func ended(
@@ -103,7 +133,7 @@ extension WorkerAgent {
         case .report: record(.finished(holding.operation.held, result))
         case .giveBack:
             // What ended by itself meanwhile has a result that counts.
-            if result.end == .cancelled {
+            if result.end == .cancelled || result.end == .crashed {
                 record(.returned(holding.operation.held))
             } else {
                 record(.finished(holding.operation.held, result))
@@ -114,6 +144,7 @@ extension WorkerAgent {
 
     private mutating func remove(_ attempt: AttemptID) {
         held[attempt] = nil
+        if !exclusive.isEmpty { exclusive.removeAll { $0 == attempt } }
     }
 
     private mutating func giveBack(_ attempt: AttemptID) {
@@ -169,6 +200,7 @@ extension WorkerAgent {
         events.removeAll()
         finalAttempts.removeAll()
         unreportedStarts.removeAll()
+        exclusive.removeAll()
         firstEvent = 1
         sentCount = 0
         retainedBytes = 0

@@ -25,6 +25,8 @@ package struct WorkerAgent: Sendable {
     var runningCount = 0
     /// Running, and not yet reported as started.
     var unreportedStarts = Deque<AttemptID>()
+    /// Running, with keys whose right may run out, in the order of their starts.
+    var exclusive: [AttemptID] = []
 
     /// Events without an acknowledgement, the first numbered `firstEvent`.
     var events = Deque<RetainedEvent>()
@@ -67,6 +69,7 @@ package struct WorkerAgent: Sendable {
         }
         beatIfDue(at: now, into: &effects)
         startWhatMay(at: now, into: &effects)
+        endExclusive(at: now, into: &effects)
         reportStarts(at: now)
         sendEvents(at: now, into: &effects)
         finishDrain(at: now, into: &effects)
@@ -81,6 +84,10 @@ extension WorkerAgent {
         package var host: String
         package var processID: Int32
         package var slots: Int
+        /// The id of its state directory, whose lock it holds; empty: it has none.
+        package var workerID = ""
+        /// The life before this one on that directory, if there was one: it is dead.
+        package var predecessor: Incarnation?
         /// Queues it serves; empty: all.
         package var queues: [String] = []
         /// Kinds it knows, sorted.

@@ -22,6 +22,10 @@ package protocol CoordinatorTransport: Sendable {
     /// Sends to every worker that is connected now.
     func broadcast(_ body: [UInt8]) async
 
+    /// Sends to itself, on the way that workers' messages of this lane take: it arrives behind
+    /// everything that waits there.
+    func sendToSelf(_ body: [UInt8], lane: WorkerLane) async
+
     /// Sends everything accepted so far, closes the connection and ends `run()` and `events`.
     func close() async
 }

@@ -49,8 +49,11 @@ package struct CoordinatorOutbox: Sendable {
                 break
             }
             let bytes = dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
+            // One whose earlier attempt may still run elsewhere travels alone: nobody waits with it
+            // for its start to be announced.
+            let isAlone = dispatch.operations.contains { $0.announcesStart }
             var door = Door(place: items.count, operations: dispatch.operations.count, bytes: bytes)
-            if let open = doors[address], items[open.place].priority == priority,
+            if !isAlone, let open = doors[address], items[open.place].priority == priority,
                 open.operations + door.operations <= operationsPerMessage,
                 open.bytes + bytes <= Self.joinedBytesMax
             {
@@ -63,7 +66,7 @@ package struct CoordinatorOutbox: Sendable {
                 doors[address] = door
                 return
             }
-            doors[address] = door
+            doors[address] = isAlone ? nil : door
         }
         items.append(Item(receiver: receiver, priority: priority, envelope: envelope))
     }

@@ -21,6 +21,8 @@ package actor CoordinatorService {
     private let limits: Limits
     private var contents: [GraphContents] = []
     private var outbox: CoordinatorOutbox
+    /// Ticks to itself that have not been sent yet.
+    private var ticks: [UInt64] = []
     /// Whoever waits until everything before has been handed to the transport.
     private var sendWaiters: [Latch] = []
     private let sendSignal = Signal()
@@ -203,10 +205,11 @@ package actor CoordinatorService {
             keepOutputs()
             pending = []
             for message in effects.messages { enqueue(message, unsendable: &pending) }
+            ticks += effects.ticks
             finishNotices(at: now.monotonic)
         }
         alarm.set(effects.wakeAt) { [weak self] in await self?.wake() }
-        if !outbox.isEmpty { sendSignal.raise() }
+        if !outbox.isEmpty || !ticks.isEmpty { sendSignal.raise() }
         return refusal
     }
 
@@ -219,8 +222,8 @@ package actor CoordinatorService {
                 contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
             case .finished(let operation, _):
                 contents[Int(operation.graph.rawValue)].finished(operation.index)
-            case .ready, .granted, .started, .attemptEnded, .retry, .graphFinished, .workerJoined,
-                .workerLost, .workerDraining, .workerBusy, .eventRefused, .log:
+            case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .graphFinished,
+                .workerJoined, .workerLost, .workerDraining, .workerBusy, .eventRefused, .log:
                 continue
             }
         }
@@ -285,10 +288,16 @@ package actor CoordinatorService {
         return (outbox.take(), sendWaiters)
     }
 
+    private func takeTicks() -> [UInt64] {
+        defer { ticks = [] }
+        return ticks
+    }
+
     private nonisolated func sendAll() async {
         for await _ in sendSignal.raised {
             let (items, waiters) = await takeOutbox()
             for item in items { await send(item) }
+            for tick in await takeTicks() { await send(tick) }
             for waiter in waiters { waiter.open() }
         }
         // Nobody sends any more; nobody shall wait for it either.
@@ -308,6 +317,27 @@ package actor CoordinatorService {
             logger.error("message not sent", metadata: ["reason": "\(error)"])
             await notSent(item.envelope)
         }
+    }
+
+    private nonisolated func send(_ tick: UInt64) async {
+        for (way, lane) in [(Tick.Way.events, WorkerLane.events), (.beats, .beats)] {
+            do throws(WireError) {
+                let body = try Wire.encode(await tickEnvelope(tick, way), limits: limits)
+                await transport.sendToSelf(body, lane: lane)
+            } catch {
+                logger.error("message not sent", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+
+    private func tickEnvelope(_ number: UInt64, _ way: Tick.Way) -> WorkerEnvelope {
+        WorkerEnvelope(
+            reign: scheduler.reign,
+            epoch: scheduler.epoch,
+            sequence: 0,
+            sender: .none,
+            body: .tick(Tick(number: number, way: way))
+        )
     }
 
     /// What no message can carry would be sent again with every beat: it fails instead.

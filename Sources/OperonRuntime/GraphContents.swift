@@ -67,7 +67,10 @@ struct GraphContents: Sendable {
             rank: grant.rank,
             timeout: operations[index].timeout,
             qualityOfService: operations[index].qualityOfService,
-            inputs: inputs(of: grant.held.operation.index)
+            inputs: inputs(of: grant.held.operation.index),
+            isIsolated: grant.isIsolated,
+            announcesStart: grant.announcesStart,
+            exclusiveLease: grant.exclusiveLease
         )
     }
 

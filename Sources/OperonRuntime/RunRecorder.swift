@@ -21,6 +21,12 @@ package struct RunRecord: Sendable {
         package var finishedAt: Timestamp?
         /// The last bytes of what its last attempt printed, if that failed.
         package var logTail: [UInt8] = []
+
+        /// The one that counts: the last that ran. Behind one that went on after its worker came
+        /// back there may be one that was given back for it.
+        package var lastAttempt: Attempt? {
+            attempts.last { $0.ending != .returned } ?? attempts.last
+        }
     }
 
     package private(set) var operations: [Operation]
@@ -50,6 +56,11 @@ package struct RunRecord: Sendable {
             operations[Int(operation.index)].attempts.append(Attempt(id: attempt, worker: worker))
         case .started(let operation, let attempt, let start):
             change(attempt, of: operation) { $0.start = start }
+        case .resumed(let operation, let attempt, _):
+            change(attempt, of: operation) { entry in
+                entry.end = nil
+                entry.ending = nil
+            }
         case .attemptEnded(let operation, let attempt, let ending, let start, let end):
             change(attempt, of: operation) { entry in
                 entry.start = start ?? entry.start

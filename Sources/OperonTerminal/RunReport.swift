@@ -149,6 +149,8 @@ package struct AttemptReport: Hashable, Sendable {
         case cancelled
         /// Its worker did not come back with it.
         case lost
+        /// The child process that ran it died without a result.
+        case crashed
         /// Its worker gave it back: a drain, a recall.
         case returned
         /// The run was ended before it was.

@@ -11,6 +11,8 @@ package struct SchedulerBench {
     package private(set) var workers: [Worker] = []
     /// After every event; O(operations), so not for a million of them.
     package var checksInvariants = true
+    /// The scheduler's ticks to itself come back at once.
+    package var returnsTicks = true
     private var graphs: [GraphDescription] = []
 
     package struct Worker: Sendable {
@@ -61,6 +63,25 @@ package struct SchedulerBench {
         scheduler.handle(event, at: now, into: &effects)
         if checksInvariants { scheduler.checkInvariants() }
         for message in effects.messages[first...] { deliver(message) }
+        guard returnsTicks else { return }
+        while let number = effects.ticks.popLast() {
+            for way in [Tick.Way.events, .beats] { tick(number, way) }
+        }
+    }
+
+    /// One of the coordinator's own ticks comes back.
+    package mutating func tick(_ number: UInt64, _ way: Tick.Way) {
+        drive(
+            .workerMessage(
+                WorkerEnvelope(
+                    reign: scheduler.reign,
+                    epoch: scheduler.epoch,
+                    sequence: 0,
+                    sender: .none,
+                    body: .tick(Tick(number: number, way: way))
+                )
+            )
+        )
     }
 
     /// Time goes by, on both clocks, and whatever was due is looked at.
@@ -188,7 +209,10 @@ extension SchedulerBench {
         reign: Reign = SchedulerBench.reign,
         held: [HeldAttempt] = [],
         firstEvent: UInt64? = nil,
-        draining: Bool = false
+        lastEvent: UInt64? = nil,
+        draining: Bool = false,
+        id: String = "",
+        predecessor: Incarnation? = nil
     ) {
         if let connection, connection > workers[worker].identity.connection {
             workers[worker].identity.connection = connection
@@ -207,8 +231,10 @@ extension SchedulerBench {
                     kinds: workers[worker].kinds,
                     held: held,
                     firstEvent: firstEvent ?? next,
-                    lastEvent: next - 1,
-                    isDraining: draining
+                    lastEvent: lastEvent ?? next - 1,
+                    isDraining: draining,
+                    worker: id,
+                    predecessor: predecessor
                 )
             ),
             from: worker,
@@ -258,13 +284,18 @@ extension SchedulerBench {
         )
     }
 
-    /// The attempt at this operation that a worker holds, and who that is.
+    /// The latest attempt at this operation that a worker holds, and who that is.
     package func attempt(_ name: String) -> (worker: Int, held: HeldAttempt) {
         let id = id(name)
+        var latest: (worker: Int, held: HeldAttempt)?
         for (index, worker) in workers.enumerated() {
-            if let held = worker.held.last(where: { $0.operation == id }) { return (index, held) }
+            for held in worker.held where held.operation == id {
+                if let latest, held.attempt < latest.held.attempt { continue }
+                latest = (index, held)
+            }
         }
-        preconditionFailure("no worker holds an attempt at “\(name)”")
+        guard let latest else { preconditionFailure("no worker holds an attempt at “\(name)”") }
+        return latest
     }
 
     /// Sends the next event of a worker.

@@ -18,6 +18,9 @@ struct SimulatedWorker {
     var running: Set<AttemptID> = []
     /// When its beats left, by connection: an answer must belong to one of them.
     var beatsSent: [UInt32: Set<Timestamp>] = [:]
+    /// Its lives share a state directory: each says that the one before is dead.
+    var hasStateDirectory = false
+    var predecessor: Incarnation?
 
     var incarnation: Incarnation? { agent?.configuration.incarnation }
 }
@@ -87,6 +90,25 @@ extension Simulator {
         }
         guard coordinatorIsUp else { return }
         for message in effects.messages { send(message) }
+        for number in effects.ticks { tick(number) }
+    }
+
+    /// Through both queues of the coordinator; each may lose it.
+    private mutating func tick(_ number: UInt64) {
+        ledger.met(.ticked)
+        for way in [Tick.Way.events, .beats] where !isLost() {
+            let envelope = WorkerEnvelope(
+                reign: scheduler.reign,
+                epoch: scheduler.epoch,
+                sequence: 0,
+                sender: .none,
+                body: .tick(Tick(number: number, way: way))
+            )
+            at(
+                arrival(on: .tick(way)),
+                .toCoordinator(connection: coordinatorConnection, envelope)
+            )
+        }
     }
 
     /// Counts what somebody asked for.
@@ -158,7 +180,10 @@ extension Simulator {
             rank: grant.rank,
             timeout: nil,
             qualityOfService: .default,
-            inputs: []
+            inputs: [],
+            isIsolated: grant.isIsolated,
+            announcesStart: grant.announcesStart,
+            exclusiveLease: grant.exclusiveLease
         )
     }
 
@@ -263,6 +288,11 @@ extension Simulator {
             kinds: [Work.nothingKind, Work.waitKind]
         )
         configuration.violation = scenario.violation
+        if workers[index].hasStateDirectory {
+            configuration.workerID = "state\(index)"
+            configuration.predecessor = workers[index].predecessor
+            if configuration.predecessor != nil { ledger.met(.workerBuried) }
+        }
         workers[index].agent = WorkerAgent(configuration: configuration)
         workers[index].connection = 0
         workers[index].beatsSent = [:]
@@ -306,7 +336,7 @@ extension Simulator {
     private mutating func kill(_ index: Int) {
         guard workers[index].agent != nil else { return }
         ledger.met(.workerKilled)
-        workers[index] = SimulatedWorker(slots: workers[index].slots, lives: workers[index].lives)
+        endLife(of: index)
         at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
     }
 
@@ -347,10 +377,22 @@ extension Simulator {
         }
     }
 
+    /// Whatever it ran ends with it.
+    private mutating func endLife(of index: Int) {
+        let old = workers[index]
+        for attempt in old.running { ledger.stopped(attempt) }
+        workers[index] = SimulatedWorker(
+            slots: old.slots,
+            lives: old.lives,
+            hasStateDirectory: old.hasStateDirectory,
+            predecessor: old.incarnation
+        )
+    }
+
     /// Its life ends in good order, and another begins.
     private mutating func leave(_ index: Int) {
         guard workers[index].agent != nil else { return }
-        workers[index] = SimulatedWorker(slots: workers[index].slots, lives: workers[index].lives)
+        endLife(of: index)
         at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
     }
 
@@ -428,6 +470,7 @@ extension Simulator {
             return
         }
         workers[index].running.remove(held.attempt)
+        ledger.stopped(held.attempt)
         ledger.ended(held)
         let fails = work.chance() < scenario.failure
         report(held, fails ? .failed(.exit(code: 1)) : .succeeded, index)
@@ -454,6 +497,7 @@ extension Simulator {
         case .kill(let id): attempt = id
         }
         guard workers[index].running.remove(attempt) != nil else { return }
+        ledger.stopped(attempt)
         let held = HeldAttempt(
             attempt: attempt,
             operation: OperationID(graph: GraphID(rawValue: 0), index: 0)

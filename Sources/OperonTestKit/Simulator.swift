@@ -60,6 +60,7 @@ package struct Simulator {
         case toWorker(Incarnation, UInt32)
         case events(Incarnation, UInt32)
         case beats(Incarnation, UInt32)
+        case tick(Tick.Way)
     }
 
     enum Happening {
@@ -161,18 +162,28 @@ extension Simulator {
         ledger.limited = (0..<UInt32(graph.topology.operationCount)).map {
             graph.policies[Int(graph.policy[Int($0)])].queue == 0
         }
+        ledger.keyed = (0..<UInt32(graph.topology.operationCount)).map {
+            !graph.policies[Int(graph.policy[Int($0)])].keys.isEmpty
+        }
         ledger.limit = scenario.queueLimit
         let start = now
         for index in 0..<scenario.workers {
-            workers.append(
-                SimulatedWorker(slots: 1 + Int(faults.next() % UInt64(scenario.slotsMax)))
+            var worker = SimulatedWorker(
+                slots: 1 + Int(faults.next() % UInt64(scenario.slotsMax))
             )
+            worker.hasStateDirectory = scenario.hasStateDirectories
+            workers.append(worker)
             at(moment(in: &faults, from: start, seconds: 1), .workerBoot(index))
         }
         at(moment(in: &faults, from: start, seconds: 1), .coordinatorUp)
         at(moment(in: &faults, from: start, seconds: 1), .command(.graphSubmitted(graph)))
-        let faultsStart = start + .seconds(1)
-        func some() -> Timestamp { moment(in: &faults, from: faultsStart, seconds: 50) }
+        plan(faults: &faults, from: start + .seconds(1))
+        at(start + Self.faultPhase, .heal)
+    }
+
+    /// What goes wrong and what somebody asks for, each at its moment.
+    private mutating func plan(faults: inout SeededGenerator, from start: Timestamp) {
+        func some() -> Timestamp { moment(in: &faults, from: start, seconds: 50) }
         func worker() -> Int { Int(faults.next() % UInt64(scenario.workers)) }
         func operation() -> OperationID {
             OperationID(
@@ -221,7 +232,6 @@ extension Simulator {
             let patience = Duration.milliseconds(Int64(faults.next() % 10_000))
             at(time, .workerDrained(worker(), deadline: time + patience))
         }
-        at(start + Self.faultPhase, .heal)
     }
 
     private func moment(

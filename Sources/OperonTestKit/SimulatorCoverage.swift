@@ -10,6 +10,8 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case givenBack = "dispatched → ready (given back)"
         case lostBeforeStart = "dispatched → ready (worker lost)"
         case lostRunning = "executing → ready (worker lost)"
+        case resumed = "ready → executing (its worker came back)"
+        case resumedAfterReturn = "dispatched → executing (its worker came back)"
         case retried = "executing → ready (retried)"
         case stoppedAndReturned = "executing → ready (given back)"
         case skipped = "pending → finished (skipped)"
@@ -27,6 +29,8 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case eventsLate
         case workerCut
         case workerKilled
+        case workerBuried
+        case ticked
         case workerFrozen
         case coordinatorCut
         case brokerCrashed
@@ -80,6 +84,8 @@ extension SimulatorCoverage {
         switch (old, new, why) {
         case (.pending, .ready, _): hit(.released)
         case (.ready, .dispatched, _): hit(.dispatched)
+        case (.ready, .executing, _): hit(.resumed)
+        case (.dispatched, .executing, .resumed): hit(.resumedAfterReturn)
         case (.dispatched, .executing, _): hit(.started)
         case (.dispatched, .ready, .lost): hit(.lostBeforeStart)
         case (.dispatched, .ready, _): hit(.givenBack)
@@ -99,6 +105,7 @@ extension SimulatorCoverage {
 
     enum Cause {
         case none
+        case resumed
         case lost
         case returned
         case retried

@@ -27,6 +27,9 @@ package struct SimulatorLedger {
     private var sentTo: [AttemptID: Int] = [:]
     private var finished: [OperationID: Outcome] = [:]
     private var inFlight: Set<OperationID> = []
+    /// Which operations hold the key, and the attempts of them that run somewhere.
+    var keyed: [Bool] = []
+    private var keyHolders: Set<AttemptID> = []
 
     mutating func met(_ fault: SimulatorCoverage.Fault) { coverage.hit(fault) }
 
@@ -50,6 +53,7 @@ package struct SimulatorLedger {
             switch record {
             case .granted(_, let operation, _, _): follow(operation, to: .dispatched, .none)
             case .started(_, let operation): follow(operation, to: .executing, .none)
+            case .resumed(_, let operation): follow(operation, to: .executing, .resumed)
             case .attemptEnded(_, let operation, .lost):
                 ends(operation, .lost, in: effects)
             case .attemptEnded(_, let operation, .returned):
@@ -60,6 +64,15 @@ package struct SimulatorLedger {
             case .graphAdded, .retryScheduled, .cancelled, .suspended, .queueLimit, .priority:
                 continue
             }
+        }
+    }
+
+    /// Takes a place in its queue.
+    private mutating func takePlace(_ operation: OperationID) {
+        guard limited[Int(operation.index)] else { return }
+        inFlight.insert(operation)
+        if let limit, inFlight.count > limit {
+            broken("\(inFlight.count) in flight in a queue of \(limit)")
         }
     }
 
@@ -91,15 +104,11 @@ package struct SimulatorLedger {
         for record in effects.records {
             switch record {
             case .granted(let attempt, let operation, _, let incarnation):
-                if limited[Int(operation.index)] {
-                    inFlight.insert(operation)
-                    if let limit, inFlight.count > limit {
-                        broken("\(inFlight.count) in flight in a queue of \(limit)")
-                    }
-                }
+                takePlace(operation)
                 if granted.updateValue(incarnation, forKey: attempt) != nil {
                     broken("attempt \(attempt) was granted twice")
                 }
+            case .resumed(_, let operation): takePlace(operation)
             case .attemptEnded(_, let operation, _): inFlight.remove(operation)
             case .finished(let operation, let outcome):
                 inFlight.remove(operation)
@@ -122,7 +131,7 @@ package struct SimulatorLedger {
                 if !ended.contains(attempt) {
                     broken("\(operation): a result of attempt \(attempt), which has not ended")
                 }
-            case .cancelled, .returned, .lost: continue
+            case .cancelled, .returned, .lost, .crashed: continue
             }
         }
     }
@@ -183,6 +192,12 @@ package struct SimulatorLedger {
         if recallDelivered.contains(attempt) {
             broken("attempt \(attempt) started after its recall arrived")
         }
+        if keyed[Int(held.operation.index)] {
+            keyHolders.insert(attempt)
+            if keyHolders.count > 1 {
+                broken("\(held.operation) started while another held its key")
+            }
+        }
         guard let topology else { return }
         for edge in topology.dependencies(of: held.operation.index) {
             let dependency = OperationID(graph: held.operation.graph, index: edge.operation)
@@ -197,4 +212,7 @@ package struct SimulatorLedger {
     }
 
     mutating func ended(_ held: HeldAttempt) { ended.insert(held.attempt) }
+
+    /// It runs no more, whatever came of it.
+    mutating func stopped(_ attempt: AttemptID) { keyHolders.remove(attempt) }
 }

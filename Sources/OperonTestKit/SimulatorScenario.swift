@@ -34,6 +34,8 @@ package struct SimulatorScenario: Sendable {
     /// Longest operation, in milliseconds.
     package var durationMax: Int64 = 50
     package var usesKeys = false
+    /// Whether a worker's next life knows that the one before is dead.
+    package var hasStateDirectories = false
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
@@ -72,6 +74,7 @@ package struct SimulatorScenario: Sendable {
         scenario.freezes = some(1...3, 0.3)
         scenario.ghosts = some(1...3, 0.2)
         scenario.drains = some(1...2, 0.15)
+        scenario.hasStateDirectories = chance(0.5)
         return scenario
     }
 

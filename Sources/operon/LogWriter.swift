@@ -75,7 +75,7 @@ struct LogWriter: Sendable {
                 continuation.yield(.result(operation, attempt, result))
             case .granted(let operation, let attempt, _):
                 continuation.yield(.granted(operation, attempt))
-            case .ready, .started, .attemptEnded, .finished, .retry, .graphFinished,
+            case .ready, .started, .resumed, .attemptEnded, .finished, .retry, .graphFinished,
                 .workerJoined, .workerLost, .workerDraining, .workerBusy, .eventRefused:
                 continue
             }

@@ -50,9 +50,9 @@ struct ReportAssembly: Sendable {
         )
     }
 
-    /// Of the attempt that counts: the last.
+    /// Of the attempt that counts.
     private static func duration(_ operation: RunRecord.Operation) -> Duration {
-        guard let last = operation.attempts.last, let start = last.start, let end = last.end else {
+        guard let last = operation.lastAttempt, let start = last.start, let end = last.end else {
             return .zero
         }
         return end - start
@@ -60,7 +60,7 @@ struct ReportAssembly: Sendable {
 
     private func operation(_ index: Int) -> OperationReport {
         let operation = record.operations[index]
-        let last = operation.attempts.last
+        let last = operation.lastAttempt
         var report = OperationReport(
             name: graph.description.operations[index].name,
             outcome: operation.outcome?.kind
@@ -97,6 +97,7 @@ struct ReportAssembly: Sendable {
         case .cancelled: report.ended = .cancelled
         case .returned: report.ended = .returned
         case .lost: report.ended = .lost
+        case .crashed: report.ended = .crashed
         }
         return report
     }

@@ -45,7 +45,8 @@ struct RunScreen: Sendable {
 
     private static func isShown(_ notice: Scheduler.Notice) -> Bool {
         switch notice {
-        case .ready, .started, .attemptEnded, .finished, .retry, .workerJoined, .workerLost,
+        case .ready, .started, .resumed, .attemptEnded, .finished, .retry, .workerJoined,
+            .workerLost,
             .workerDraining, .workerBusy:
             true
         case .granted, .result, .graphFinished, .eventRefused, .log: false
@@ -148,7 +149,7 @@ struct RunScreen: Sendable {
                 let name = TerminalText.line(worker.name)
                 line = "Worker \(name) still holds work of another run."
             case .started(_, let attempt, _) where ended.contains(attempt): continue
-            case .ready, .granted, .started, .attemptEnded, .result, .finished, .retry,
+            case .ready, .granted, .started, .resumed, .attemptEnded, .result, .finished, .retry,
                 .graphFinished, .eventRefused, .log:
                 if let move = state.move(notice) { moves.append(move) }
                 continue
@@ -193,11 +194,12 @@ private struct ScreenState {
     mutating func move(_ notice: Scheduler.Notice) -> ProgressDisplay.Move? {
         switch notice {
         case .ready(let operation): return move(operation, to: .ready)
-        case .started(let operation, _, _): return move(operation, to: .executing)
+        case .started(let operation, _, _), .resumed(let operation, _, _):
+            return move(operation, to: .executing)
         case .attemptEnded(let operation, _, let ending, let start, let end):
             durations[Int(operation.index)] = start.map { end - $0 }
             switch ending {
-            case .returned, .lost: return move(operation, to: .ready)
+            case .returned, .lost, .crashed: return move(operation, to: .ready)
             case .succeeded, .failed, .cancelled: return nil
             }
         case .retry(let operation, _): return move(operation, to: .ready)

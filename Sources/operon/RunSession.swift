@@ -1,4 +1,5 @@
 import Logging
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import OperonAMQP
@@ -31,6 +32,7 @@ struct RunSession {
     private let recorder: RunRecorder
     private let logWriter: LogWriter?
     private let logger: Logger
+    private let busyWorker = BusyWorker()
 
     init(graph: LoadedGraph, options: Options, environment: [String: String]) throws {
         self.graph = graph
@@ -138,6 +140,7 @@ struct RunSession {
         let recorder = recorder
         let screen = screen
         let logWriter = logWriter
+        let busyWorker = busyWorker
         return CoordinatorService(
             scheduler: scheduler,
             transport: transport,
@@ -145,6 +148,7 @@ struct RunSession {
             operationsPerMessage: options.operationsPerMessage
         ) { notices, now in
             recorder.note(notices, at: now)
+            busyWorker.note(notices)
             screen.note(notices, at: now)
             logWriter?.note(notices)
         }
@@ -203,6 +207,10 @@ struct RunSession {
                 defer { first.cancelAll() }
                 try await first.next()
             }
+            if let name = await busyWorker.name(within: Self.helloPatience) {
+                await coordinator.shutDown()
+                throw Failure(ExitStatus.prefixHeld, Self.busySentence(name))
+            }
         }
         // Nothing of it has started: a signal now means that nothing shall.
         if !interruption.killed.isOpen {
@@ -218,6 +226,16 @@ struct RunSession {
         let kill = interruption.killed.isOpen
         await coordinator.shutDown(kill: kill)
         await endWorkers(kill)
+    }
+
+    /// Workers answer the first word of a coordinator at once. One that still holds work of another
+    /// run has this long to say so, before anything of this one is given to anybody.
+    private static let helloPatience = Duration.milliseconds(200)
+
+    private static func busySentence(_ name: String) -> String {
+        "Worker “\(TerminalText.line(name))” still holds work of another run under this prefix. It "
+            + "lets go when that run takes the results, or a minute after its last word: try again "
+            + "then, use another --prefix, or stop the worker."
     }
 
     /// Thrown to end the services: the work is done.
@@ -265,6 +283,25 @@ struct RunSession {
         case .prefixHeld: ExitStatus.prefixHeld
         case .accessRefused, .unreachable, .protocolViolation: ExitStatus.unreachable
         }
+    }
+}
+
+/// The first worker that was heard of and belongs to another reign.
+private final class BusyWorker: Sendable {
+    private let first = NIOLockedValueBox<String?>(nil)
+    private let found = Latch()
+
+    func note(_ notices: [Scheduler.Notice]) {
+        for case .workerBusy(let worker, _) in notices {
+            first.withLockedValue { $0 = $0 ?? worker.name }
+            found.open()
+        }
+    }
+
+    /// Its name, as soon as there is one; `nil` after the time.
+    func name(within limit: Duration) async -> String? {
+        await found.wait(within: limit)
+        return first.withLockedValue { $0 }
     }
 }
 

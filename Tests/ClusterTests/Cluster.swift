@@ -217,7 +217,8 @@ extension History.State {
             attempts[index].end = end
             attempts[index].ending = ending
         case .finished(let operation, _): finished.append(operation)
-        case .ready, .started, .result, .retry, .graphFinished, .workerDraining, .workerBusy,
+        case .ready, .started, .resumed, .result, .retry, .graphFinished, .workerDraining,
+            .workerBusy,
             .eventRefused, .log:
             return
         }

@@ -94,8 +94,55 @@ struct ExclusiveTests {
         bench.giveBack("b")
         #expect(bench.state("b") == .dispatched)
         bench.advance(by: .seconds(6))
+        #expect(bench.state("b") == .dispatched, "its right to the key has not ended")
+        bench.advance(by: .seconds(54))
 
         #expect(bench.state("b") == .ready)
         #expect(!bench.explain("b").contains { if case .keyHeld = $0 { true } else { false } })
+    }
+
+    @Test func `who waits for a key goes on in order though the first of them is taken away`()
+        throws
+    {
+        var bench = SchedulerBench()
+        bench.join()
+        let names = (0..<6).map { "w\($0)" }
+        try bench.submit([exclusive("a", ["k"])] + names.map { exclusive($0, ["k"]) })
+        // All have looked for the key and wait.
+        bench.join(slots: 8)
+        bench.suspend(.operation(bench.id("w0")))
+        bench.cancel("w1")
+        bench.drive(.priorityRequested(bench.id("w4"), .veryHigh))
+        bench.drain()
+
+        bench.finish("a")
+        for name in ["w4", "w2", "w3", "w5"] {
+            #expect(bench.granted == [name])
+            bench.drain()
+            bench.finish(name)
+        }
+
+        #expect(bench.granted.isEmpty)
+        bench.resume(.operation(bench.id("w0")))
+        #expect(bench.granted == ["w0"])
+    }
+
+    @Test func `who waits behind one that needs another key as well is not forgotten`() throws {
+        var bench = SchedulerBench()
+        bench.join(slots: 8)
+        try bench.submit([
+            exclusive("a", ["k"]), exclusive("b", ["l"]), exclusive("both", ["k", "l"]),
+            exclusive("k1", ["k"]), exclusive("k2", ["k"]),
+        ])
+        bench.drain()
+
+        bench.finish("a")
+        #expect(bench.granted == ["k1"])
+        bench.finish("b")
+        bench.finish("k1")
+        #expect(bench.granted.count == 2)
+        for name in ["both", "k2"] where bench.state(name) == .dispatched { bench.finish(name) }
+        for name in ["both", "k2"] where bench.state(name) == .dispatched { bench.finish(name) }
+        #expect(Set(bench.finished).isSuperset(of: ["both", "k2"]))
     }
 }

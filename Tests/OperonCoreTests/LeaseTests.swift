@@ -72,6 +72,7 @@ struct LeaseTests {
         bench.advance(by: .seconds(6))
         bench.join()
         #expect(bench.workers[1].held.map(\.operation) == [late.operation])
+        bench.start("a")
         bench.drain()
 
         // It wakes up, is told to say hello, and brings its result.
@@ -93,7 +94,7 @@ struct LeaseTests {
         let effects = bench.drain()
         #expect(effects.records.isEmpty)
         #expect(effects.notices == [.eventRefused(late.attempt)])
-        #expect(bench.state("a") == .dispatched)
+        #expect(bench.state("a") == .executing)
         bench.beat(from: 0, held: [])
         #expect(controls(bench.drain()).map(\.acknowledged) == [1])
     }
@@ -106,6 +107,7 @@ struct LeaseTests {
         let lost = bench.attempt("a").held
         bench.advance(by: .seconds(6))
         bench.join()
+        bench.start("a")
         _ = bench.takeOrders(of: 0)
 
         bench.hello(from: 0, held: [lost])

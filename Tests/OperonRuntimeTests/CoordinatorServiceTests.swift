@@ -33,6 +33,8 @@ private final class ScriptedTransport: CoordinatorTransport {
 
     func broadcast(_ body: [UInt8]) async { await isTaking.wait() }
 
+    func sendToSelf(_ body: [UInt8], lane: WorkerLane) async { await isTaking.wait() }
+
     func close() async {
         closed.open()
         ended.open()
