@@ -73,7 +73,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        guard ownsLost(held, worker) else { return }
+        guard ownsLost(held, worker), let lost = lostAttempts[held.operation] else { return }
         let operation = held.operation
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
@@ -90,6 +90,8 @@ extension Scheduler {
                 enqueue(operation)
             }
         case .dispatched:
+            // One that is not known to run may only wait there, and would start beside the next.
+            guard lost.attempt.hasStarted || result != nil else { return }
             let place = graphs[graph].attempt[index]
             guard attempts[Int(place)]?.hasStarted == false else { return }
             if configuration.violation == .resumesWithoutRecall { _ = removeAttempt(place) }

@@ -53,4 +53,10 @@ struct SimulationTests {
         var simulator = Simulator(seed: 591)
         #expect(simulator.run() == nil)
     }
+
+    @Test func `a late owner goes on with what it runs, not with what only waits there`() {
+        // The next attempt was under recall and could still start beside it.
+        var simulator = Simulator(seed: 1_022)
+        #expect(simulator.run() == nil)
+    }
 }
