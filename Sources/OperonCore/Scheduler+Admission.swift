@@ -249,7 +249,8 @@ extension Scheduler {
         let rule = graphs[graph].rule(attempt.operation.index)
         if rule.hasKeys { grant.exclusiveLease = configuration.exclusiveLease }
         if !graphs[graph].losses.isEmpty, graphs[graph].losses[attempt.operation.index] != nil {
-            grant.isIsolated = kinds[rule.kind].canKillWorker
+            grant.isIsolated =
+                kinds[rule.kind].canKillWorker && configuration.violation != .neverIsolates
             grant.announcesStart = lostAttempts[attempt.operation] != nil
         }
         let address = workers[attempt.worker].address

@@ -66,6 +66,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case acceptsOldConnections
     /// Lets a lost attempt go on while the next one may start.
     case resumesWithoutRecall
+    /// Runs a suspect beside others again.
+    case neverIsolates
     /// Gives keys on while their holder still has its right to them.
     case forgetsExclusiveLease
     // The worker's.

@@ -58,6 +58,7 @@ extension Simulator {
             thaw(index)
             drive(index, .timeReached)
         case .ended(let index, let incarnation, let held): end(held, index, incarnation)
+        case .poisoned(let index, let incarnation, let held): poison(held, index, incarnation)
         case .toWorker(let index, let connection, let envelope):
             deliver(envelope, to: index, connection: connection)
         case .toCoordinator(let connection, let envelope):
@@ -285,7 +286,7 @@ extension Simulator {
             host: "simulated",
             processID: 1,
             slots: workers[index].slots,
-            kinds: [Work.nothingKind, Work.waitKind]
+            kinds: SimulatorScenario.kinds
         )
         configuration.violation = scenario.violation
         if workers[index].hasStateDirectory {
@@ -401,7 +402,7 @@ extension Simulator {
         for notice in effects.notices {
             if case .dispatchIgnored = notice, workers[index].wasWelcomed { ledger.copied() }
         }
-        for operation in effects.starts { start(operation.held, index, incarnation) }
+        for operation in effects.starts { start(operation, index, incarnation) }
         for (lane, envelope) in effects.messages {
             switch envelope.body {
             case .hello: workers[index].wasWelcomed = false
@@ -426,8 +427,11 @@ extension Simulator {
         _ index: Int,
         _ incarnation: Incarnation
     ) {
-        guard workers[index].isUp, coordinatorIsUp, !isLost() else { return }
         let connection = workers[index].connection
+        // A worker that was frozen may not have seen yet that the connection it speaks on is gone.
+        guard workers[index].isUp, envelope.sender.connection == connection, coordinatorIsUp,
+            !isLost()
+        else { return }
         // Events may queue behind others for longer than a beat. A hello that does so is repeated,
         // and answered twice: copies that are nobody's fault, so not in a fault-free run.
         var lag = Duration.zero
@@ -447,7 +451,12 @@ extension Simulator {
         at(time, .toCoordinator(connection: coordinatorConnection, envelope))
     }
 
-    private mutating func start(_ held: HeldAttempt, _ index: Int, _ incarnation: Incarnation) {
+    private mutating func start(
+        _ operation: DispatchedOperation,
+        _ index: Int,
+        _ incarnation: Incarnation
+    ) {
+        let held = operation.held
         ledger.started(
             held,
             by: incarnation,
@@ -458,7 +467,29 @@ extension Simulator {
         let length = Duration.microseconds(
             1 + Int64(work.next() % UInt64(scenario.durationMax * 1_000))
         )
-        at(now + length, .ended(index, incarnation: incarnation, held))
+        if isPoison(held.operation), !operation.isIsolated {
+            at(now + length, .poisoned(index, incarnation: incarnation, held))
+        } else {
+            at(now + length, .ended(index, incarnation: incarnation, held))
+        }
+    }
+
+    private func isPoison(_ operation: OperationID) -> Bool {
+        scenario.hasPoison && Int(operation.index) == scenario.operations - 1
+    }
+
+    /// It takes its worker with it, if it still runs there.
+    private mutating func poison(_ held: HeldAttempt, _ index: Int, _ incarnation: Incarnation) {
+        guard workers[index].incarnation == incarnation,
+            workers[index].running.contains(held.attempt)
+        else { return }
+        if let frozen = workers[index].frozenUntil {
+            let later = frozen + .microseconds(1)
+            at(later, .poisoned(index, incarnation: incarnation, held))
+            return
+        }
+        ledger.met(.workerPoisoned)
+        kill(index)
     }
 
     private mutating func end(_ held: HeldAttempt, _ index: Int, _ incarnation: Incarnation) {
@@ -472,6 +503,10 @@ extension Simulator {
         workers[index].running.remove(held.attempt)
         ledger.stopped(held.attempt)
         ledger.ended(held)
+        if isPoison(held.operation) {
+            report(held, .crashed, index)
+            return
+        }
         let fails = work.chance() < scenario.failure
         report(held, fails ? .failed(.exit(code: 1)) : .succeeded, index)
     }

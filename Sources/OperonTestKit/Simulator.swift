@@ -77,6 +77,7 @@ package struct Simulator {
         case workerDrained(Int, deadline: Timestamp)
         case workerWake(Int, incarnation: Incarnation)
         case ended(Int, incarnation: Incarnation, HeldAttempt)
+        case poisoned(Int, incarnation: Incarnation, HeldAttempt)
         case toWorker(Int, connection: UInt32, CoordinatorEnvelope)
         case toCoordinator(connection: Int, WorkerEnvelope)
         case command(Scheduler.Event)
@@ -139,6 +140,12 @@ package struct Simulator {
     }
 
     private func finalCheck() -> String? {
+        for index in 0..<UInt32(scenario.operations) {
+            let operation = OperationID(graph: GraphID(rawValue: 0), index: index)
+            guard scheduler.outcome(of: operation) == .failed(.workerLost) else { continue }
+            let isPoison = scenario.hasPoison && Int(index) == scenario.operations - 1
+            if !isPoison { return "\(operation) was blamed for what another did" }
+        }
         if scenario.isFaultFree, ledger.copies > 0 {
             return "\(ledger.copies) copies were sent over a transport that lost nothing"
         }

@@ -13,6 +13,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case resumed = "ready → executing (its worker came back)"
         case resumedAfterReturn = "dispatched → executing (its worker came back)"
         case retried = "executing → ready (retried)"
+        case crashed = "executing → ready (crashed)"
         case stoppedAndReturned = "executing → ready (given back)"
         case skipped = "pending → finished (skipped)"
         case cancelledPending = "pending → finished (cancelled)"
@@ -30,6 +31,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case workerCut
         case workerKilled
         case workerBuried
+        case workerPoisoned
         case ticked
         case workerFrozen
         case coordinatorCut
@@ -91,6 +93,7 @@ extension SimulatorCoverage {
         case (.dispatched, .ready, _): hit(.givenBack)
         case (.executing, .ready, .lost): hit(.lostRunning)
         case (.executing, .ready, .retried): hit(.retried)
+        case (.executing, .ready, .crashed): hit(.crashed)
         case (.executing, .ready, _): hit(.stoppedAndReturned)
         case (.pending, .finished, .outcome(.skipped)): hit(.skipped)
         case (.pending, .finished, .outcome(.cancelled)): hit(.cancelledPending)
@@ -106,6 +109,7 @@ extension SimulatorCoverage {
     enum Cause {
         case none
         case resumed
+        case crashed
         case lost
         case returned
         case retried

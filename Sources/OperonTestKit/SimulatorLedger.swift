@@ -58,6 +58,8 @@ package struct SimulatorLedger {
                 ends(operation, .lost, in: effects)
             case .attemptEnded(_, let operation, .returned):
                 ends(operation, .returned, in: effects)
+            case .attemptEnded(_, let operation, .crashed):
+                ends(operation, .crashed, in: effects)
             case .attemptEnded(_, let operation, _): follow(operation, to: .ready, .retried)
             case .finished(let operation, let outcome):
                 follow(operation, to: .finished, .outcome(outcome.kind))

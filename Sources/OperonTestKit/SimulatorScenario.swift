@@ -34,6 +34,8 @@ package struct SimulatorScenario: Sendable {
     /// Longest operation, in milliseconds.
     package var durationMax: Int64 = 50
     package var usesKeys = false
+    /// Whether the last operation kills whatever process runs it.
+    package var hasPoison = false
     /// Whether a worker's next life knows that the one before is dead.
     package var hasStateDirectories = false
     package var violation: PlantedViolation?
@@ -43,6 +45,9 @@ package struct SimulatorScenario: Sendable {
     }
 
     package init() {}
+
+    /// The last one runs in its worker's own process.
+    static let kinds = [Work.nothingKind, Work.waitKind, "Poison"]
 
     /// The swarm: what this seed draws.
     package static func drawn(from generator: inout SeededGenerator) -> SimulatorScenario {
@@ -75,6 +80,7 @@ package struct SimulatorScenario: Sendable {
         scenario.ghosts = some(1...3, 0.2)
         scenario.drains = some(1...2, 0.15)
         scenario.hasStateDirectories = chance(0.5)
+        scenario.hasPoison = chance(0.15)
         return scenario
     }
 
@@ -91,6 +97,7 @@ package struct SimulatorScenario: Sendable {
             next.priority = QueuePriority.allCases.randomElement(using: &generator.generator)
             next.retry = RetryPolicy(limit: retryLimit, delay: .milliseconds(100))
             if usesKeys, generator.generator.chance() < 0.4 { next.keys = [0] }
+            if hasPoison, index == operations - 1 { next.kind = 2 }
             policies.append(next)
             policy.append(UInt32(index))
             rank.append(generator.generator.next() % 4)
@@ -102,7 +109,7 @@ package struct SimulatorScenario: Sendable {
                 QueueSettings(name: "a", maxConcurrentOperationCount: queueLimit),
                 QueueSettings(name: "b"),
             ],
-            kinds: [Work.nothingKind, Work.waitKind],
+            kinds: Self.kinds,
             keys: ["key"],
             policies: policies,
             policy: policy,
