@@ -59,8 +59,8 @@ extension Simulator {
             drive(index, .timeReached)
         case .ended(let index, let incarnation, let held): end(held, index, incarnation)
         case .poisoned(let index, let incarnation, let held): poison(held, index, incarnation)
-        case .toWorker(let index, let connection, let envelope):
-            deliver(envelope, to: index, connection: connection)
+        case .toWorker(let index, let address, let envelope):
+            deliver(envelope, to: index, at: address)
         case .toCoordinator(let connection, let envelope):
             guard coordinatorIsUp, connection == coordinatorConnection else { return }
             drive(.workerMessage(envelope))
@@ -244,17 +244,20 @@ extension Simulator {
     ) {
         guard let incarnation = workers[index].incarnation, !isLost() else { return }
         let time = arrival(on: .toWorker(incarnation, connection))
-        at(time, .toWorker(index, connection: connection, envelope))
+        let address = WorkerAddress(incarnation: incarnation, connection: connection)
+        at(time, .toWorker(index, address, envelope))
     }
 
     private mutating func deliver(
         _ envelope: CoordinatorEnvelope,
         to index: Int,
-        connection: UInt32
+        at address: WorkerAddress
     ) {
-        guard workers[index].isUp, workers[index].connection == connection else { return }
+        guard workers[index].isUp, workers[index].incarnation == address.incarnation,
+            workers[index].connection == address.connection
+        else { return }
         if workers[index].frozenUntil != nil {
-            workers[index].inbox.append((.message(envelope), connection))
+            workers[index].inbox.append((.message(envelope), address.connection))
             return
         }
         receive(envelope, index)

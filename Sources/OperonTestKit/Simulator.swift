@@ -78,7 +78,7 @@ package struct Simulator {
         case workerWake(Int, incarnation: Incarnation)
         case ended(Int, incarnation: Incarnation, HeldAttempt)
         case poisoned(Int, incarnation: Incarnation, HeldAttempt)
-        case toWorker(Int, connection: UInt32, CoordinatorEnvelope)
+        case toWorker(Int, WorkerAddress, CoordinatorEnvelope)
         case toCoordinator(connection: Int, WorkerEnvelope)
         case command(Scheduler.Event)
         case ghost(Int)
