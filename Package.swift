@@ -153,6 +153,16 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // Faults on the wire and of processes, done to programs as users run them.
+        .target(
+            name: "OperonFaultKit",
+            dependencies: [
+                "COperonProcess",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: testSettings
+        ),
         .executableTarget(
             name: "simulate",
             dependencies: [
@@ -211,7 +221,7 @@ let package = Package(
             name: "TransportTests",
             dependencies: [
                 "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
-                "OperonTestKit",
+                "OperonFaultKit",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
@@ -251,7 +261,19 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "COperonProcess", "operon", "operon-worker", "OperonModel", "OperonTestKit",
+                "COperonProcess", "operon", "operon-worker", "OperonFaultKit", "OperonModel",
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "FaultTests",
+            dependencies: [
+                "operon", "operon-worker", "OperonAMQP", "OperonCore", "OperonFaultKit",
+                "OperonModel", "OperonPorts",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: testSettings
         ),

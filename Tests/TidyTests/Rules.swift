@@ -32,6 +32,7 @@ enum Rules {
             "OperonTerminal": libc.union(["OperonModel", "Rainbow"]),
             "OperonRuntime": shell.union(libc).union(["NIOConcurrencyHelpers", "DequeModule"]),
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
+            "OperonFaultKit": nio.union(libc).union(["COperonProcess", "Foundation"]),
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),
             "operon-benchmarks": programs.union(nio).union(["OperonTestKit"]),

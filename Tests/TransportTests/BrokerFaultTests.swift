@@ -3,7 +3,7 @@ import OperonAMQP
 import OperonCore
 import OperonModel
 import OperonPorts
-import OperonTestKit
+import OperonFaultKit
 import Testing
 
 /// What a broker can do to a connection, done by a real one.
@@ -229,9 +229,7 @@ struct OwnBroker: SuiteTrait, TestScoping {
         testCase: Test.Case?,
         performing function: @Sendable () async throws -> Void
     ) async throws {
-        try await BrokerFixture.withBroker(extraConfiguration: extraConfiguration) { broker in
-            try await BrokerFixture.$current.withValue(broker) { try await function() }
-        }
+        try await BrokerFixture.withCurrent(extraConfiguration: extraConfiguration, function)
     }
 }
 

@@ -3,11 +3,12 @@
 # loopback interface, started and stopped by process id. No system service is touched.
 #
 # Source this file, or run it: scripts/lib/broker.sh start DIR [PORT] | stop DIR | kill9 DIR |
-# restart DIR | url DIR | ctl DIR ARGUMENT…
+# wipe DIR | restart DIR | url DIR | ctl DIR ARGUMENT…
 #
 #   broker_start DIR [PORT]   starts a broker and returns when it takes logins
 #   broker_url DIR            prints amqp://guest:guest@127.0.0.1:PORT
 #   broker_kill9 DIR          the broker dies at once
+#   broker_wipe DIR           the broker dies at once, and its disk with it
 #   broker_restart DIR        starts it again on the same ports with what its disk kept
 #   broker_stop DIR           ends the broker and its port mapper
 #   broker_ctl DIR …          rabbitmqctl against it
@@ -198,6 +199,11 @@ broker_kill9() {
     broker_gone "$pid" 10
 }
 
+broker_wipe() {
+    local dir=$1
+    broker_kill9 "$dir" && rm -rf "$dir/mnesia" && mkdir "$dir/mnesia"
+}
+
 broker_stop() {
     local dir=$1 pid
     [ -f "$dir/ports" ] || return 0
@@ -226,12 +232,12 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     command=${1:-}
     [ -n "${2:-}" ] || command=usage
     case $command in
-        start | stop | kill9 | restart | url | ctl | pid)
+        start | stop | kill9 | wipe | restart | url | ctl | pid)
             shift
             "broker_$command" "$@"
             ;;
         *)
-            sed -n 's/^# \{0,1\}//p' "$0" | head -n 13 | tail -n +2 >&2
+            sed -n 's/^# \{0,1\}//p' "$0" | head -n 14 | tail -n +2 >&2
             exit 2
             ;;
     esac

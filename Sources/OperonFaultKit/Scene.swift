@@ -1,41 +1,46 @@
 import Foundation
-import Glibc
-import Testing
+package import Glibc
 
 /// Where a graph runs.
-enum Place: String, CaseIterable, CustomTestStringConvertible {
+package enum Place: String, CaseIterable, Sendable {
     case inProcess
     case broker
-
-    var testDescription: String { self == .inProcess ? "in process" : "over a broker" }
 }
 
 /// A directory, a prefix on the broker and the programs of one test. When the test is over, however
 /// it went, its programs are killed, and no process and no temporary file of theirs may be left.
-final class Scene {
+package final class Scene {
     /// Every process of this scene has it in its environment, as a part of `TMPDIR`.
-    let directory: String
-    let prefix: String
+    package let directory: String
+    package let prefix: String
+    private let broker: String?
     private var programs: [Program] = []
     private var workerCount = 0
 
     private var temporary: String { directory + "/tmp" }
 
-    static func play(
+    /// `broker`: its URL; the one of all tests if there is none.
+    ///
+    /// - Throws: what `body` throws, or what was left.
+    package static func play(
+        broker: String? = nil,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (Scene) async throws -> Void
     ) async throws {
-        let scene = try Scene()
+        let scene = try Scene(broker: broker)
         do {
             try await body(scene)
         } catch {
-            await scene.clear()
+            let left = await scene.clear()
+            guard left.isEmpty else { throw CommandFailure("\(error)\n\(left)") }
             throw error
         }
-        await scene.clear()
+        let left = await scene.clear()
+        if !left.isEmpty { throw CommandFailure(left.joined(separator: "\n")) }
     }
 
-    private init() throws {
+    private init(broker: String?) throws {
+        self.broker = broker
         let name = UUID().uuidString.prefix(13).lowercased()
         // Resolved: it is looked for in environments as it is written there.
         let parent = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
@@ -50,26 +55,26 @@ final class Scene {
     // MARK: - Files
 
     /// Writes a file and returns its path.
-    func write(_ name: String, _ text: String) throws -> String {
+    package func write(_ name: String, _ text: String) throws -> String {
         let path = self.path(name)
         try text.write(toFile: path, atomically: true, encoding: .utf8)
         return path
     }
 
-    func path(_ name: String) -> String { "\(directory)/\(name)" }
+    package func path(_ name: String) -> String { "\(directory)/\(name)" }
 
-    func read(_ name: String) throws -> String {
+    package func read(_ name: String) throws -> String {
         try String(contentsOfFile: path(name), encoding: .utf8)
     }
 
     /// The lines that operations appended to a file of the scene; none, if it is not there.
-    func lines(of name: String) -> [String] {
+    package func lines(of name: String) -> [String] {
         let text = try? String(contentsOfFile: path(name), encoding: .utf8)
         return (text ?? "").split(separator: "\n").map(String.init)
     }
 
     /// Returns when an operation has made this file.
-    func waitForFile(_ name: String, within limit: Duration = .seconds(60)) async throws {
+    package func waitForFile(_ name: String, within limit: Duration = .seconds(60)) async throws {
         let deadline = ContinuousClock.now + limit
         while !FileManager.default.fileExists(atPath: path(name)) {
             guard ContinuousClock.now < deadline else {
@@ -95,7 +100,7 @@ final class Scene {
     }
 
     /// Starts a program in the scene's directory; `nil` takes a variable away.
-    func start(
+    package func start(
         _ name: String,
         _ arguments: [String],
         environment additions: [String: String?] = [:],
@@ -113,7 +118,7 @@ final class Scene {
     }
 
     /// Runs `operon` to its end.
-    func operon(
+    package func operon(
         _ arguments: [String],
         environment: [String: String?] = [:],
         streams: Program.Streams = .pipes
@@ -122,7 +127,7 @@ final class Scene {
     }
 
     /// Starts `operon run` of a file: in process on so many slots, or on the scene's workers.
-    func startRun(
+    package func startRun(
         _ file: String,
         on place: Place,
         slots: Int = 4,
@@ -135,14 +140,16 @@ final class Scene {
         switch place {
         case .inProcess: arguments += ["--slots", "\(slots)"]
         case .broker:
-            arguments += ["--broker", try broker ?? Self.testBroker(), "--prefix", prefix]
+            arguments += [
+                "--broker", try broker ?? self.broker ?? Self.testBroker(), "--prefix", prefix,
+            ]
         }
         return try start("operon", arguments, environment: environment, streams: streams)
     }
 
     /// Runs a graph to its end on four slots: of this process, or of two workers that are started
     /// for it if there are none yet.
-    func run(
+    package func run(
         _ file: String,
         on place: Place,
         slots: Int = 4,
@@ -161,14 +168,14 @@ final class Scene {
 
     /// Starts workers called w1, w2, …
     @discardableResult
-    func startWorkers(
+    package func startWorkers(
         _ count: Int,
         slots: Int,
         broker: String? = nil,
         environment: [String: String?] = [:],
         _ options: [String] = []
     ) throws -> [Program] {
-        let url = try broker ?? Self.testBroker()
+        let url = try broker ?? self.broker ?? Self.testBroker()
         return try (0..<count).map { _ in
             workerCount += 1
             let arguments = [
@@ -179,7 +186,7 @@ final class Scene {
         }
     }
 
-    static func testBroker() throws -> String {
+    package static func testBroker() throws -> String {
         guard let url = ProcessInfo.processInfo.environment["OPERON_TEST_BROKER"] else {
             throw CommandFailure(
                 "OPERON_TEST_BROKER is not set: scripts/test starts a broker and sets it"
@@ -190,8 +197,9 @@ final class Scene {
 
     // MARK: - The end
 
-    /// The ids of all processes that have the scene's directory in their environment.
-    func processes() -> [pid_t] {
+    /// The ids of all processes that have the scene's directory in their environment; with a name:
+    /// of those that have it in their command line.
+    package func processes(named name: String = "") -> [pid_t] {
         let marker = Data(directory.utf8)
         let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return entries.compactMap { entry in
@@ -200,21 +208,21 @@ final class Scene {
             else { return nil }
             defer { file.closeFile() }
             // A zombie's is empty: it is dead, and holds nothing.
-            guard let data = try? file.readToEnd(), data.range(of: marker) != nil else {
-                return nil
-            }
+            guard let data = try? file.readToEnd(), data.range(of: marker) != nil,
+                name.isEmpty || Self.describe(number).contains(name)
+            else { return nil }
             return number
         }
     }
 
     /// Returns when none of its processes is left; with a name: none with that in its command line.
-    func waitUntilNoProcess(
+    package func waitUntilNoProcess(
         named name: String = "",
         within limit: Duration = .seconds(20)
     ) async throws {
         let deadline = ContinuousClock.now + limit
         while true {
-            let left = processes().filter { name.isEmpty || Self.describe($0).contains(name) }
+            let left = processes(named: name)
             if left.isEmpty { return }
             guard ContinuousClock.now < deadline else {
                 throw CommandFailure("still there: \(left.map(Self.describe))")
@@ -229,25 +237,35 @@ final class Scene {
         return "\(process) \(line.replacingOccurrences(of: "\0", with: " "))"
     }
 
-    private func clear() async {
+    /// What its programs and operations have in their folder for temporary files.
+    package func temporaryFiles() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: temporary).sorted()
+    }
+
+    /// Kills its programs, and tells what they left.
+    private func clear() async -> [String] {
+        var left: [String] = []
         for program in programs {
             program.signal(SIGCONT)
             program.signal(SIGKILL)
         }
         for program in programs {
-            do { try await program.end(within: .seconds(20)) } catch {
-                Issue.record("\(error)")
+            do {
+                try await program.end(within: .seconds(20))
+            } catch {
+                left.append("\(error)")
             }
         }
         do {
             try await waitUntilNoProcess()
-            let left = try FileManager.default.contentsOfDirectory(atPath: temporary)
-            #expect(left == [], "temporary files are left")
+            let files = try temporaryFiles()
+            if !files.isEmpty { left.append("temporary files are left: \(files)") }
         } catch {
-            Issue.record("\(error)")
+            left.append("\(error)")
             for process in processes() { kill(process, SIGKILL) }
         }
         // benign: the system clears its temporary directory.
         try? FileManager.default.removeItem(atPath: directory)
+        return left
     }
 }

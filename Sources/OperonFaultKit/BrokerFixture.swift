@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 
 /// A RabbitMQ of a test's own, which the test may kill, freeze and start again. Only
 /// `scripts/lib/broker.sh` knows how.
@@ -47,11 +48,40 @@ package final class BrokerFixture: Sendable {
         }
     }
 
+    /// The same, and it is `current` meanwhile.
+    package static func withCurrent(
+        extraConfiguration: String = "",
+        _ body: @Sendable () async throws -> Void
+    ) async throws {
+        try await withBroker(extraConfiguration: extraConfiguration) { broker in
+            try await $current.withValue(broker) { try await body() }
+        }
+    }
+
     /// The broker dies at once, with all that it had in memory.
     package func kill9() async throws { _ = try await Self.script("kill9", directory) }
 
     /// Starts it again where it was, and returns when it takes logins.
     package func restart() async throws { _ = try await Self.script("restart", directory) }
+
+    /// The broker dies at once, and its disk with it.
+    package func wipe() async throws { _ = try await Self.script("wipe", directory) }
+
+    /// While there is an alarm the broker reads nothing from whoever publishes.
+    package func setMemoryAlarm(_ isOn: Bool) async throws {
+        // The share of the machine's memory that it may use: none, or the default.
+        try await control("set_vm_memory_high_watermark", isOn ? "0.0000001" : "0.4")
+    }
+
+    package func closeAllConnections() async throws {
+        try await control("close_all_connections", "a test")
+    }
+
+    /// The names of all queues that begin with a prefix.
+    package func queues(prefix: String) async throws -> [String] {
+        try await control("list_queues", "--no-table-headers", "name").split(separator: "\n")
+            .map(String.init).filter { $0.hasPrefix(prefix) }.sorted()
+    }
 
     /// Stops and resumes the broker's process: a frozen host.
     package func freeze() async throws { try await signal(SIGSTOP) }

@@ -2,17 +2,27 @@ import Foundation
 import Glibc
 
 /// What a program has said so far on one stream.
-final class Transcript: @unchecked Sendable {
+package final class Transcript: @unchecked Sendable {
     // Everything below is touched under this lock alone.
     private let lock = NSLock()
     private var bytes: [UInt8] = []
-    private var waiters: [(wanted: String, latch: Latch<Bool>)] = []
+    private var waiters: [Waiter] = []
     private let ended = Latch<Bool>()
 
-    var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
+    private struct Waiter {
+        let wanted: String
+        let times: Int
+        let latch = Latch<Bool>()
+
+        func isSatisfied(by text: String) -> Bool {
+            times == 1 ? text.contains(wanted) : text.count(of: wanted) >= times
+        }
+    }
+
+    package var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
 
     /// Reads until there is no more, and closes. Blocks: for a thread of its own.
-    func readAll(_ reader: Int32) {
+    package func readAll(_ reader: Int32) {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             let count = read(reader, &buffer, buffer.count)
@@ -25,7 +35,7 @@ final class Transcript: @unchecked Sendable {
         end()
     }
 
-    func end() {
+    package func end() {
         ended.open(true)
         for waiter in lock.withLock({ waiters }) { waiter.latch.open(false) }
     }
@@ -35,28 +45,32 @@ final class Transcript: @unchecked Sendable {
             bytes += piece
             guard !waiters.isEmpty else { return [Latch<Bool>]() }
             let text = String(decoding: bytes, as: UTF8.self)
-            let found = waiters.filter { text.contains($0.wanted) }.map(\.latch)
-            waiters.removeAll { text.contains($0.wanted) }
+            let found = waiters.filter { $0.isSatisfied(by: text) }.map(\.latch)
+            waiters.removeAll { $0.isSatisfied(by: text) }
             return found
         }
         for latch in found { latch.open(true) }
     }
 
-    /// Whether it says this before its end and the deadline.
-    func wait(for wanted: String, until deadline: ContinuousClock.Instant) async -> Bool {
-        let latch = Latch<Bool>()
+    /// Whether it has said this so often before its end and the deadline.
+    package func wait(
+        for wanted: String,
+        times: Int = 1,
+        until deadline: ContinuousClock.Instant
+    ) async -> Bool {
+        let waiter = Waiter(wanted: wanted, times: times)
         lock.withLock {
-            if String(decoding: bytes, as: UTF8.self).contains(wanted) {
-                latch.open(true)
+            if waiter.isSatisfied(by: String(decoding: bytes, as: UTF8.self)) {
+                waiter.latch.open(true)
             } else {
-                waiters.append((wanted, latch))
+                waiters.append(waiter)
             }
         }
-        if ended.value != nil { latch.open(text.contains(wanted)) }
-        return await latch.wait(until: deadline) ?? false
+        if ended.value != nil { waiter.latch.open(waiter.isSatisfied(by: text)) }
+        return await waiter.latch.wait(until: deadline) ?? false
     }
 
-    func waitForEnd(until deadline: ContinuousClock.Instant) async -> Bool {
+    package func waitForEnd(until deadline: ContinuousClock.Instant) async -> Bool {
         await ended.wait(until: deadline) ?? false
     }
 }
@@ -115,5 +129,12 @@ final class Latch<Value: Sendable>: @unchecked Sendable {
             let waiter = lock.withLock { waiters.removeValue(forKey: number) }
             waiter?.resume(returning: nil)
         }
+    }
+}
+
+extension String {
+    /// How often it stands there, without overlaps.
+    package func count(of wanted: String) -> Int {
+        components(separatedBy: wanted).count - 1
     }
 }

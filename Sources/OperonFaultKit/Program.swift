@@ -1,25 +1,25 @@
 import COperonProcess
 import Foundation
-import Glibc
+package import Glibc
 
 /// One of our programs, built beside these tests, running in a process group of its own.
 ///
 /// Its streams are read by threads as they come, so that nothing it prints can stop it. Whoever
 /// starts one waits for its end or kills it: `Scene` does so for all of its programs.
-final class Program: Sendable {
+package final class Program: Sendable {
     /// Where its streams go.
-    enum Streams {
+    package enum Streams {
         case pipes
         /// One terminal for all of them: what it shows is in `output`.
         case terminal(columns: UInt16, rows: UInt16)
     }
 
     /// How a process ended.
-    enum End: Hashable, CustomStringConvertible {
+    package enum End: Hashable, CustomStringConvertible {
         case exit(Int32)
         case signal(Int32)
 
-        var description: String {
+        package var description: String {
             switch self {
             case .exit(let code): "exit \(code)"
             case .signal(let number): "signal \(number)"
@@ -27,13 +27,13 @@ final class Program: Sendable {
         }
     }
 
-    let name: String
-    let process: pid_t
-    let output = Transcript()
-    let errors = Transcript()
+    package let name: String
+    package let process: pid_t
+    package let output = Transcript()
+    package let errors = Transcript()
     private let ending = Latch<End>()
 
-    init(
+    package init(
         _ name: String,
         _ arguments: [String],
         environment: [String: String],
@@ -71,18 +71,18 @@ final class Program: Sendable {
     }
 
     /// Nothing, if it has ended already.
-    func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         guard ending.value == nil else { return }
         kill(process, number)
     }
 
-    var hasEnded: Bool { ending.value != nil }
+    package var hasEnded: Bool { ending.value != nil }
 
     /// Returns when it has ended and both streams are read to their end.
     ///
     /// - Throws: `CommandFailure` with what it said, after `limit`; it is killed then.
     @discardableResult
-    func end(within limit: Duration = .seconds(90)) async throws -> Ended {
+    package func end(within limit: Duration = .seconds(90)) async throws -> Ended {
         let deadline = ContinuousClock.now + limit
         guard let end = await ending.wait(until: deadline) else {
             kill(-process, SIGKILL)
@@ -95,12 +95,18 @@ final class Program: Sendable {
         return Ended(end: end, output: output.text, errors: errors.text)
     }
 
-    /// Returns when it has said this on either stream.
-    func says(_ text: String, within limit: Duration = .seconds(60)) async throws {
+    /// Returns when it has said this, so often, on one of its streams.
+    package func says(
+        _ text: String,
+        times: Int = 1,
+        within limit: Duration = .seconds(60)
+    ) async throws {
         let deadline = ContinuousClock.now + limit
         let found = await withTaskGroup(of: Bool.self) { group in
             for transcript in [output, errors] {
-                group.addTask { await transcript.wait(for: text, until: deadline) }
+                group.addTask {
+                    await transcript.wait(for: text, times: times, until: deadline)
+                }
             }
             for await found in group where found {
                 group.cancelAll()
@@ -176,7 +182,7 @@ private final class Start: @unchecked Sendable {
     private let condition = NSCondition()
     private var started: Result<pid_t, CommandFailure>?
 
-    init(
+    package init(
         _ path: String,
         _ arguments: [String],
         _ environment: [String: String],
@@ -191,7 +197,7 @@ private final class Start: @unchecked Sendable {
     }
 
     /// Blocks until it has been started, or could not be.
-    var result: Result<pid_t, CommandFailure> {
+    package var result: Result<pid_t, CommandFailure> {
         condition.lock()
         defer { condition.unlock() }
         while true {
@@ -200,7 +206,7 @@ private final class Start: @unchecked Sendable {
         }
     }
 
-    func spawn() -> pid_t? {
+    package func spawn() -> pid_t? {
         let candidates = [strdup(path), nil]
         let argv = arguments.map { strdup($0) } + [nil]
         let envp = environment.map { strdup("\($0)=\($1)") } + [nil]
@@ -235,18 +241,18 @@ private final class Start: @unchecked Sendable {
 }
 
 /// What is left of a program that has ended.
-struct Ended {
-    let end: Program.End
-    let output: String
-    let errors: String
+package struct Ended {
+    package let end: Program.End
+    package let output: String
+    package let errors: String
 
-    var outputLines: [Substring] { output.split(separator: "\n") }
-    var errorLines: [Substring] { errors.split(separator: "\n") }
+    package var outputLines: [Substring] { output.split(separator: "\n") }
+    package var errorLines: [Substring] { errors.split(separator: "\n") }
 }
 
 /// Why a test of the programs cannot go on.
-struct CommandFailure: Error, CustomStringConvertible {
-    let description: String
+package struct CommandFailure: Error, CustomStringConvertible {
+    package let description: String
 
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }

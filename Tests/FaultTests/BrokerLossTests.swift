@@ -1,0 +1,41 @@
+import OperonFaultKit
+import Testing
+
+/// The broker dies, freezes or loses its disk in the middle of a run.
+@Suite(.serialized, .ownBroker) struct BrokerLossTests {
+    @Test(arguments: [false, true])
+    func `a broker that is killed and comes back costs nothing, with its disk or without`(
+        losesDisk: Bool
+    ) async throws {
+        let broker = try #require(BrokerFixture.current)
+        try await Scene.play(broker: broker.url) { scene in
+            let (file, graph) = try scene.writeGraph(layers: 8, width: 6, milliseconds: 100...200)
+            try scene.startWorkers(3, slots: 2)
+            let run = try scene.startReportedRun(file)
+            try await run.says("running o2-")
+            if losesDisk { try await broker.wipe() } else { try await broker.kill9() }
+            #expect(!run.hasEnded)
+            try await broker.restart()
+            let ended = try await run.end()
+
+            try scene.expectSound(ended, of: graph, limit: 6)
+        }
+    }
+
+    @Test func `a frozen broker that thaws costs nothing`() async throws {
+        let broker = try #require(BrokerFixture.current)
+        try await Scene.play(broker: broker.url) { scene in
+            let (file, graph) = try scene.writeGraph(layers: 6, width: 4, milliseconds: 100...200)
+            try scene.startWorkers(2, slots: 2)
+            let run = try scene.startReportedRun(file)
+            try await run.says("running o1-")
+            try await broker.freeze()
+            // Longer than a beat, shorter than a lease: nobody may be given up for it.
+            try await Task.sleep(for: .seconds(3))
+            try await broker.thaw()
+            let ended = try await run.end()
+
+            try scene.expectOnce(ended, of: graph)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Glibc
+@testable import OperonAMQP
+import OperonCore
+import OperonFaultKit
+import Testing
+
+/// One broker with hard rules: who holds a message without an acknowledgement for three seconds
+/// loses its channel; and what a run leaves on it is counted.
+@Suite(.serialized, .ownBroker("consumer_timeout = 3000\nchannel_tick_interval = 1000\n"))
+struct BrokerRuleTests {
+    @Test func `twenty workers are killed in one run, and nothing is lost or left`() async throws {
+        let broker = try #require(BrokerFixture.current)
+        var generator = SeededGenerator(seed: 20)
+        try await Scene.play(broker: broker.url) { scene in
+            let (file, graph) = try scene.writeGraph(
+                layers: 20,
+                width: 12,
+                milliseconds: 50...250,
+                gate: (layer: 19, file: "killed"),
+                isBraided: false
+            )
+            var workers = try scene.startWorkers(4, slots: 3)
+            let run = try scene.startReportedRun(file)
+            try await run.says("running o0-")
+            for _ in 0..<20 {
+                // The moment is what is tried, whatever happens in it.
+                let pause = 100 + Int(generator.next() % 1_000)
+                try await Task.sleep(for: .milliseconds(pause))
+                let victim = Int(generator.next() % UInt64(workers.count))
+                workers[victim].signal(SIGKILL)
+                #expect(try await workers[victim].end().end == .signal(SIGKILL))
+                workers[victim] = try scene.startWorkers(1, slots: 3)[0]
+            }
+            #expect(!run.hasEnded)
+            _ = try scene.write("killed", "")
+            let ended = try await run.end()
+
+            let report = try scene.expectSound(ended, of: graph, limit: 12)
+            #expect(Set(report.lost.map(\.worker)).count > 5)
+            #expect(Set(report.endings) == ["succeeded", "lost"])
+            for worker in workers { worker.signal(SIGTERM) }
+            for worker in workers {
+                #expect(try await worker.end(within: .seconds(20)).end == .exit(0))
+            }
+            try await scene.waitUntilNoProcess()
+            #expect(try await broker.queues(prefix: scene.prefix) == [])
+            #expect(try scene.temporaryFiles() == [])
+        }
+    }
+
+    @Test func `an operation longer than the broker's patience with consumers runs once`()
+        async throws
+    {
+        let broker = try #require(BrokerFixture.current)
+        try await Scene.play(broker: broker.url) { scene in
+            let (file, graph) = try scene.writeGraph(
+                layers: 1,
+                width: 2,
+                milliseconds: 1...1,
+                gate: (layer: 0, file: "closed")
+            )
+            try scene.startWorkers(1, slots: 2)
+            let run = try scene.startReportedRun(file)
+            for column in 0..<2 { try await run.says("running o0-\(column)\n") }
+
+            // It takes a message at the same time, and does not acknowledge it.
+            let reason = try await AckingConsumer.channelEnd(at: broker.url, within: .seconds(60))
+
+            #expect(reason.code == 406)
+            #expect(reason.text.contains("timed out"), "\(reason.text)")
+            #expect(!run.hasEnded)
+            _ = try scene.write("closed", "")
+            try scene.expectOnce(try await run.end(), of: graph)
+        }
+    }
+
+    @Test func `an alarm of three leases costs no attempt, and its end is noticed at once`()
+        async throws
+    {
+        let broker = try #require(BrokerFixture.current)
+        try await Scene.play(broker: broker.url) { scene in
+            let (file, graph) = try scene.writeGraph(
+                layers: 6,
+                width: 4,
+                milliseconds: 200...600,
+                gate: (layer: 2, file: "over"),
+                isBraided: false
+            )
+            let workers = try scene.startWorkers(2, slots: 2)
+            let run = try scene.startReportedRun(file)
+            for column in 0..<4 { try await run.says("running o2-\(column)\n") }
+            try await broker.setMemoryAlarm(true)
+            // Whoever publishes is told, so each of them at its next message.
+            for program in workers + [run] { try await program.says("takes nothing more") }
+            // What runs ends while nobody can be told.
+            _ = try scene.write("over", "")
+            // It is the length of the alarm that is tried: three leases.
+            try await Task.sleep(for: .seconds(18))
+            let before = try scene.ledger().entries.count
+            try await broker.setMemoryAlarm(false)
+            try await run.says("the broker goes on")
+            for worker in workers { try await worker.says("the broker goes on") }
+            let over = try Ledger.now()
+            let ended = try await run.end()
+
+            try scene.expectOnce(ended, of: graph)
+            let next = try #require(
+                try scene.ledger().entries.dropFirst(before).first { $0.kind == .start }
+            )
+            // Less than a beat: nothing waited for the next one.
+            #expect(next.time - over < .seconds(1.5))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import OperonFaultKit
+import Testing
+
+/// One broker for all tests of a suite, ended with it.
+struct OwnBroker: SuiteTrait, TestScoping {
+    var extraConfiguration = ""
+
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await BrokerFixture.withCurrent(extraConfiguration: extraConfiguration, function)
+    }
+}
+
+extension Trait where Self == OwnBroker {
+    static var ownBroker: OwnBroker { OwnBroker() }
+
+    static func ownBroker(_ extraConfiguration: String) -> OwnBroker {
+        OwnBroker(extraConfiguration: extraConfiguration)
+    }
+}
+
+extension Scene {
+    /// A graph whose operations write into this scene's ledger, as a file.
+    func writeGraph(
+        layers: Int,
+        width: Int,
+        milliseconds: ClosedRange<Int>,
+        gate: (layer: Int, file: String)? = nil,
+        isBraided: Bool = true
+    ) throws -> (file: String, graph: LayeredGraph) {
+        let graph = LayeredGraph(
+            layers: layers,
+            width: width,
+            milliseconds: milliseconds,
+            ledger: path("ledger"),
+            gate: gate.map { ($0.layer, path($0.file)) },
+            isBraided: isBraided
+        )
+        return (try write("graph.yaml", graph.text), graph)
+    }
+
+    /// Starts a run that prints its report at its end.
+    func startReportedRun(_ file: String, broker: String? = nil) throws -> Program {
+        try startRun(file, on: .broker, broker: broker, ["--output", "json"])
+    }
+
+    func ledger() throws -> Ledger { try Ledger(path: path("ledger")) }
+
+    /// Whatever was done to it: everything succeeded, and what ran is what the report tells, in its
+    /// order, and once but for attempts that the run had given up.
+    @discardableResult
+    func expectSound(
+        _ ended: Ended,
+        of graph: LayeredGraph,
+        limit: Int? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> Report {
+        let report = try ended.report()
+        let check = LedgerCheck(
+            try ledger(),
+            against: report,
+            dependencies: graph.dependencies,
+            limit: limit
+        )
+        #expect(ended.end == .exit(0), sourceLocation: sourceLocation)
+        #expect(check.violations == [], "\(ended.errors)", sourceLocation: sourceLocation)
+        return report
+    }
+
+    /// The same, and nothing ran or was handed out twice.
+    func expectOnce(
+        _ ended: Ended,
+        of graph: LayeredGraph,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let report = try expectSound(ended, of: graph, sourceLocation: sourceLocation)
+        let repeated = report.operations.filter { $0.attempts.count != 1 }.map { operation in
+            "\(operation.name): \(operation.attempts.map { "\($0.worker) \($0.ended)" })"
+        }
+        #expect(repeated == [], "\(ended.errors)", sourceLocation: sourceLocation)
+    }
+}
+
+extension Report {
+    /// How every attempt ended.
+    var endings: [String] { operations.flatMap { $0.attempts.map(\.ended) } }
+
+    var lost: [Attempt] { operations.flatMap { $0.attempts.filter { $0.ended == "lost" } } }
+}
