@@ -5,14 +5,14 @@ package struct LayeredGraph {
     /// The direct dependencies of each operation.
     package let dependencies: [String: [String]]
 
-    /// `gate`: operations of this layer go on only when the file is there. `isBraided`: each
+    /// `gates`: operations of these layers go on only when their file is there. `isBraided`: each
     /// depends on two of the layer before; otherwise on the one before it in its column.
     package init(
         layers: Int,
         width: Int,
         milliseconds: ClosedRange<Int>,
         ledger: String,
-        gate: (layer: Int, file: String)? = nil,
+        gates: [Int: String] = [:],
         isBraided: Bool = true
     ) {
         var text = "defaults: { inheritEnvironment: [PATH, TMPDIR] }\noperations:\n"
@@ -26,8 +26,8 @@ package struct LayeredGraph {
                 let before = layer == 0 ? [] : Set(columns).map { "o\(layer - 1)-\($0)" }
                 dependencies[name] = before.sorted()
                 var work = "sleep \(Double(length) / 1_000)"
-                if let gate, gate.layer == layer {
-                    work += "; while [ ! -e \(gate.file) ]; do sleep 0.05; done"
+                if let gate = gates[layer] {
+                    work += "; while [ ! -e \(gate) ]; do sleep 0.05; done"
                 }
                 text += Self.operation(
                     name,

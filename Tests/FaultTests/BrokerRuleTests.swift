@@ -6,7 +6,7 @@ import Testing
 
 /// One broker with hard rules: who holds a message without an acknowledgement for three seconds
 /// loses its channel; and what a run leaves on it is counted.
-@Suite(.serialized, .ownBroker("consumer_timeout = 3000\nchannel_tick_interval = 1000\n"))
+@Suite(.serialized, .ownBroker("consumer_timeout = 3000\n"))
 struct BrokerRuleTests {
     @Test func `twenty workers are killed in one run, and nothing is lost or left`() async throws {
         let broker = try #require(BrokerFixture.current)
@@ -16,7 +16,7 @@ struct BrokerRuleTests {
                 layers: 20,
                 width: 12,
                 milliseconds: 50...250,
-                gate: (layer: 19, file: "killed"),
+                gates: [19: "killed"],
                 isBraided: false
             )
             var workers = try scene.startWorkers(4, slots: 3)
@@ -52,12 +52,14 @@ struct BrokerRuleTests {
         async throws
     {
         let broker = try #require(BrokerFixture.current)
+        // It looks at each channel once a minute otherwise.
+        try await broker.control("eval", "application:set_env(rabbit, channel_tick_interval, 1000).")
         try await Scene.play(broker: broker.url) { scene in
             let (file, graph) = try scene.writeGraph(
                 layers: 1,
                 width: 2,
                 milliseconds: 1...1,
-                gate: (layer: 0, file: "closed")
+                gates: [0: "closed"]
             )
             try scene.startWorkers(1, slots: 2)
             let run = try scene.startReportedRun(file)
@@ -83,22 +85,21 @@ struct BrokerRuleTests {
                 layers: 6,
                 width: 4,
                 milliseconds: 200...600,
-                gate: (layer: 2, file: "over"),
+                gates: [2: "over"],
                 isBraided: false
             )
             let workers = try scene.startWorkers(2, slots: 2)
             let run = try scene.startReportedRun(file)
             for column in 0..<4 { try await run.says("running o2-\(column)\n") }
             try await broker.setMemoryAlarm(true)
-            // Whoever publishes is told, so each of them at its next message.
-            for program in workers + [run] { try await program.says("takes nothing more") }
+            // Whoever publishes is told, so each of them at its next beat.
+            for worker in workers { try await worker.says("takes nothing more") }
             // What runs ends while nobody can be told.
             _ = try scene.write("over", "")
             // It is the length of the alarm that is tried: three leases.
             try await Task.sleep(for: .seconds(18))
             let before = try scene.ledger().entries.count
             try await broker.setMemoryAlarm(false)
-            try await run.says("the broker goes on")
             for worker in workers { try await worker.says("the broker goes on") }
             let over = try Ledger.now()
             let ended = try await run.end()

@@ -28,7 +28,7 @@ extension Scene {
         layers: Int,
         width: Int,
         milliseconds: ClosedRange<Int>,
-        gate: (layer: Int, file: String)? = nil,
+        gates: [Int: String] = [:],
         isBraided: Bool = true
     ) throws -> (file: String, graph: LayeredGraph) {
         let graph = LayeredGraph(
@@ -36,7 +36,7 @@ extension Scene {
             width: width,
             milliseconds: milliseconds,
             ledger: path("ledger"),
-            gate: gate.map { ($0.layer, path($0.file)) },
+            gates: gates.mapValues { path($0) },
             isBraided: isBraided
         )
         return (try write("graph.yaml", graph.text), graph)

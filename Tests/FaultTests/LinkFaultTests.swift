@@ -23,7 +23,7 @@ import Testing
                     layers: 4,
                     width: 8,
                     milliseconds: 200...600,
-                    gate: (layer: 3, file: "done")
+                    gates: [3: "done"]
                 )
                 let workers = try proxies.map { proxy in
                     try scene.startWorkers(1, slots: 1, broker: proxy.clientURL)[0]
@@ -64,7 +64,7 @@ import Testing
                     layers: 4,
                     width: 4,
                     milliseconds: 200...600,
-                    gate: (layer: 3, file: "done")
+                    gates: [3: "done"]
                 )
                 try scene.startWorkers(2, slots: 2)
                 let run = try scene.startReportedRun(file, broker: proxy.clientURL)
@@ -160,7 +160,7 @@ import Testing
                     layers: 6,
                     width: 4,
                     milliseconds: 200...600,
-                    gate: (layer: 3, file: "done")
+                    gates: [3: "done"]
                 )
                 let isWorker = side == .worker
                 let deaf = try scene.startWorkers(
@@ -207,7 +207,7 @@ import Testing
                     layers: 5,
                     width: 4,
                     milliseconds: 200...600,
-                    gate: (layer: 2, file: "done")
+                    gates: [2: "done"]
                 )
                 try scene.startWorkers(2, slots: 2)
                 let run = try scene.startReportedRun(file)

@@ -13,7 +13,7 @@ import Testing
                 layers: 12,
                 width: 5,
                 milliseconds: 100...300,
-                gate: (layer: 3, file: "killed")
+                gates: [3: "killed"]
             )
             let workers = try scene.startWorkers(3, slots: 2)
             let run = try scene.startReportedRun(file)
@@ -36,22 +36,23 @@ import Testing
     {
         try await Scene.play { scene in
             let (file, graph) = try scene.writeGraph(
-                layers: 24,
+                layers: 12,
                 width: 8,
                 milliseconds: 100...300,
-                gate: (layer: 22, file: "replaced")
+                gates: [2: "gate0", 4: "gate1", 6: "gate2", 8: "gate3"]
             )
             let workers = try scene.startWorkers(4, slots: 2)
             let run = try scene.startReportedRun(file)
             for (index, worker) in workers.enumerated() {
-                try await run.says("running o\(index * 3 + 1)-0\n")
+                // Eight operations on eight slots: it has two in hand.
+                for column in 0..<8 { try await run.says("running o\(index * 2 + 2)-\(column)\n") }
                 worker.signal(SIGTERM)
                 try scene.startWorkers(1, slots: 2)
+                try await worker.says("finishing 2")
+                _ = try scene.write("gate\(index)", "")
                 // Its operations take a third of a second; it would give up after 30 s.
                 #expect(try await worker.end(within: .seconds(20)).end == .exit(0))
             }
-            #expect(!run.hasEnded)
-            _ = try scene.write("replaced", "")
             let ended = try await run.end()
 
             let report = try scene.expectSound(ended, of: graph, limit: 10)

@@ -93,15 +93,16 @@ EOF
 
 # The logs of a start go to $dir/out. 90 s: a start takes 5 s, and ten times that on a busy machine.
 broker_restart() {
-    local dir=$1 deadline=$((SECONDS + 90))
+    local dir=$1 deadline=$((SECONDS + 90)) server
     rm -f "$dir"/mnesia/*.pid
     (
         broker_close_descriptors
         broker_environment "$dir" setsid rabbitmq-server
     ) >>"$dir/out" 2>&1 </dev/null &
+    server=$!
     until broker_takes_logins "$dir"; do
-        if [ "$SECONDS" -ge "$deadline" ]; then
-            echo "the broker in $dir did not start within 90 s; its last words:" >&2
+        if [ "$SECONDS" -ge "$deadline" ] || ! kill -0 "$server" 2>/dev/null; then
+            echo "the broker in $dir did not start; its last words:" >&2
             tail -n 20 "$dir/out" >&2
             broker_stop "$dir"
             return 1
