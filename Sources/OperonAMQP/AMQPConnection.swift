@@ -20,8 +20,9 @@ protocol AMQPConnectionOwner: AnyObject {
     func becameWritable(_ connection: AMQPConnection)
 }
 
-/// One connection to the broker, from the protocol header to the goodbye: login, one channel, what
-/// is declared on it, and messages both ways. It never connects and never tries again.
+/// One connection to the broker, from the protocol header to the goodbye: login, a channel, what is
+/// declared on it, and messages both ways; and a second channel, for beats alone. It never connects
+/// and never tries again.
 ///
 /// Lives on its channel's event loop. What happens is told to its owner until the first failure.
 final class AMQPConnection: ChannelDuplexHandler {
@@ -42,8 +43,10 @@ final class AMQPConnection: ChannelDuplexHandler {
         case closed
     }
 
-    /// Everything of ours goes over one channel, so it arrives in the order it was sent.
+    /// Everything of ours but beats goes over one channel, so it arrives in the order it was sent.
     static let channelNumber: UInt16 = 1
+    /// No beat is behind the rest of a large message.
+    static let beatChannelNumber: UInt16 = 2
 
     let attempt: UInt64
     private(set) var phase = Phase.connecting
@@ -51,12 +54,16 @@ final class AMQPConnection: ChannelDuplexHandler {
     private let configuration: AMQPConfiguration
     private let logger: Logger
     private let codec: AMQPCodec
-    private var assembler: MessageAssembler
+    /// Of each channel.
+    private var assemblers: [MessageAssembler]
     private weak var owner: (any AMQPConnectionOwner)?
     private var context: ChannelHandlerContext?
     private var hasFailed = false
     private var script: [OutgoingMethod] = []
     private var scriptIndex = 0
+    private var hasBeatChannel = false
+    /// What is left of large messages.
+    private var unwritten = FrameQueue()
     private var isReadingPaused = false
     private var heldRead = false
     private var templates = PublishTemplates()
@@ -72,7 +79,8 @@ final class AMQPConnection: ChannelDuplexHandler {
         self.logger = logger
         self.owner = owner
         codec = try AMQPCodec()
-        assembler = MessageAssembler(bodyBytesMax: configuration.limits.messageBytes)
+        let assembler = MessageAssembler(bodyBytesMax: configuration.limits.messageBytes)
+        assemblers = [assembler, assembler]
     }
 
     // MARK: - What the owner asks
@@ -87,12 +95,16 @@ final class AMQPConnection: ChannelDuplexHandler {
         context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
     }
 
-    /// Opens the channel and does these one after the other.
+    /// Opens the channels and does these one after the other.
     func prepare(_ methods: [OutgoingMethod]) {
         guard phase == .open else { return }
         script = [.channelOpen] + methods
         scriptIndex = 0
-        send(script[0])
+        if hasBeatChannel {
+            send(script[0])
+        } else {
+            send(.channelOpen, channel: Self.beatChannelNumber)
+        }
     }
 
     func sendHeartbeat() {
@@ -105,7 +117,8 @@ final class AMQPConnection: ChannelDuplexHandler {
 
     var isWritable: Bool { phase == .open && context?.channel.isWritable == true }
 
-    /// Writes messages without flushing them.
+    /// Writes messages without flushing them. What is large is left in part for `writeRest`; until
+    /// all of it is written, only beats may be.
     func write(_ messages: [Outbox.Message], names: Topology) {
         guard phase == .open, let context else { return }
         let bytes = messages.reduce(0) { $0 + $1.body.count + 192 }
@@ -122,7 +135,25 @@ final class AMQPConnection: ChannelDuplexHandler {
         } catch {
             return fail(.lost(error.description))
         }
-        context.write(wrapOutboundOut(buffer), promise: nil)
+        if buffer.readableBytes <= Self.sliceBytesMax * 2 {
+            context.write(wrapOutboundOut(buffer), promise: nil)
+        } else {
+            unwritten.append(buffer)
+            writeRest()
+        }
+    }
+
+    /// As much of a large message as is written at a time: a frame of RabbitMQ's usual size.
+    private static let sliceBytesMax = 128 << 10
+
+    var hasRest: Bool { !unwritten.isEmpty }
+
+    /// Writes some more frames of what is large, without flushing them.
+    func writeRest() {
+        guard phase == .open, let context,
+            let slice = unwritten.next(bytesMax: Self.sliceBytesMax)
+        else { return }
+        context.write(wrapOutboundOut(slice), promise: nil)
     }
 
     func flush() { context?.flush() }
@@ -143,7 +174,16 @@ final class AMQPConnection: ChannelDuplexHandler {
         } catch {
             return fail(.lost(error.description))
         }
-        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+        write(buffer, channel: Self.channelNumber, context)
+    }
+
+    /// Behind what is left of a message on the same channel, whose frames have to stay together.
+    private func write(_ frames: ByteBuffer, channel: UInt16, _ context: ChannelHandlerContext) {
+        if hasRest, channel == Self.channelNumber {
+            unwritten.append(frames)
+        } else {
+            context.writeAndFlush(wrapOutboundOut(frames), promise: nil)
+        }
     }
 
     /// Nothing more is sent; the end comes as a failure.
@@ -178,7 +218,7 @@ final class AMQPConnection: ChannelDuplexHandler {
         } catch {
             return fail(.lost(error.description))
         }
-        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+        write(buffer, channel: channel, context)
     }
 
     private func fail(_ failure: LinkFailure) {
@@ -229,7 +269,7 @@ extension AMQPConnection {
 
 extension AMQPConnection: FrameSink {
     func received(_ frame: IncomingFrame, channel: UInt16) throws(AMQPError) {
-        guard channel == 0 || channel == Self.channelNumber else {
+        guard channel <= Self.beatChannelNumber else {
             throw AMQPError("a frame on channel \(channel), which we never opened")
         }
         switch frame {
@@ -238,20 +278,24 @@ extension AMQPConnection: FrameSink {
         case .connectionCloseOk: fail(.lost("closed"))
         case .blocked(let reason): owner?.blocked(self, true, reason: reason)
         case .unblocked: owner?.blocked(self, false, reason: "")
-        case .channelClose(let reason): channelClosed(reason)
-        case .channelFlow(let isActive): send(.channelFlowOk(isActive: isActive))
+        case .channelClose(let reason): channelClosed(reason, channel)
+        case .channelFlow(let isActive):
+            send(.channelFlowOk(isActive: isActive), channel: channel)
+        case .channelOpenOk where channel == Self.beatChannelNumber:
+            hasBeatChannel = true
+            if phase == .open { send(script[0]) }
         case .channelOpenOk, .exchangeDeclareOk, .queueDeclareOk, .queueBindOk, .consumeOk:
             scriptStepDone()
         case .cancel(let consumer):
             let name = consumer?.rawValue ?? "unknown"
             fail(.lost("the broker ended the consumer “\(name)”: its queue is gone"))
-        case .deliver(let consumer): try assembler.begin(.delivered(consumer))
+        case .deliver(let consumer): try begin(.delivered(consumer), channel)
         case .returned(let routingKey, let exchange):
-            try assembler.begin(.returned(routingKey: routingKey, exchange: exchange))
+            try begin(.returned(routingKey: routingKey, exchange: exchange), channel)
         case .header(let bodyBytes, let replyTo):
-            if let message = try assembler.header(bodyBytes: bodyBytes, replyTo: replyTo) {
-                owner?.received(self, message)
-            }
+            let index = try Self.assembler(of: channel)
+            let message = try assemblers[index].header(bodyBytes: bodyBytes, replyTo: replyTo)
+            if let message { owner?.received(self, message) }
         case .ack, .nack, .channelCloseOk, .heartbeat:
             // Benign: confirms were not asked for, and of the others there is nothing to do.
             return
@@ -261,8 +305,22 @@ extension AMQPConnection: FrameSink {
     }
 
     func receivedBody(_ bytes: RawSpan, channel: UInt16) throws(AMQPError) {
-        guard let message = try assembler.body(bytes) else { return }
+        guard let message = try assemblers[Self.assembler(of: channel)].body(bytes) else { return }
         owner?.received(self, message)
+    }
+
+    private func begin(
+        _ origin: MessageAssembler.Origin,
+        _ channel: UInt16
+    ) throws(AMQPError) {
+        try assemblers[Self.assembler(of: channel)].begin(origin)
+    }
+
+    private static func assembler(of channel: UInt16) throws(AMQPError) -> Int {
+        guard channel == channelNumber || channel == beatChannelNumber else {
+            throw AMQPError("a message on channel \(channel), which carries none")
+        }
+        return Int(channel - channelNumber)
     }
 
     private func scriptStepDone() {
@@ -275,9 +333,11 @@ extension AMQPConnection: FrameSink {
         }
     }
 
-    private func channelClosed(_ reason: CloseReason) {
-        send(.channelCloseOk)
-        guard scriptIndex < script.count else {
+    private func channelClosed(_ reason: CloseReason, _ channel: UInt16) {
+        // It is the end of whatever was on its way there.
+        if channel == Self.channelNumber { unwritten = FrameQueue() }
+        send(.channelCloseOk, channel: channel)
+        guard channel == Self.channelNumber, scriptIndex < script.count else {
             return fail(
                 reason.code == CloseReason.accessRefused
                     ? .refused("\(configuration.address) refuses what we do: \(reason.text)")
@@ -347,7 +407,11 @@ extension AMQPConnection {
         // "The negotiated frame-max must be at least 4096" (AMQP 0-9-1, frame-min-size).
         guard self.frameMax >= 4_096 else { throw AMQPError("frames of \(frameMax) bytes") }
         let seconds = UInt16(clamping: configuration.heartbeat.components.seconds)
-        let channels = channelMax == 0 ? 1 : min(channelMax, 1)
+        let channels = Self.beatChannelNumber
+        // Zero here as well.
+        guard channelMax == 0 || channelMax >= channels else {
+            throw AMQPError("\(channelMax) channel in a connection; \(channels) are needed")
+        }
         try codec.tune(channelMax: channels, frameMax: self.frameMax, heartbeat: seconds)
         send(
             .tuneOk(channelMax: channels, frameMax: self.frameMax, heartbeat: seconds),

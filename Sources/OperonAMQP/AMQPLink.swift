@@ -247,6 +247,14 @@ extension AMQPLink {
         guard isUp || isDraining, let connection else { return }
         var hasWritten = false
         while connection.isWritable {
+            if connection.hasRest {
+                // Between the frames of what is large, beats.
+                let beats = outbox.takeUrgent()
+                if !beats.isEmpty { connection.write(beats, names: role.names) }
+                connection.writeRest()
+                hasWritten = true
+                continue
+            }
             let messages = outbox.take(bytesMax: Self.writeBytesMax)
             guard !messages.isEmpty else {
                 if hasWritten { flush(connection) }

@@ -78,6 +78,17 @@ final class Outbox: Sendable {
         return messages
     }
 
+    /// The urgent ones that wait: all that may go while a large one is under way.
+    func takeUrgent() -> [Message] {
+        let messages = state.withLockedValue { state in
+            defer { state.urgent.removeAll() }
+            return Array(state.urgent)
+        }
+        let bytes = messages.reduce(0) { $0 + $1.body.count + Self.messageOverhead }
+        if bytes > 0 { gate.remove(bytes) }
+        return messages
+    }
+
     /// From now on messages are taken; what was there is of an earlier connection.
     func begin() {
         clear(isAccepting: true)

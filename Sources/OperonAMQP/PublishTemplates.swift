@@ -27,7 +27,7 @@ struct PublishTemplates {
             var method = ByteBuffer()
             try AMQPCodec.write(
                 names.publish(to: message.destination),
-                channel: AMQPConnection.channelNumber,
+                channel: message.destination.channel,
                 into: &method
             )
             if methods.count >= Self.methodsMax { methods.removeAll(keepingCapacity: true) }
@@ -35,11 +35,11 @@ struct PublishTemplates {
             buffer.writeImmutableBuffer(method)
         }
         if let properties = properties[message.priority] {
-            Self.writeContent(message.body, properties, frameMax, into: &buffer)
+            Self.writeContent(message, properties, frameMax, into: &buffer)
         } else {
             let encoded = try AMQPCodec.properties(MessageProperties(priority: message.priority))
             properties[message.priority] = encoded
-            Self.writeContent(message.body, encoded, frameMax, into: &buffer)
+            Self.writeContent(message, encoded, frameMax, into: &buffer)
         }
     }
 
@@ -60,16 +60,28 @@ struct PublishTemplates {
         let properties = try AMQPCodec.properties(
             MessageProperties(contentType: "text/plain", replyTo: replyTo)
         )
-        writeContent(body, properties, frameMax, into: &buffer)
+        let channel = AMQPConnection.channelNumber
+        writeContent(body, properties, frameMax, channel: channel, into: &buffer)
+    }
+
+    private static func writeContent(
+        _ message: Outbox.Message,
+        _ properties: [UInt8],
+        _ frameMax: UInt32,
+        into buffer: inout ByteBuffer
+    ) {
+        let channel = message.destination.channel
+        writeContent(message.body, properties, frameMax, channel: channel, into: &buffer)
     }
 
     private static func writeContent(
         _ body: [UInt8],
         _ properties: [UInt8],
         _ frameMax: UInt32,
+        channel: UInt16,
         into buffer: inout ByteBuffer
     ) {
-        writeFrameHead(type: 2, byteCount: 12 + properties.count, into: &buffer)
+        writeFrameHead(2, channel, byteCount: 12 + properties.count, into: &buffer)
         // Class 60 is basic; the weight is unused and zero (AMQP 0-9-1 §4.2.6.1).
         buffer.writeInteger(UInt16(60))
         buffer.writeInteger(UInt16(0))
@@ -80,7 +92,7 @@ struct PublishTemplates {
         let pieceMax = Int(frameMax - frameOverhead)
         guard body.count > pieceMax else {
             guard !body.isEmpty else { return }
-            writeFrameHead(type: 3, byteCount: body.count, into: &buffer)
+            writeFrameHead(3, channel, byteCount: body.count, into: &buffer)
             buffer.writeBytes(body)
             buffer.writeInteger(UInt8(0xCE))
             return
@@ -89,22 +101,33 @@ struct PublishTemplates {
         while !rest.isEmpty {
             let piece = rest.prefix(pieceMax)
             rest = rest.dropFirst(piece.count)
-            writeFrameHead(type: 3, byteCount: piece.count, into: &buffer)
+            writeFrameHead(3, channel, byteCount: piece.count, into: &buffer)
             buffer.writeBytes(piece)
             buffer.writeInteger(UInt8(0xCE))
         }
     }
 
     private static func writeFrameHead(
-        type: UInt8,
+        _ type: UInt8,
+        _ channel: UInt16,
         byteCount: Int,
         into buffer: inout ByteBuffer
     ) {
         buffer.writeMultipleIntegers(
             type,
-            AMQPConnection.channelNumber,
+            channel,
             UInt32(byteCount),
             as: (UInt8, UInt16, UInt32).self
         )
+    }
+}
+
+extension Outbox.Destination {
+    /// Beats go between the frames of a message that is larger than one.
+    fileprivate var channel: UInt16 {
+        switch self {
+        case .beats: AMQPConnection.beatChannelNumber
+        case .worker, .broadcast, .events: AMQPConnection.channelNumber
+        }
     }
 }

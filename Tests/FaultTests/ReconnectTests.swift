@@ -12,7 +12,7 @@ import Testing
 @Suite struct ReconnectTests {
     @Test func `a thousand reconnects leave no memory and no descriptor behind`() async {
         // In a process of its own, where nothing else takes memory.
-        await #expect(processExitsWith: .success) {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
             let name = "test.\(UUID().uuidString.prefix(13))."
             let configuration = try AMQPConfiguration(url: Scene.testBroker(), prefix: name)
             let coordinator = AMQPCoordinatorTransport(
@@ -61,5 +61,6 @@ import Testing
             await coordinator.close()
             try await serving.value
         }
+        print(String(decoding: result?.standardOutputContent ?? [], as: UTF8.self))
     }
 }

@@ -302,6 +302,53 @@ private struct BrokerBytes {
         }
     }
 
+    @Test(arguments: [1, 4_096, 5_000, 9_000, 100_000])
+    func `what is written a slice at a time consists of whole frames`(bytesMax: Int) throws {
+        var templates = PublishTemplates()
+        var buffer = ByteBuffer()
+        for size in [10_000, 0, 4_088] {
+            try templates.write(
+                Outbox.Message(
+                    destination: .events,
+                    priority: 0,
+                    body: [UInt8](repeating: 0xCE, count: size)
+                ),
+                names: Topology(prefix: "p."),
+                frameMax: 4_096,
+                into: &buffer
+            )
+        }
+        var queue = FrameQueue()
+        queue.append(buffer)
+        var written = ByteBuffer()
+        var sizes: [Int] = []
+        while let slice = queue.next(bytesMax: bytesMax), slice.readableBytes > 0 {
+            #expect(try frames(slice).count == 1 || slice.readableBytes <= bytesMax)
+            sizes.append(slice.readableBytes)
+            written.writeImmutableBuffer(slice)
+        }
+
+        #expect(written == buffer)
+        #expect(queue.isEmpty)
+        #expect(sizes.count == (bytesMax == 1 ? 10 : sizes.count))
+        if bytesMax == 100_000 { #expect(sizes.count == 1) }
+    }
+
+    @Test func `a beat travels on a channel of its own`() throws {
+        var templates = PublishTemplates()
+        for destination in [Outbox.Destination.beats, .events] {
+            var buffer = ByteBuffer()
+            try templates.write(
+                Outbox.Message(destination: destination, priority: 0, body: [1]),
+                names: Topology(prefix: "p."),
+                frameMax: 4_096,
+                into: &buffer
+            )
+            let channels = Set(try frames(buffer).map(\.1))
+            #expect(channels == [destination == .beats ? 2 : 1])
+        }
+    }
+
     @Test func `a message is transient, mandatory and has its priority`() throws {
         var templates = PublishTemplates()
         var buffer = ByteBuffer()

@@ -19,6 +19,18 @@ import Testing
         #expect(outbox.take(bytesMax: 1 << 20).map(\.body.count) == [12, 10, 11])
     }
 
+    @Test func `while a large message is under way only beats are taken`() {
+        let outbox = Outbox(bytesMax: 1 << 20)
+        outbox.begin()
+        _ = outbox.append(message(.events, 10))
+        _ = outbox.append(message(.beats, 11))
+
+        #expect(outbox.takeUrgent().map(\.body.count) == [11])
+        #expect(outbox.takeUrgent().isEmpty)
+        #expect(outbox.take(bytesMax: 1 << 20).map(\.body.count) == [10])
+        #expect(outbox.bytes == 0)
+    }
+
     @Test func `the event loop is told once until it has found the outbox empty`() {
         let outbox = Outbox(bytesMax: 1 << 20)
         outbox.begin()
