@@ -1,8 +1,9 @@
 import Foundation
 import NIOCore
 import NIOPosix
-@testable import OperonAMQP
 import OperonFaultKit
+
+@testable import OperonAMQP
 
 /// A consumer as most are: it acknowledges what it has worked off. This one takes a message and never
 /// does.

@@ -1,8 +1,9 @@
 import Glibc
-@testable import OperonAMQP
 import OperonCore
 import OperonFaultKit
 import Testing
+
+@testable import OperonAMQP
 
 /// One broker with hard rules: who holds a message without an acknowledgement for three seconds
 /// loses its channel; and what a run leaves on it is counted.
@@ -53,7 +54,10 @@ struct BrokerRuleTests {
     {
         let broker = try #require(BrokerFixture.current)
         // It looks at each channel once a minute otherwise.
-        try await broker.control("eval", "application:set_env(rabbit, channel_tick_interval, 1000).")
+        try await broker.control(
+            "eval",
+            "application:set_env(rabbit, channel_tick_interval, 1000)."
+        )
         try await Scene.play(broker: broker.url) { scene in
             let (file, graph) = try scene.writeGraph(
                 layers: 1,

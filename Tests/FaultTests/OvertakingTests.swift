@@ -57,7 +57,6 @@ import Testing
                 break
             }
             let arrived = await proxy.state.bytes[.toServer, default: 0]
-            print("behind \(arrived - sent) bytes of events of \(eventBytes)")
             #expect(isThere)
             #expect(arrived - sent < Self.rate)
             running.cancel()

@@ -1,9 +1,9 @@
 import Foundation
 import OperonAMQP
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonPorts
-import OperonFaultKit
 import Testing
 
 /// What a broker can do to a connection, done by a real one.

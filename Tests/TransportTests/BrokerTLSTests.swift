@@ -1,7 +1,7 @@
 import Foundation
+import OperonFaultKit
 import OperonModel
 import OperonPorts
-import OperonFaultKit
 import Testing
 
 /// The same code over TLS, with certificates made for the test.
