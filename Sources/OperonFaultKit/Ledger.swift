@@ -3,8 +3,8 @@ import Foundation
 /// What operations themselves wrote down about their starts and ends, in the order of writing.
 ///
 /// Each appends one short line with one write to a file opened with `O_APPEND`, outside of
-/// everything that is tested. So the order of the lines is the order of what happened, and the times
-/// (of one host's clock since its start) are for measuring.
+/// everything that is tested. So the order of the lines is the order of what happened, and the
+/// times (of one host's clock since its start) are for measuring.
 package struct Ledger: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable {
         case start

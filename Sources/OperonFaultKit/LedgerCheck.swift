@@ -90,9 +90,12 @@ package struct LedgerCheck: Sendable {
         return places
     }
 
-    /// The last attempt is the one whose outcome is the operation's.
+    /// The attempt whose outcome is the operation's: not always the last, since an owner that was
+    /// given up may come back before the next attempt has started, and goes on.
     private func committed(_ operation: Report.Operation) -> Run {
-        Run(operation.name, operation.attempts.last?.number ?? 0)
+        let attempt =
+            operation.attempts.last { $0.ended == operation.outcome } ?? operation.attempts.last
+        return Run(operation.name, attempt?.number ?? 0)
     }
 
     private mutating func checkOutcomes() {
@@ -150,15 +153,15 @@ package struct LedgerCheck: Sendable {
         }
     }
 
-    /// A further attempt needs a reason in the report: the one before was lost, given back or
-    /// failed. Only one that was lost may still be running.
+    /// A further attempt needs a reason in the report: the one before was lost, given back, or
+    /// ended without success. Only one that was lost may still be running.
     private mutating func checkRepetitions() {
         let starts = places(of: .start)
         let ends = places(of: .end)
         for operation in report.operations {
             for (earlier, later) in zip(operation.attempts, operation.attempts.dropFirst()) {
                 guard let start = starts[Run(operation.name, later.number)] else { continue }
-                if !["lost", "returned", "failed"].contains(earlier.ended) {
+                if !["lost", "returned", "failed", "crashed"].contains(earlier.ended) {
                     violations.append(
                         .repeated(operation.name, attempt: later.number, after: earlier.ended)
                     )

@@ -5,8 +5,8 @@ import OperonFaultKit
 
 @testable import OperonAMQP
 
-/// A consumer as most are: it acknowledges what it has worked off. This one takes a message and never
-/// does.
+/// A consumer as most are: it acknowledges what it has worked off. This one takes a message and
+/// never does.
 final class AckingConsumer: ChannelInboundHandler, FrameSink {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

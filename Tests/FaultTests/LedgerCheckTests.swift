@@ -109,6 +109,21 @@ import Testing
         #expect(check.violations == [.repeated("b", attempt: 2, after: "succeeded")])
     }
 
+    @Test func `an owner that came back in time ends the operation`() throws {
+        var attempts = Self.attempts
+        attempts["b"] = ["succeeded", "returned"]
+        let entries: [Ledger.Entry] = [
+            .init(.start, "a"), .init(.start, "b"), .init(.end, "a"), .init(.end, "b"),
+            .init(.start, "c"), .init(.end, "c"),
+        ]
+
+        let check = Self.check(entries, try Self.report(attempts))
+
+        #expect(check.violations == [])
+        #expect(check.duplicates == [:])
+        #expect(check.atOnceMax == 2)
+    }
+
     @Test func `an attempt beside one that was given back is found`() throws {
         var attempts = Self.attempts
         attempts["b"] = ["returned", "succeeded"]

@@ -1,64 +1,70 @@
-import Foundation
-import Logging
-import NIOPosix
 import OperonAMQP
 import OperonCore
 import OperonFaultKit
-import OperonModel
-import OperonPorts
 import Testing
 
-/// Connections that come and go for ever.
+/// Connections that come and go.
 @Suite struct ReconnectTests {
+    /// As short as it may be for an old connection's names to be free.
+    private static func link(pause: Duration) -> LinkStateMachine.Configuration {
+        var link = LinkStateMachine.Configuration()
+        link.pauseMin = pause
+        link.pauseMax = pause * 2
+        return link
+    }
+
     @Test func `a thousand reconnects leave no memory and no descriptor behind`() async {
         // In a process of its own, where nothing else takes memory.
         await #expect(processExitsWith: .success) {
-            let name = "test.\(UUID().uuidString.prefix(13))."
-            let configuration = try AMQPConfiguration(url: Scene.testBroker(), prefix: name)
-            let coordinator = AMQPCoordinatorTransport(
-                configuration: configuration,
-                epoch: Epoch(rawValue: 1),
-                seed: 1,
-                logger: Logger(label: "test"),
-                group: MultiThreadedEventLoopGroup.singleton
-            )
-            let serving = Task { try await coordinator.run() }
-            for await batch in coordinator.events where batch.contains(.up) { break }
-            var link = LinkStateMachine.Configuration()
-            link.pauseMin = .milliseconds(1)
-            link.pauseMax = .milliseconds(2)
-            let worker = AMQPWorkerTransport(
-                configuration: configuration,
-                incarnation: Incarnation(rawValue: 1),
-                seed: 2,
-                logger: Logger(label: "test"),
-                group: MultiThreadedEventLoopGroup.singleton,
-                link: link
-            )
-            let running = Task { try await worker.run() }
-            var connections: UInt32 = 0
-            var bytes: [Int] = []
-            var descriptors: [Int] = []
-            for await batch in worker.events {
-                guard batch.contains(where: { if case .up = $0 { true } else { false } }) else {
-                    continue
-                }
-                connections += 1
-                if connections.isMultiple(of: 200) {
+            let link = ReconnectTests.link(pause: .milliseconds(1))
+            try await TransportPair.play(link: link) { pair in
+                var bytes: [Int] = []
+                var descriptors: [Int] = []
+                for count in 1...1_200 {
+                    await pair.worker.reconnect()
+                    try await pair.isUp(.worker)
+                    guard count.isMultiple(of: 200) else { continue }
                     bytes.append(try ProcessFacts.residentBytes())
                     descriptors.append(try ProcessFacts.descriptorCount())
                 }
-                if connections == 1_200 { break }
-                await worker.reconnect()
+                // The first two hundred fill the allocator's lists; a connection that stayed would
+                // cost some hundred kibibytes.
+                try #require(bytes[5] - bytes[0] < 2 << 20)
+                try #require(Set(descriptors).count == 1)
             }
-            // The first two hundred fill the allocator's lists; a connection that stayed would cost
-            // some hundred kibibytes.
-            try #require(bytes[5] - bytes[0] < 2 << 20)
-            try #require(Set(descriptors).count == 1)
-            await worker.close()
-            try await running.value
-            await coordinator.close()
-            try await serving.value
+        }
+    }
+
+    @Test(
+        .timeLimit(.minutes(3)),
+        arguments: TransportPair.Side.allCases,
+        FaultProxy.Direction.allCases
+    )
+    func `a connection that is cut at any byte of its login comes up again`(
+        side: TransportPair.Side,
+        direction: FaultProxy.Direction
+    ) async throws {
+        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
+            let isWorker = side == .worker
+            try await TransportPair.play(
+                coordinatorURL: isWorker ? nil : proxy.clientURL,
+                workerURL: isWorker ? proxy.clientURL : nil,
+                link: Self.link(pause: .milliseconds(20))
+            ) { pair in
+                let before = await proxy.state.bytes[direction, default: 0]
+                await proxy.cutAll()
+                try await pair.isUp(side)
+                let count = await proxy.state.bytes[direction, default: 0] - before
+                #expect(count > 400)
+                // A prime, so that it comes by every kind of byte.
+                for offset in stride(from: 0, to: count, by: 17) {
+                    let cut = await proxy.arm(FaultProxy.Cut(direction, .offset(offset)))
+                    await proxy.cutAll()
+                    try await cut.happens()
+                    try await pair.isUp(side)
+                }
+                #expect(await proxy.state.open == 1)
+            }
         }
     }
 }

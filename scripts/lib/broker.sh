@@ -56,6 +56,7 @@ broker_environment() {
         RABBITMQ_CONF_ENV_FILE="$dir/env" \
         RABBITMQ_ENABLED_PLUGINS_FILE="$dir/plugins" \
         RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS='-kernel inet_dist_use_interface {127,0,0,1}' \
+        ERL_CRASH_DUMP="$dir/crash.dump" \
         ERL_EPMD_PORT="$BROKER_EPMD_PORT" ERL_EPMD_ADDRESS=127.0.0.1 \
         "$@"
 }
