@@ -252,7 +252,8 @@ let package = Package(
         .testTarget(
             name: "ClusterTests",
             dependencies: [
-                "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                "operon-worker", "OperonAMQP", "OperonCore", "OperonFaultKit", "OperonModel",
+                "OperonPorts", "OperonRuntime",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],

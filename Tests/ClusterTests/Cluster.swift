@@ -16,10 +16,10 @@ struct Cluster: Sendable {
     static func play(
         workers count: Int,
         slots: Int = 1,
+        prefix: String = "test.\(UUID().uuidString.prefix(13).lowercased()).",
         isolation: isolated (any Actor)? = #isolation,
         _ body: (Cluster) async throws -> Void
     ) async throws {
-        let prefix = "test.\(UUID().uuidString.prefix(13))."
         let configuration = try AMQPConfiguration(url: try testBroker(), prefix: prefix)
         let history = History()
         let coordinator = CoordinatorService(
@@ -38,7 +38,7 @@ struct Cluster: Sendable {
             logger: logger
         ) { notices, now in history.note(notices, at: now) }
         let processes = try ProcessRunner(ProcessRunner.Configuration(environment: [:]))
-        let workers = (1...count).map {
+        let workers = (0..<count).map {
             worker(number: $0, slots: slots, configuration: configuration, processes: processes)
         }
         let services = Task {
@@ -139,6 +139,9 @@ final class History: @unchecked Sendable {
         /// In the order of their grants.
         var attempts: [Attempt] = []
         var finished: [OperationID] = []
+        /// In order, once for each attempt.
+        var started: [OperationID] = []
+        var resumed: [OperationID] = []
         var limit = 0
     }
 
@@ -217,8 +220,9 @@ extension History.State {
             attempts[index].end = end
             attempts[index].ending = ending
         case .finished(let operation, _): finished.append(operation)
-        case .ready, .started, .resumed, .result, .retry, .graphFinished, .workerDraining,
-            .workerBusy,
+        case .started(let operation, _, _): started.append(operation)
+        case .resumed(let operation, _, _): resumed.append(operation)
+        case .ready, .result, .retry, .graphFinished, .workerDraining, .workerBusy,
             .eventRefused, .log:
             return
         }

@@ -1,0 +1,97 @@
+import Foundation
+import Glibc
+import OperonCore
+import OperonFaultKit
+import OperonModel
+import OperonRuntime
+import Testing
+
+/// Worker programs that are stopped for longer than their lease, and a coordinator that is not.
+@Suite struct FrozenWorkerTests {
+    /// Says that it started, waits for a file, and says that it ended.
+    private func operation(_ name: String, in scene: Scene) -> OperationDescription {
+        let ledger = scene.path("ledger")
+        let script = """
+            echo "start \(name) $OPERON_ATTEMPT" >> \(ledger)
+            while ! [ -e \(scene.path("go")) ]; do sleep 0.05; done
+            echo "end \(name) $OPERON_ATTEMPT" >> \(ledger)
+            """
+        return OperationDescription(
+            name: name,
+            work: .command(CommandDescription(arguments: CommandDescription.shell(script)))
+        )
+    }
+
+    private func graph(_ operations: OperationDescription...) -> GraphDescription {
+        GraphDescription(name: "frozen", operations: operations)
+    }
+
+    @Test func `what a frozen worker ran goes elsewhere, and it starts nothing it must not`()
+        async throws
+    {
+        try await Scene.play { scene in
+            try await Cluster.play(workers: 0, prefix: scene.prefix) { cluster in
+                let frozen = try scene.startWorkers(1, slots: 2)[0]
+                try await cluster.history.wait { $0.workerCount == 1 }
+                let first = try await cluster.submit(graph(operation("a", in: scene)))
+                let a = OperationID(graph: first, index: 0)
+                try await scene.waitForFile("ledger")
+                try await cluster.history.wait { $0.started.contains(a) }
+
+                frozen.signal(SIGSTOP)
+                // This one lies in its socket, and is cancelled there.
+                let second = try await cluster.submit(graph(operation("b", in: scene)))
+                let b = OperationID(graph: second, index: 0)
+                try await cluster.history.wait { $0.attempts.contains { $0.operation == b } }
+                try await cluster.coordinator.command(
+                    .cancelRequested(.operation(b), reason: "not wanted", cascade: false)
+                )
+                try scene.startWorkers(1, slots: 1)
+                try await cluster.history.wait { state in
+                    state.attempts.filter { $0.operation == a }.count == 2
+                        && state.started.filter { $0 == a }.count == 2
+                }
+                frozen.signal(SIGCONT)
+                // It is welcomed again, and its process is ended: it wrote no end.
+                try await cluster.history.wait { $0.workerCount == 2 }
+                _ = try scene.write("go", "")
+                await cluster.coordinator.waitUntilFinished(first)
+                await cluster.coordinator.waitUntilFinished(second)
+
+                let outcomes = await cluster.coordinator.query {
+                    [$0.outcome(of: a), $0.outcome(of: b)]
+                }
+                #expect(outcomes == [.succeeded, .cancelled(reason: "not wanted")])
+                let lines = scene.lines(of: "ledger")
+                #expect(lines.filter { $0.hasSuffix(" b 1") }.isEmpty)
+                #expect(lines.contains("end a 2"))
+                let accepted = cluster.history.current.attempts.filter { $0.ending == .succeeded }
+                #expect(accepted.map(\.operation) == [a])
+                #expect(!frozen.hasEnded)
+            }
+        }
+    }
+
+    @Test func `a worker that is back before the next attempt has started goes on`() async throws {
+        try await Scene.play { scene in
+            try await Cluster.play(workers: 0, prefix: scene.prefix) { cluster in
+                let frozen = try scene.startWorkers(1, slots: 1)[0]
+                try await cluster.history.wait { $0.workerCount == 1 }
+                let graph = try await cluster.submit(graph(operation("a", in: scene)))
+                let a = OperationID(graph: graph, index: 0)
+                try await scene.waitForFile("ledger")
+                try await cluster.history.wait { $0.started.contains(a) }
+
+                frozen.signal(SIGSTOP)
+                try await cluster.history.wait { $0.attempts.last?.ending == .lost }
+                frozen.signal(SIGCONT)
+                try await cluster.history.wait { $0.resumed == [a] }
+                _ = try scene.write("go", "")
+                await cluster.coordinator.waitUntilFinished(graph)
+
+                #expect(await cluster.coordinator.query { $0.outcome(of: a) } == .succeeded)
+                #expect(scene.lines(of: "ledger") == ["start a 1", "end a 1"])
+            }
+        }
+    }
+}
