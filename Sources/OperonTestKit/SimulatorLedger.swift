@@ -110,7 +110,11 @@ package struct SimulatorLedger {
                 if granted.updateValue(incarnation, forKey: attempt) != nil {
                     broken("attempt \(attempt) was granted twice")
                 }
-            case .resumed(_, let operation): takePlace(operation)
+            case .resumed(let attempt, let operation):
+                takePlace(operation)
+                // What was asked before it was lost is withdrawn.
+                recalled.remove(attempt)
+                recallDelivered.remove(attempt)
             case .attemptEnded(_, let operation, _): inFlight.remove(operation)
             case .finished(let operation, let outcome):
                 inFlight.remove(operation)
