@@ -26,6 +26,7 @@ let package = Package(
     name: "operon",
     platforms: [.macOS(.v15)],
     products: [
+        .library(name: "Operon", targets: ["Operon"]),
         .executable(name: "operon", targets: ["operon"]),
         .executable(name: "operon-worker", targets: ["operon-worker"]),
     ],
@@ -113,6 +114,20 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+
+        // What users import.
+        .target(
+            name: "Operon",
+            dependencies: [
+                "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             swiftSettings: settings
         ),

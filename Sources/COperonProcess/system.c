@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -58,4 +59,14 @@ void operon_process_remove(const char *path) {
     if (unlink(path) == 0 || errno == ENOENT) return;
     enum { DIRECTORIES_HELD_OPEN = 16 };
     (void)nftw(path, remove_entry, DIRECTORIES_HELD_OPEN, FTW_DEPTH | FTW_PHYS);
+}
+
+char **operon_process_environment(void) {
+    return environ;
+}
+
+int operon_process_processors(void) {
+    cpu_set_t processors;
+    if (sched_getaffinity(0, sizeof processors, &processors) == 0) return CPU_COUNT(&processors);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }

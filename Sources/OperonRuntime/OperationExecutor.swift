@@ -2,7 +2,7 @@ import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 
-/// Runs what a worker agent starts: processes, waits, and what needs no running at all.
+/// Runs what a worker agent starts: processes, waits, registered code, and what needs no running.
 final class OperationExecutor: Sendable {
     /// What running operations print. Bounded: what nobody takes in time is dropped.
     let logs: AsyncStream<LogChunk>
@@ -10,14 +10,16 @@ final class OperationExecutor: Sendable {
     private let starts: AsyncStream<DispatchedOperation>
     private let startContinuation: AsyncStream<DispatchedOperation>.Continuation
     private let processes: ProcessRunner
+    private let kinds: RegisteredKinds
     private let limits: Limits
     private let stops = NIOLockedValueBox<[AttemptID: StopSignal]>([:])
 
     /// 256 chunks of at most 64 KiB.
     private static let logChunksMax = 256
 
-    init(processes: ProcessRunner, limits: Limits) {
+    init(processes: ProcessRunner, kinds: RegisteredKinds, limits: Limits) {
         self.processes = processes
+        self.kinds = kinds
         self.limits = limits
         (logs, logContinuation) = AsyncStream.makeStream(
             bufferingPolicy: .bufferingNewest(Self.logChunksMax)
@@ -46,9 +48,9 @@ final class OperationExecutor: Sendable {
         switch operation.work {
         case .nothing, .wait(.zero):
             return AttemptResult(end: .succeeded, startedAt: now, endedAt: now)
-        case .registered(let kind, _):
+        case .registered(let kind, _) where kinds.byName[kind] == nil:
             return AttemptResult(end: .failed(.kindUnknown(kind)), startedAt: now, endedAt: now)
-        case .wait, .command:
+        case .wait, .command, .registered:
             stops.withLockedValue { $0[operation.held.attempt] = StopSignal() }
             startContinuation.yield(operation)
             return nil
@@ -82,8 +84,56 @@ final class OperationExecutor: Sendable {
             return result.attempt
         case .wait(let duration):
             return await wait(duration, timeout: operation.timeout, stop: stop)
-        case .nothing, .registered:
-            preconditionFailure("start answers both at once")
+        case .registered(let name, let input):
+            guard let kind = kinds.byName[name] else {
+                preconditionFailure("start answers for kinds that nobody registered")
+            }
+            if operation.isIsolated, let program = kinds.program {
+                return await runInChild(operation, of: program, stop: stop)
+            }
+            return await run(kind, operation, input: input, stop: stop)
+        case .nothing:
+            preconditionFailure("start answers at once")
+        }
+    }
+
+    private func run(
+        _ kind: RegisteredKind,
+        _ operation: DispatchedOperation,
+        input: Payload,
+        stop: StopSignal
+    ) async -> AttemptResult {
+        let logs = logContinuation
+        let run = RegisteredRun(
+            kind,
+            operation,
+            input: input,
+            threads: kinds.threads,
+            limits: limits
+        ) { offset, bytes in
+            logs.yield(
+                LogChunk(held: operation.held, stream: .output, offset: offset, bytes: bytes)
+            )
+        }
+        return await run.run(stop: stop)
+    }
+
+    /// What its code prints is its log there, as of any process.
+    private func runInChild(
+        _ operation: DispatchedOperation,
+        of program: ChildProgram,
+        stop: StopSignal
+    ) async -> AttemptResult {
+        let logs = logContinuation
+        return await processes.run(
+            operation,
+            inChildOf: program,
+            limits: limits,
+            stop: stop
+        ) { stream, offset, bytes in
+            logs.yield(
+                LogChunk(held: operation.held, stream: stream, offset: offset, bytes: bytes)
+            )
         }
     }
 

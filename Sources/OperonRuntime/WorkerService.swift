@@ -30,6 +30,7 @@ package actor WorkerService {
         agent: WorkerAgent,
         transport: any WorkerTransport,
         processes: ProcessRunner,
+        kinds: RegisteredKinds = .none,
         logger: Logger,
         observer: @escaping Observer = { _ in }
     ) {
@@ -39,7 +40,11 @@ package actor WorkerService {
         self.observer = observer
         limits = agent.configuration.limits
         outbox = WorkerOutbox(agent.configuration)
-        executor = OperationExecutor(processes: processes, limits: agent.configuration.limits)
+        executor = OperationExecutor(
+            processes: processes,
+            kinds: kinds,
+            limits: agent.configuration.limits
+        )
     }
 
     /// Serves until it has drained or was stopped, or until the transport gives up for good, which

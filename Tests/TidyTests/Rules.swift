@@ -33,6 +33,12 @@ enum Rules {
             "OperonRuntime": shell.union(libc).union(["NIOConcurrencyHelpers", "DequeModule"]),
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
             "OperonFaultKit": nio.union(libc).union(["COperonProcess", "Foundation"]),
+            // It makes what programs make, and leaves the choice to them. Not Foundation, which
+            // has an Operation of its own.
+            "Operon": ports.union([
+                "OperonRuntime", "OperonAMQP", "OperonCore", "Logging", "NIOCore", "NIOPosix",
+                "ServiceLifecycle", "UnixSignals", "FoundationEssentials",
+            ]),
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),
             "operon-benchmarks": programs.union(nio).union(["OperonTestKit"]),

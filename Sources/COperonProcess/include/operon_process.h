@@ -113,6 +113,13 @@ int operon_process_wait(int epoll, uint64_t *data, int max, int milliseconds);
 /// pipe2(2) with O_CLOEXEC, which Swift's Glibc module does not have. 0, or -1 and `errno`.
 int operon_process_pipe(int *reader, int *writer);
 
+/// The variables of this process, `NAME=value`; ends with NULL. Whoever changes them meanwhile
+/// changes what is read.
+char **operon_process_environment(void);
+
+/// How many processors this process may run on.
+int operon_process_processors(void);
+
 /// Removes a file, or a directory with all that is in it, without following links. What cannot be
 /// removed stays.
 void operon_process_remove(const char *path);

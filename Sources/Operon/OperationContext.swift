@@ -1,0 +1,71 @@
+internal import OperonModel
+internal import OperonRuntime
+
+/// What a running operation knows of itself, and may ask.
+public struct OperationContext: Sendable {
+    private let invocation: Invocation
+
+    init(_ invocation: Invocation) { self.invocation = invocation }
+
+    /// The name of its graph.
+    public var graphName: String { invocation.operation.graphName }
+
+    /// Its name in the graph.
+    public var operationName: String { invocation.operation.name }
+
+    /// The name of its operation queue.
+    public var queueName: String { invocation.operation.queue }
+
+    /// Counts the attempts at this operation, from 1. An earlier one may still run, on a worker
+    /// that was lost from sight: whatever is changed outside should be safe to repeat, or refuse a
+    /// smaller number than it has seen.
+    public var attempt: Int { Int(invocation.operation.ordinal) }
+
+    /// Whether it was asked to stop; stays true. Cheap, and needs no network.
+    public var isCancelled: Bool { invocation.isCancelled() }
+
+    /// Throws `CancellationError` if it was asked to stop.
+    public func checkCancellation() throws {
+        if isCancelled { throw CancellationError() }
+    }
+
+    /// The names of the operations it depends on directly, in the order the graph lists them.
+    public var dependencies: [String] { invocation.operation.inputs.map(\.name) }
+
+    /// What a dependency returned.
+    ///
+    /// One that returned nothing, or did not succeed, has no output: that is an error, unless
+    /// `Value` is an optional.
+    ///
+    /// - Parameters:
+    ///   - dependency: The name of an operation it depends on directly.
+    ///   - type: What to read it as. A command's output is the JSON that it wrote.
+    /// - Throws: ``OperonError`` with the code `invalid` (it does not depend on that operation),
+    ///   `noOutput` or `undecodable`.
+    public func output<Value: Decodable>(
+        of dependency: String,
+        as type: Value.Type = Value.self
+    ) throws -> Value {
+        guard let input = invocation.operation.inputs.first(where: { $0.name == dependency })
+        else {
+            let message = "“\(operationName)” does not depend on “\(dependency)”."
+            throw OperonError(.invalid, message)
+        }
+        guard let output = input.output, !output.isEmpty else {
+            // What stands for nothing, if the type has it.
+            if let none = Any?.none as? Value { return none }
+            throw OperonError(.noOutput, "“\(dependency)” has no output.")
+        }
+        do throws(PayloadError) {
+            return try output.decoded(as: type)
+        } catch {
+            throw OperonError(
+                .undecodable,
+                "The output of “\(dependency)” is no \(type): \(error.message)."
+            )
+        }
+    }
+
+    /// Appends a line to the operation's log, of which the last mebibyte is kept.
+    public func log(_ message: String) { invocation.log(message) }
+}

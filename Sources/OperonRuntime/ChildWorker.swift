@@ -1,0 +1,347 @@
+import Glibc
+package import OperonModel
+import OperonWire
+
+// An operation whose worker died under it runs next in a child: the same program, which serves
+// that one operation and ends. If it dies, nobody else's operation dies with it.
+
+/// The program that a worker starts as its child: as a rule its own.
+package struct ChildProgram: Hashable, Sendable {
+    /// The file to execute.
+    package var path: String
+    /// What comes behind the path.
+    package var arguments: [String]
+    /// All of it: code expects what it finds in the worker.
+    package var environment: [String: String]
+
+    package init(path: String, arguments: [String], environment: [String: String]) {
+        self.path = path
+        self.arguments = arguments
+        self.environment = environment
+    }
+
+    /// This program, with the arguments it was started with.
+    package static func own() -> ChildProgram {
+        ChildProgram(
+            path: OwnProcess.executable,
+            arguments: OwnProcess.arguments,
+            environment: OwnProcess.environment
+        )
+    }
+}
+
+/// How parent and child understand each other: the operation and its result are messages as on the
+/// wire, in base64, in the two files that every process operation has.
+enum ChildConversation {
+    /// Set in a child to the id of its parent's process, so that what the child starts is none.
+    static let marker = "OPERON_CHILD_OF"
+    /// The only name in the file of inputs.
+    static let inputName = "dispatch"
+    /// Room for what surrounds a payload in a message: names, an error's text.
+    static let overheadBytes = 1 << 20
+
+    /// Any but zero, which stands for none.
+    private static let reign = Reign(rawValue: 1)
+    private static let identity = WorkerIdentity(
+        name: "child",
+        incarnation: Incarnation(rawValue: 1),
+        connection: 1
+    )
+
+    /// What crosses a file is not bound by what a broker takes.
+    private static func wide(_ limits: Limits) -> Limits {
+        var limits = limits
+        limits.messageBytes = .max
+        return limits
+    }
+
+    static func encode(
+        _ operation: DispatchedOperation,
+        limits: Limits
+    ) throws(WireError) -> [UInt8] {
+        let envelope = CoordinatorEnvelope(
+            reign: reign,
+            epoch: operation.held.attempt.epoch,
+            sequence: 1,
+            sender: .none,
+            body: .dispatch(Dispatch(acknowledged: 0, operations: [operation]))
+        )
+        return try Wire.encode(envelope, limits: wide(limits))
+    }
+
+    /// `nil`: it is not one operation.
+    static func decodeOperation(_ bytes: [UInt8], limits: Limits) -> DispatchedOperation? {
+        do throws(WireError) {
+            let envelope = try Wire.decodeCoordinator(bytes, limits: wide(limits))
+            guard case .dispatch(let dispatch) = envelope.body else { return nil }
+            return dispatch.operations.first
+        } catch {
+            return nil
+        }
+    }
+
+    static func encode(
+        _ result: AttemptResult,
+        of held: HeldAttempt,
+        limits: Limits
+    ) throws(WireError) -> [UInt8] {
+        let batch = EventBatch(
+            firstNumber: 1,
+            sentAt: result.endedAt,
+            events: [.finished(held, result)]
+        )
+        let envelope = WorkerEnvelope(
+            reign: reign,
+            epoch: held.attempt.epoch,
+            sequence: 1,
+            sender: identity,
+            body: .events(batch)
+        )
+        return try Wire.encode(envelope, limits: wide(limits))
+    }
+
+    /// `nil`: it is not the result of this attempt.
+    static func decodeResult(
+        _ bytes: [UInt8],
+        of held: HeldAttempt,
+        limits: Limits
+    ) -> AttemptResult? {
+        do throws(WireError) {
+            let envelope = try Wire.decodeWorker(bytes, limits: wide(limits))
+            guard case .events(let batch) = envelope.body,
+                case .finished(held, let result)? = batch.events.first
+            else { return nil }
+            return result
+        } catch {
+            return nil
+        }
+    }
+}
+
+// MARK: - In the parent
+
+extension ProcessRunner {
+    /// Runs an operation of a registered kind in a child of this process.
+    ///
+    /// Asked to stop, the child cancels the operation's task and gets ten seconds for it, as a
+    /// command does.
+    func run(
+        _ operation: DispatchedOperation,
+        inChildOf program: ChildProgram,
+        limits: Limits,
+        stop: StopSignal,
+        onLog: @escaping ProcessOutputHandler
+    ) async -> AttemptResult {
+        let request: [UInt8]
+        do throws(WireError) {
+            request = try ChildConversation.encode(operation, limits: limits)
+        } catch {
+            let now = SystemClock.now()
+            let error = OperationError.undecodable(error.message)
+            return AttemptResult(end: .failed(error), startedAt: now, endedAt: now)
+        }
+        var context = ProcessContext(operation, limits: limits)
+        context.inputs = [
+            NamedInput(
+                name: ChildConversation.inputName,
+                output: Payload(contentType: Wire.contentType, bytes: request)
+            )
+        ]
+        context.environmentAdditions = [ChildConversation.marker: String(OwnProcess.id)]
+        // The limit is on the output; around it are a message, and base64.
+        let resultBytes = limits.payloadBytes + ChildConversation.overheadBytes
+        context.limits.payloadBytes = resultBytes / 3 * 4 + 8
+        context.limits.inputsBytes = .max
+        let command = CommandDescription(
+            arguments: [program.path] + program.arguments,
+            environment: program.environment,
+            inheritEnvironment: []
+        )
+        let process = await run(command, attempt: context, stop: stop, onLog: onLog)
+        return Self.result(of: process, for: operation.held, limits: limits)
+    }
+
+    /// What the child reports counts; if it ended without a report, it crashed.
+    private static func result(
+        of process: ProcessResult,
+        for held: HeldAttempt,
+        limits: Limits
+    ) -> AttemptResult {
+        var result = process.attempt
+        let written = result.output
+        result.output = .empty
+        switch result.end {
+        case .succeeded:
+            guard let text = ChildFile.text(inQuotes: written.bytes[...]),
+                let bytes = Base64.decode(text),
+                let reported = ChildConversation.decodeResult(bytes, of: held, limits: limits)
+            else {
+                result.end = .crashed
+                break
+            }
+            result.end = reported.end
+            result.output = reported.output
+        // Never started, or ended by us.
+        case .failed where process.status == nil, .failed(.timeout), .cancelled: break
+        case .failed, .crashed: result.end = .crashed
+        }
+        return result
+    }
+}
+
+// MARK: - In the child
+
+/// What a program does that a worker started as its child.
+package enum ChildWorker {
+    /// Whether a worker started this process to run one operation for it.
+    package static var isChild: Bool {
+        OwnProcess.environment[ChildConversation.marker] == String(OwnProcess.parentID)
+    }
+
+    /// Runs the operation it was started for, reports to its parent, and ends the process.
+    ///
+    /// - Parameter stop: asks the operation to stop.
+    package static func serve(
+        _ kinds: RegisteredKinds,
+        stop: StopSignal,
+        limits: Limits = Limits()
+    ) async -> Never {
+        let environment = OwnProcess.environment
+        guard let inputs = environment[ProcessEnvironment.inputs],
+            let output = environment[ProcessEnvironment.output],
+            let file = ChildFile.read(inputs),
+            let text = ChildFile.text(inQuotes: ChildFile.value(of: file)),
+            let request = Base64.decode(text),
+            var operation = ChildConversation.decodeOperation(request, limits: limits)
+        else { OwnProcess.end(failed: "the worker's child found no operation to run") }
+        // The parent watches the time, because it can also end what ignores it.
+        operation.timeout = nil
+        // The parent keeps the log: it is what this process prints.
+        var limits = limits
+        limits.logBytes = 0
+        let result = await run(operation, kinds, limits, stop: stop)
+        do throws(WireError) {
+            let bytes = try ChildConversation.encode(result, of: operation.held, limits: limits)
+            var report = [UInt8(ascii: "\"")]
+            Base64.append(bytes[...], to: &report)
+            report.append(UInt8(ascii: "\""))
+            guard ChildFile.write(report, to: output) else {
+                OwnProcess.end(failed: "the worker's child could not write its result")
+            }
+        } catch {
+            OwnProcess.end(failed: "the worker's child could not report: \(error)")
+        }
+        OwnProcess.end()
+    }
+
+    private static func run(
+        _ operation: DispatchedOperation,
+        _ kinds: RegisteredKinds,
+        _ limits: Limits,
+        stop: StopSignal
+    ) async -> AttemptResult {
+        guard case .registered(let name, let input) = operation.work,
+            let kind = kinds.byName[name]
+        else {
+            // The parent knows the kind: another program by now, at the same path.
+            let now = SystemClock.now()
+            let error = OperationError.kindUnknown(operation.work.kind)
+            return AttemptResult(end: .failed(error), startedAt: now, endedAt: now)
+        }
+        let run = RegisteredRun(
+            kind,
+            operation,
+            input: input,
+            threads: kinds.threads,
+            limits: limits
+        ) { _, bytes in OwnProcess.print(bytes) }
+        return await run.run(stop: stop)
+    }
+}
+
+/// The two files, without a parser for JSON: each holds one string that we wrote.
+private enum ChildFile {
+    /// Of `{"name":value}`: the value, and what may be behind it.
+    static func value(of object: [UInt8]) -> ArraySlice<UInt8> {
+        guard let colon = object.firstIndex(of: UInt8(ascii: ":")) else { return [] }
+        return object[(colon + 1)...]
+    }
+
+    /// What is between the first quote and the next.
+    static func text(inQuotes bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        let quote = UInt8(ascii: "\"")
+        guard let first = bytes.firstIndex(of: quote),
+            let last = bytes[(first + 1)...].firstIndex(of: quote)
+        else { return nil }
+        return bytes[(first + 1)..<last]
+    }
+
+    static func read(_ path: String) -> [UInt8]? {
+        let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { return nil }
+        let file = Descriptor(owning: number)
+        var status = stat()
+        guard unsafe fstat(file.number, &status) == 0 else { return nil }
+        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        var count = 0
+        while count < bytes.count {
+            let part = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe Glibc.read(number, buffer.baseAddress! + count, buffer.count - count)
+            }
+            if part < 0, errno == EINTR { continue }
+            guard part > 0 else { return nil }
+            count += part
+        }
+        return bytes
+    }
+
+    static func write(_ bytes: [UInt8], to path: String) -> Bool {
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
+        let number = unsafe open(path, flags, 0o600)
+        guard number >= 0 else { return false }
+        let file = Descriptor(owning: number)
+        return OwnProcess.write(bytes, to: file.number)
+    }
+}
+
+extension Base64 {
+    /// Undoes `append`; `nil` for what it does not write.
+    static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        guard text.count % 4 == 0 else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 4 * 3)
+        var group: UInt32 = 0
+        var digits = 0
+        var padding = 0
+        for character in text {
+            guard padding == 0 || character == UInt8(ascii: "=") else { return nil }
+            group <<= 6
+            if character == UInt8(ascii: "=") {
+                padding += 1
+            } else {
+                guard let value = value(of: character) else { return nil }
+                group |= value
+            }
+            digits += 1
+            guard digits == 4 else { continue }
+            guard padding < 3 else { return nil }
+            for index in 0..<(3 - padding) {
+                bytes.append(UInt8(truncatingIfNeeded: group >> (16 - 8 * UInt32(index))))
+            }
+            group = 0
+            digits = 0
+        }
+        return bytes
+    }
+
+    private static func value(of character: UInt8) -> UInt32? {
+        switch character {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(character - UInt8(ascii: "A"))
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(character - UInt8(ascii: "a")) + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(character - UInt8(ascii: "0")) + 52
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
+    }
+}

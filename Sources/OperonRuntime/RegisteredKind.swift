@@ -1,0 +1,61 @@
+package import OperonModel
+
+/// Code that a worker runs for a kind of operation.
+package struct RegisteredKind: Sendable {
+    /// What operations name it by; 1…256 bytes.
+    package let name: String
+    /// Runs one attempt to its end. How that went is a value: it never throws.
+    package let run: @Sendable (Invocation) async -> InvocationEnd
+
+    package init(name: String, run: @escaping @Sendable (Invocation) async -> InvocationEnd) {
+        self.name = name
+        self.run = run
+    }
+}
+
+/// What the code of a kind is given for one attempt.
+package struct Invocation: Sendable {
+    /// Which operation, which attempt, and the outputs of its dependencies.
+    package let operation: DispatchedOperation
+    /// The operation's own input.
+    package let input: Payload
+    /// Whether it was asked to stop.
+    package let isCancelled: @Sendable () -> Bool
+    /// Appends to the operation's log.
+    package let log: @Sendable (String) -> Void
+}
+
+/// How the code of a kind ended.
+package enum InvocationEnd: Hashable, Sendable {
+    case returned(Payload)
+    /// It says that it stopped because it was cancelled. Believed only if it was.
+    case stopped
+    case failed(OperationError)
+}
+
+/// The kinds of a worker, and what it takes to run them.
+package struct RegisteredKinds: Sendable {
+    /// Of a worker that runs commands and waits only.
+    package static let none = RegisteredKinds([], threads: nil, program: nil)
+
+    /// Only looked up.
+    let byName: [String: RegisteredKind]
+    /// Where their code runs; `nil`: on the cooperative threads, where it must not block.
+    let threads: OperationThreads?
+    /// Runs one operation in a process of its own; `nil`: nothing is ever run so.
+    let program: ChildProgram?
+
+    /// Of two kinds with one name, the last counts.
+    package init(
+        _ kinds: [RegisteredKind],
+        threads: OperationThreads?,
+        program: ChildProgram?
+    ) {
+        byName = Dictionary(kinds.map { ($0.name, $0) }) { _, last in last }
+        self.threads = threads
+        self.program = program
+    }
+
+    /// Theirs and the built-in ones, sorted.
+    package var names: [String] { (Work.builtInKinds + byName.keys).sorted() }
+}

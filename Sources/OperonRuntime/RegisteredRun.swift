@@ -1,0 +1,167 @@
+import NIOConcurrencyHelpers
+import OperonModel
+
+/// One attempt at an operation of a registered kind, in a task of its own.
+///
+/// Swift code cannot be ended from outside: asked to stop, its task is cancelled, and it ends when
+/// it ends. Until then it keeps its slot.
+final class RegisteredRun: Sendable {
+    /// Takes a piece of what it logs: how many bytes came before, and at most `logChunkBytes`.
+    typealias LogHandler = @Sendable (UInt64, [UInt8]) -> Void
+
+    /// Bytes of log handed on at once: as much as is read from a process at once.
+    static let logChunkBytes = 65_536
+
+    /// Why it was asked to stop. The first reason stays.
+    private enum StopReason {
+        case request
+        case timeout
+    }
+
+    private struct State {
+        var task: Task<Void, Never>?
+        var stopReason: StopReason?
+        var end: InvocationEnd?
+        var tail: LogTail
+        var logBytes: UInt64 = 0
+    }
+
+    private let kind: RegisteredKind
+    private let operation: DispatchedOperation
+    private let input: Payload
+    private let threads: OperationThreads?
+    private let payloadBytes: Int
+    private let onLog: LogHandler
+    private let state: NIOLockedValueBox<State>
+    private let ended = Latch()
+
+    init(
+        _ kind: RegisteredKind,
+        _ operation: DispatchedOperation,
+        input: Payload,
+        threads: OperationThreads?,
+        limits: Limits,
+        onLog: @escaping LogHandler
+    ) {
+        self.kind = kind
+        self.operation = operation
+        self.input = input
+        self.threads = threads
+        payloadBytes = limits.payloadBytes
+        self.onLog = onLog
+        state = NIOLockedValueBox(State(tail: LogTail(limit: limits.logBytes)))
+    }
+
+    /// Returns when it has ended. When the calling task is cancelled, it returns at once, and the
+    /// code goes on until it notices that it is cancelled as well.
+    func run(stop: StopSignal) async -> AttemptResult {
+        let startedAt = SystemClock.now()
+        // In this order a request that comes meanwhile finds the task, or is found here.
+        start()
+        let asked = stop.attach { [weak self] _ in self?.stop(for: .request) }
+        if asked != nil { self.stop(for: .request) }
+        if let timeout = operation.timeout {
+            await ended.wait(within: timeout)
+            if !ended.isOpen { self.stop(for: .timeout) }
+        }
+        await ended.wait()
+        if !ended.isOpen { self.stop(for: .request) }
+        stop.detach()
+        return result(startedAt: startedAt, endedAt: SystemClock.now())
+    }
+
+    private func start() {
+        let invocation = Invocation(
+            operation: operation,
+            input: input,
+            isCancelled: { self.isCancelled },
+            log: { self.log($0) }
+        )
+        let kind = kind
+        let task = Task(
+            executorPreference: threads,
+            priority: operation.qualityOfService.taskPriority
+        ) {
+            let end = await kind.run(invocation)
+            self.state.withLockedValue { state in
+                state.end = end
+                state.task = nil
+            }
+            self.ended.open()
+        }
+        state.withLockedValue { state in
+            // Benign: it may have ended already.
+            if state.end == nil { state.task = task }
+        }
+    }
+
+    private func stop(for reason: StopReason) {
+        let task: Task<Void, Never>? = state.withLockedValue { state in
+            guard state.end == nil, state.stopReason == nil else { return nil }
+            state.stopReason = reason
+            return state.task
+        }
+        task?.cancel()
+    }
+
+    private var isCancelled: Bool { state.withLockedValue { $0.stopReason != nil } }
+
+    private func log(_ text: String) {
+        let bytes = Array(text.utf8) + [UInt8(ascii: "\n")]
+        // Under the lock, so that pieces of two tasks of one operation do not mix.
+        state.withLockedValue { state in
+            // Benign: a task that the code left behind still logs. Its attempt has been reported.
+            guard state.end == nil else { return }
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let chunk = rest.prefix(Self.logChunkBytes)
+                rest = rest.dropFirst(chunk.count)
+                state.tail.append(chunk)
+                onLog(state.logBytes, Array(chunk))
+                state.logBytes += UInt64(chunk.count)
+            }
+        }
+    }
+
+    private func result(startedAt: Timestamp, endedAt: Timestamp) -> AttemptResult {
+        let state = state.withLockedValue { $0 }
+        var result = AttemptResult(
+            end: .cancelled,
+            startedAt: startedAt,
+            endedAt: endedAt,
+            logTail: state.tail.bytes,
+            logBytesDropped: state.tail.dropped
+        )
+        switch (state.end, state.stopReason) {
+        case (_, .timeout): result.end = .failed(.timeout)
+        case (.returned(let output), _) where output.bytes.count > payloadBytes:
+            result.end = .failed(
+                .outputTooLarge(bytes: output.bytes.count, limit: payloadBytes)
+            )
+        case (.returned(let output), _):
+            result.end = .succeeded
+            result.output = output
+        case (.failed(let error), _): result.end = .failed(error)
+        // Nil: it was left behind.
+        case (.stopped, .request), (nil, _): result.end = .cancelled
+        case (.stopped, nil):
+            let message = "It threw CancellationError, but nobody had cancelled it."
+            result.end = .failed(
+                .thrown(type: "CancellationError", message: message, payload: [])
+            )
+        }
+        return result
+    }
+}
+
+extension QualityOfService {
+    /// Of the task that runs such an operation.
+    fileprivate var taskPriority: TaskPriority {
+        switch self {
+        case .background: .background
+        case .utility: .utility
+        case .default: .medium
+        case .userInitiated, .userInteractive: .high
+        }
+    }
+}
