@@ -159,6 +159,23 @@ let package = Package(
             swiftSettings: settings
         ),
 
+        // The examples that are programs.
+        .systemLibrary(
+            name: "CZlib",
+            path: "Examples/mandelbrot/CZlib",
+            pkgConfig: "zlib",
+            providers: [.apt(["zlib1g-dev"])]
+        ),
+        .executableTarget(
+            name: "mandelbrot",
+            dependencies: [
+                "CZlib", "Operon",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/mandelbrot/Program",
+            swiftSettings: testSettings
+        ),
+
         // The in-memory world: for our tests and benchmarks.
         .target(
             name: "OperonTestKit",
@@ -211,6 +228,24 @@ let package = Package(
         ),
 
         // Tests.
+        .executableTarget(
+            name: "test-worker",
+            dependencies: ["Operon"],
+            path: "Tests/TestWorker",
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonTests",
+            dependencies: [
+                "Operon", "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts",
+                "OperonRuntime", "OperonWire", "test-worker",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "OperonModelTests",
             dependencies: ["OperonModel"],
@@ -277,7 +312,8 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "COperonProcess", "operon", "operon-worker", "OperonFaultKit", "OperonModel",
+                "COperonProcess", "CZlib", "mandelbrot", "operon", "operon-worker", "test-worker",
+                "OperonFaultKit", "OperonModel",
             ],
             swiftSettings: testSettings
         ),

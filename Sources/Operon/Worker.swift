@@ -75,25 +75,28 @@ public struct Worker: Service {
         self.kinds = kinds
     }
 
-    /// A worker beside its coordinator, without a broker.
+    /// Any worker, for tests.
     ///
-    /// - Parameter child: what it starts for an operation that needs a process of its own; `nil`:
-    ///   this program.
+    /// - Parameters:
+    ///   - hub: What it shares with its coordinator; `nil`: the broker.
+    ///   - child: What it starts for an operation that needs a process of its own; `nil`: this
+    ///     program.
     package init(
-        hub: InProcessHub,
+        hub: InProcessHub?,
+        broker: String? = nil,
+        prefix: String = "",
         name: String,
         slots: Int,
-        queues: [String] = [],
         drainTimeout: Duration = .seconds(30),
         logger: Logger,
         child: ChildProgram? = nil,
         kinds: [OperationKind]
     ) {
-        connection = .inProcess(hub)
-        prefix = ""
+        connection = hub.map { .inProcess($0) } ?? .broker(broker)
+        self.prefix = prefix
         self.name = name
         self.slots = slots
-        self.queues = queues
+        queues = []
         self.drainTimeout = drainTimeout
         handlesSignals = false
         self.logger = logger

@@ -1,0 +1,225 @@
+import Foundation
+import Operon
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonWire
+
+/// A worker, and a coordinator played by hand: it says that operations are to be isolated, whatever
+/// the scheduler would.
+final class ChildWorld: Sendable {
+    private let transport: InProcessCoordinatorTransport
+    private let events: AsyncStream<WorkerEnvelope>
+    private let log = Transcript()
+
+    /// What operations print, as far as it was heard.
+    var printed: String { log.text }
+
+    /// Runs `body` when the worker is there; then everything is closed. `kinds` are what the
+    /// parent knows; `program` is what it starts.
+    static func play(
+        kinds: [OperationKind],
+        program: ChildProgram? = nil,
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (ChildWorld) async throws -> Void
+    ) async throws {
+        let hub = InProcessHub()
+        let world = ChildWorld(hub.makeCoordinator())
+        let coordinating = Task { try await world.transport.run() }
+        let listening = Task { await world.listen() }
+        let worker = Worker(
+            hub: hub,
+            name: "parent",
+            slots: 2,
+            logger: World.logger,
+            child: try program ?? testWorker(),
+            kinds: kinds
+        )
+        let working = Task { try await worker.run() }
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await body(world))
+        } catch {
+            result = .failure(error)
+        }
+        working.cancel()
+        _ = await working.result
+        await world.transport.close()
+        _ = await coordinating.result
+        await listening.value
+        try result.get()
+    }
+
+    /// The test worker, built beside the tests.
+    static func testWorker() throws -> ChildProgram {
+        let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        let places = [own] + Bundle.allBundles.map(\.bundleURL)
+        for folder in places.flatMap({ [$0, $0.deletingLastPathComponent()] }) {
+            let path = folder.appendingPathComponent("test-worker").path
+            guard FileManager.default.isExecutableFile(atPath: path) else { continue }
+            var environment = ProcessInfo.processInfo.environment
+            // A crash that is meant needs no explanation.
+            environment["SWIFT_BACKTRACE"] = "enable=no"
+            return ChildProgram(path: path, arguments: [], environment: environment)
+        }
+        throw WorldFailure("no test-worker beside the tests: swift build --build-tests makes it")
+    }
+
+    private init(_ transport: InProcessCoordinatorTransport) {
+        self.transport = transport
+        (events, continuation) = AsyncStream.makeStream()
+    }
+
+    private let continuation: AsyncStream<WorkerEnvelope>.Continuation
+
+    // MARK: - What a coordinator hears
+
+    private func listen() async {
+        for await batch in transport.events {
+            for case .message(let bytes) in batch {
+                guard let envelope = try? Wire.decodeWorker(bytes) else { continue }
+                switch envelope.body {
+                case .hello(let hello): await welcome(hello, of: envelope)
+                case .beat(let beat):
+                    let answer = Control(answers: beat.sentAt, acknowledged: 0)
+                    await send(.control(answer), to: envelope.sender)
+                case .log(let chunk): log.append(chunk.bytes)
+                case .events: continuation.yield(envelope)
+                case .tick: break
+                }
+            }
+        }
+        continuation.finish()
+    }
+
+    private func welcome(_ hello: Hello, of envelope: WorkerEnvelope) async {
+        let welcome = Welcome(
+            answers: hello.sentAt,
+            lease: .seconds(60),
+            beat: .milliseconds(100),
+            eventWindow: 8 << 20,
+            orphanAfter: .seconds(60),
+            acknowledged: 0
+        )
+        await send(.welcome(welcome), to: envelope.sender)
+        worker.set(envelope.sender)
+    }
+
+    // MARK: - What a coordinator says
+
+    private let worker = Once<WorkerIdentity>()
+    private let sequence = Counter()
+
+    private func send(_ body: CoordinatorMessage, to sender: WorkerIdentity) async {
+        let envelope = CoordinatorEnvelope(
+            reign: Reign(rawValue: 7),
+            epoch: Epoch(rawValue: 1),
+            sequence: sequence.next(),
+            sender: .none,
+            body: body
+        )
+        guard let bytes = try? Wire.encode(envelope) else { return }
+        let address = WorkerAddress(
+            incarnation: sender.incarnation,
+            connection: sender.connection
+        )
+        await transport.send(bytes, to: address, priority: 0)
+    }
+
+    private func held(_ number: UInt64) -> HeldAttempt {
+        HeldAttempt(
+            attempt: AttemptID(epoch: Epoch(rawValue: 1), number: number),
+            operation: OperationID(graph: GraphID(rawValue: 0), index: UInt32(number))
+        )
+    }
+
+    /// Gives the worker an operation; `input` is JSON.
+    func dispatch(
+        _ number: UInt64,
+        _ kind: String,
+        _ input: String = "{}",
+        isIsolated: Bool = true,
+        timeout: Duration? = nil,
+        inputs: [NamedInput] = []
+    ) async throws {
+        let operation = DispatchedOperation(
+            held: held(number),
+            ordinal: 3,
+            graphName: "g",
+            name: "o\(number)",
+            queue: "default",
+            work: .registered(kind: kind, input: Payload(bytes: Array(input.utf8))),
+            priority: .normal,
+            rank: 0,
+            timeout: timeout,
+            qualityOfService: .default,
+            inputs: inputs,
+            isIsolated: isIsolated
+        )
+        let dispatch = Dispatch(acknowledged: 0, operations: [operation])
+        await send(.dispatch(dispatch), to: try await worker.value())
+    }
+
+    func order(_ order: (HeldAttempt) -> Order, _ number: UInt64) async throws {
+        let control = Control(acknowledged: 0, orders: [order(held(number))])
+        await send(.control(control), to: try await worker.value())
+    }
+
+    /// The end of this attempt, when it comes.
+    func result(_ number: UInt64) async throws -> AttemptResult {
+        for await envelope in events {
+            guard case .events(let batch) = envelope.body else { continue }
+            for case .finished(let held, let result) in batch.events
+            where held.attempt.number == number {
+                return result
+            }
+        }
+        throw WorldFailure("the worker ended before its operation")
+    }
+}
+
+/// Text that grows.
+final class Transcript: @unchecked Sendable {
+    // Protects the bytes.
+    private let lock = NSLock()
+    private var bytes: [UInt8] = []
+
+    func append(_ more: [UInt8]) { lock.withLock { bytes += more } }
+
+    var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
+}
+
+/// Numbers from 1.
+final class Counter: @unchecked Sendable {
+    // Protects the number.
+    private let lock = NSLock()
+    private var number: UInt64 = 0
+
+    func next() -> UInt64 {
+        lock.withLock {
+            number += 1
+            return number
+        }
+    }
+}
+
+/// A value that comes once, or again.
+final class Once<Value: Sendable>: @unchecked Sendable {
+    // Protects the value.
+    private let lock = NSLock()
+    private var known: Value?
+    private let latch = Latch()
+
+    func set(_ value: Value) {
+        lock.withLock { known = value }
+        latch.open()
+    }
+
+    func value() async throws -> Value {
+        await latch.wait(within: .seconds(30))
+        guard let value = lock.withLock({ known }) else {
+            throw WorldFailure("it did not come within half a minute")
+        }
+        return value
+    }
+}

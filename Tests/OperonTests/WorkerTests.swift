@@ -1,0 +1,394 @@
+import Foundation
+import Operon
+import OperonCore
+import OperonModel
+import OperonRuntime
+import ServiceLifecycle
+import ServiceLifecycleTestKit
+import Testing
+
+/// Operations of registered kinds, from the graph to their outcome.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct WorkerTests {
+    private static let all = World.Member(
+        "all",
+        .on(Square.self),
+        .on(Sum.self),
+        .on(Greet.self),
+        .on(Ask.self),
+        .on(Fail.self),
+        .on(Large.self),
+        .on(Wait.self)
+    )
+
+    // MARK: - Inputs and outputs
+
+    @Test(arguments: World.Way.allCases)
+    func `outputs reach those that depend on them`(way: World.Way) async throws {
+        try await World.play(way, Self.all) { world in
+            let graph = try await world.submit(
+                OperationDescription("a", "Square", #"{"number": 3}"#),
+                OperationDescription("b", "Square", #"{"number": 4}"#),
+                OperationDescription("sum", "Sum", after: ["a", "b"])
+            )
+            await world.coordinator.waitUntilFinished(graph)
+
+            #expect(world.record.current[2].outcome == .succeeded)
+            #expect(world.record.current[2].output == "25")
+        }
+    }
+
+    @Test func `an operation that returns nothing has a name, a log and no output`() async throws {
+        try await World.play(.inProcess, Self.all) { world in
+            let entry = try await world.run(
+                OperationDescription("hello", "greet.v1", #"{"name": "Ada"}"#)
+            )
+
+            #expect(entry.outcome == .succeeded)
+            #expect(entry.output.isEmpty)
+            #expect(entry.tail == "Hello, Ada!\nI am hello of g in default\n")
+        }
+    }
+
+    @Test func `what an operation logs is heard while it runs`() async throws {
+        try await World.play(.inProcess, Self.all) { world in
+            let graph = try await world.submit(
+                OperationDescription("w", "Wait", #"{"then": "throw"}"#)
+            )
+            try await world.record.wait { $0[0].log == "waiting\n" }
+            try await world.coordinator.command(
+                .cancelRequested(.graph(graph), reason: "", cascade: false)
+            )
+            await world.coordinator.waitUntilFinished(graph)
+        }
+    }
+
+    @Test func `a dependency without an output is said to have none`() async throws {
+        try await World.play(.inProcess, Self.all) { world in
+            let graph = try await world.submit(
+                OperationDescription("hello", "greet.v1", #"{"name": "Ada"}"#),
+                OperationDescription("ask", "Ask", #"{"dependency": "hello"}"#, after: ["hello"])
+            )
+            await world.coordinator.waitUntilFinished(graph)
+
+            let answers = try JSONDecoder().decode(
+                [String].self,
+                from: Data(world.record.current[1].output.utf8)
+            )
+            #expect(
+                answers == [
+                    "nil", "noOutput “hello” has no output.",
+                    "invalid “ask” does not depend on “nobody”.",
+                ]
+            )
+        }
+    }
+
+    @Test(arguments: [
+        ("Square", "", "the input is no Square: “number” is missing"),
+        ("Square", #"{"number": "x"}"#, "the input is no Square: number: "),
+        ("Square", "7", "the input is no Square: "),
+    ])
+    func `an input that is none fails undecodable`(
+        kind: String,
+        input: String,
+        why: String
+    ) async throws {
+        try await World.play(.inProcess, Self.all) { world in
+            let entry = try await world.run(OperationDescription("o", kind, input))
+
+            guard case .failed(.undecodable(let message)) = entry.outcome else {
+                Issue.record("\(String(describing: entry.outcome))")
+                return
+            }
+            #expect(message.hasPrefix(why), "\(message)")
+        }
+    }
+
+    @Test func `an output of the limit passes, and one beyond it fails`() async throws {
+        let limit = Limits().payloadBytes
+        try await World.play(.inProcess, Self.all) { world in
+            // Two bytes are the quotes.
+            let fits = try await world.run(
+                OperationDescription("fits", "Large", #"{"bytes": \#(limit - 2)}"#)
+            )
+            let over = try await world.run(
+                OperationDescription("over", "Large", #"{"bytes": \#(limit - 1)}"#)
+            )
+
+            #expect(fits.outcome == .succeeded)
+            #expect(fits.output.utf8.count == limit)
+            #expect(over.outcome == .failed(.outputTooLarge(bytes: limit + 1, limit: limit)))
+        }
+    }
+
+    // MARK: - Errors
+
+    @Test(arguments: World.Way.allCases)
+    func `an error is told by its type, its words and its value`(way: World.Way) async throws {
+        try await World.play(way, Self.all) { world in
+            let sorry = try await world.run(
+                OperationDescription("s", "Fail", #"{"how": "encodable"}"#)
+            )
+            let plain = try await world.run(OperationDescription("p", "Fail", #"{"how": ""}"#))
+
+            #expect(
+                sorry.outcome
+                    == .failed(
+                        .thrown(
+                            type: "Sorry",
+                            message: "because of rain",
+                            payload: Array(#"{"reason":"rain"}"#.utf8)
+                        )
+                    )
+            )
+            #expect(
+                plain.outcome == .failed(.thrown(type: "Plain", message: "Plain()", payload: []))
+            )
+        }
+    }
+
+    @Test func `the words of an error are cut between characters`() async throws {
+        try await World.play(.inProcess, Self.all) { world in
+            let entry = try await world.run(
+                OperationDescription("l", "Fail", #"{"how": "long"}"#)
+            )
+
+            guard case .failed(.thrown(_, let message, _)) = entry.outcome else {
+                Issue.record("\(String(describing: entry.outcome))")
+                return
+            }
+            #expect(message.utf8.count <= 16 << 10)
+            #expect(message.utf8.count > (16 << 10) - 4)
+            #expect(message.hasSuffix("é"))
+        }
+    }
+
+    @Test func `nobody is cancelled because it says so`() async throws {
+        try await World.play(.inProcess, Self.all) { world in
+            let entry = try await world.run(
+                OperationDescription("c", "Fail", #"{"how": "cancellation"}"#)
+            )
+
+            guard case .failed(.thrown(let type, _, _)) = entry.outcome else {
+                Issue.record("\(String(describing: entry.outcome))")
+                return
+            }
+            #expect(type == "CancellationError")
+        }
+    }
+
+    // MARK: - Stopping
+
+    @Test(arguments: [
+        ("throw", OutcomeKind.cancelled), ("return", .succeeded), ("fail", .failed),
+    ])
+    func `a cancelled operation ends as it reports`(
+        then: String,
+        outcome: OutcomeKind
+    ) async throws {
+        try await World.play(.inProcess, Self.all) { world in
+            let graph = try await world.submit(
+                OperationDescription("w", "Wait", #"{"then": "\#(then)"}"#)
+            )
+            try await world.record.wait { $0[0].hasStarted }
+            try await world.coordinator.command(
+                .cancelRequested(.graph(graph), reason: "enough", cascade: false)
+            )
+            await world.coordinator.waitUntilFinished(graph)
+
+            let entry = world.record.current[0]
+            #expect(entry.outcome?.kind == outcome)
+            if outcome == .succeeded { #expect(entry.output == #""stopped""#) }
+        }
+    }
+
+    @Test(arguments: ["throw", "return"])
+    func `an operation over its time has failed, whatever it does then`(
+        then: String
+    ) async throws {
+        try await World.play(.inProcess, Self.all) { world in
+            var operation = OperationDescription("w", "Wait", #"{"then": "\#(then)"}"#)
+            operation.timeout = .milliseconds(50)
+            let entry = try await world.run(operation)
+
+            #expect(entry.outcome == .failed(.timeout))
+            #expect(entry.tail == "waiting\n")
+        }
+    }
+
+    // MARK: - Workers
+
+    @Test(arguments: World.Way.allCases)
+    func `each operation runs where its kind is known`(way: World.Way) async throws {
+        try await World.play(
+            way,
+            World.Member("squares", .on(Square.self)),
+            World.Member("greets", .on(Greet.self))
+        ) { world in
+            let graph = try await world.submit(
+                OperationDescription("a", "Square", #"{"number": 3}"#),
+                OperationDescription("b", "greet.v1", #"{"name": "Ada"}"#),
+                OperationDescription("c", "Square", #"{"number": 4}"#)
+            )
+            await world.coordinator.waitUntilFinished(graph)
+
+            let state = world.record.current
+            let names = (0..<3).map { state[$0].worker.flatMap { state.names[$0] } }
+            #expect(names == ["squares", "greets", "squares"])
+            #expect((0..<3).allSatisfy { state[$0].outcome == .succeeded })
+        }
+    }
+
+    @Test func `a kind that nobody knows waits for a worker that does`() async throws {
+        try await World.play(.inProcess, World.Member("squares", .on(Square.self))) { world in
+            let graph = try await world.submit(
+                OperationDescription("b", "greet.v1", #"{"name": "Ada"}"#),
+                OperationDescription("a", "Square", #"{"number": 3}"#)
+            )
+            try await world.record.wait { $0[1].outcome == .succeeded }
+            #expect(world.record.current[0].worker == nil)
+            let late = Task { try await world.serve(World.Member("late", .on(Greet.self))) }
+            await world.coordinator.waitUntilFinished(graph)
+
+            #expect(world.record.current[0].outcome == .succeeded)
+            late.cancel()
+            _ = await late.result
+        }
+    }
+
+    @Test func `as many run at once as there are slots, though each blocks its thread`()
+        async throws
+    {
+        let member = World.Member("one", slots: 12, .on(Meet.self))
+        try await World.play(.inProcess, member) { world in
+            let name = UUID().uuidString
+            let operations = (0..<12).map {
+                OperationDescription("\($0)", "Meet", #"{"meeting": "\#(name)", "count": 12}"#)
+            }
+            let graph = GraphDescription(name: "g", operations: operations)
+            let id = await world.coordinator.submit(
+                graph,
+                compiled: try CompiledGraph.compile(graph)
+            )
+            await world.coordinator.waitUntilFinished(id)
+
+            #expect((0..<12).allSatisfy { world.record.current[$0].output == "true" })
+        }
+    }
+
+    @Test func `an operation in the only slot may do two things at once`() async throws {
+        try #require(OwnProcess.processorCount > 1)
+        try await World.play(.inProcess, World.Member("one", slots: 1, .on(Fork.self))) { world in
+            let entry = try await world.run(
+                OperationDescription("f", "Fork", #"{"meeting": "\#(UUID().uuidString)"}"#)
+            )
+
+            #expect(entry.output == "true")
+        }
+    }
+
+    @Test func `a worker that is shut down finishes what runs and gives back the rest`()
+        async throws
+    {
+        let name = UUID().uuidString
+        let input = #"{"meeting": "\#(name)"}"#
+        try await World.play(.inProcess) { world in
+            try await testGracefulShutdown { trigger in
+                let worker = try world.worker(World.Member("first", slots: 1, .on(Attend.self)))
+                let running = Task.immediate { try await worker.run() }
+                try await world.record.wait { $0.workers == ["first"] }
+                let graph = try await world.submit(
+                    OperationDescription("runs", "Attend", input),
+                    OperationDescription("waits", "Attend", input)
+                )
+                try await world.record.wait { $0[0].hasStarted }
+                trigger.triggerGracefulShutdown()
+                // Detached: it is not to be shut down as well.
+                let next = Task.detached {
+                    try await world.serve(World.Member("next", slots: 1, .on(Attend.self)))
+                }
+                try await world.record.wait { $0[1].hasStarted }
+                Meeting[name].end()
+                await world.coordinator.waitUntilFinished(graph)
+                try await running.value
+
+                let state = world.record.current
+                let names = (0..<2).map { state[$0].worker.flatMap { state.names[$0] } }
+                #expect(names == ["first", "next"])
+                #expect(state[0].outcome == .succeeded && state[1].outcome == .succeeded)
+                next.cancel()
+                _ = await next.result
+            }
+        }
+    }
+
+    @Test func `code that ignores its end does not keep a worker whose task is cancelled`()
+        async throws
+    {
+        let name = UUID().uuidString
+        defer { Meeting[name].end() }
+        try await World.play(.inProcess) { world in
+            let running = Task {
+                try await world.serve(World.Member("first", slots: 1, .on(Attend.self)))
+            }
+            try await world.record.wait { $0.workers == ["first"] }
+            try await world.submit(
+                OperationDescription("runs", "Attend", #"{"meeting": "\#(name)"}"#)
+            )
+            try await world.record.wait { $0[0].hasStarted }
+            running.cancel()
+
+            await #expect(throws: CancellationError.self) { try await running.value }
+            #expect(Meeting[name].count == 1)
+        }
+    }
+
+    // MARK: - What cannot be
+
+    @Test(arguments: [
+        (Worker(broker: "amqp://h", slots: 0), "A worker has 1 to 4096 slots, not 0."),
+        (Worker(broker: "amqp://h", name: ""), "A worker's name has 1 to 256 bytes."),
+        (
+            Worker(broker: "amqp://h", drainTimeout: .seconds(-1)),
+            "A drain timeout is not negative."
+        ),
+        (
+            Worker(broker: "amqp://h", .on(Square.self), .on(Square.self)),
+            "Two kinds have the name “Square”."
+        ),
+        (Worker(broker: "amqp://h", .on(Command.self)), "The kind “command” is built in."),
+        (Worker(broker: "amqp://h", .on(Nameless.self)), "The name of a kind has 1 to 256 bytes."),
+    ])
+    func `a worker that cannot be is refused`(worker: Worker, message: String) async throws {
+        let error = await #expect(throws: OperonError.self) { try await worker.run() }
+        #expect(error?.code == .invalid)
+        #expect(error?.message == message)
+    }
+
+    @Test func `an address that is none is refused`() async throws {
+        let error = await #expect(throws: OperonError.self) {
+            try await Worker(broker: "http://h", handlesSignals: false).run()
+        }
+        #expect(error?.code == .invalid)
+    }
+
+    @Test func `a broker that refuses the worker ends it`() async throws {
+        let url = try World.testBroker().replacing("guest:guest@", with: "guest:wrong@")
+        let error = await #expect(throws: OperonError.self) {
+            try await Worker(broker: url, handlesSignals: false).run()
+        }
+        #expect(error?.code == .unreachable)
+    }
+}
+
+private struct Command: Operon.Operation {
+    static let kind = "command"
+
+    func main(_ context: OperationContext) async throws {}
+}
+
+private struct Nameless: Operon.Operation {
+    static let kind = ""
+
+    func main(_ context: OperationContext) async throws {}
+}
