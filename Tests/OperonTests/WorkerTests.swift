@@ -121,6 +121,16 @@ import Testing
         }
     }
 
+    @Test func `a name that Foundation has too is imported by name`() async throws {
+        try await World.play(.inProcess, World.Member("w", .on(ScopedImport.self))) { world in
+            let entry = try await world.run(
+                OperationDescription("d", "ScopedImport", #"{"date": 12.5}"#)
+            )
+
+            #expect(entry.output == "12.5")
+        }
+    }
+
     // MARK: - Errors
 
     @Test(arguments: World.Way.allCases)

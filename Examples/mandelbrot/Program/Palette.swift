@@ -1,3 +1,5 @@
+import Glibc
+
 /// A colour of the palette.
 struct Colour: Hashable, Sendable {
     var red: UInt8
@@ -14,6 +16,12 @@ enum Palette {
         + (1..<count).map { index in
             shade(Double(index - 1) / Double(count - 1))
         }
+
+    /// Once round for every four times as many steps, so that no neighbourhood gets too lively.
+    static func colour(of steps: Double) -> UInt8 {
+        let turns = log2(1 + steps) / 2
+        return UInt8(1 + (turns - turns.rounded(.down)) * Double(count - 1))
+    }
 
     /// Points on the way round, and where they are on it.
     private static let stops: [(place: Double, red: Double, green: Double, blue: Double)] = [

@@ -15,16 +15,16 @@ struct Picture {
     var iterations: Int
     var file: String
 
-    /// Where the bulb meets the heart.
+    /// Between the heart and its largest bulb.
     static let seahorses = Picture(
-        real: -0.7463,
-        imaginary: 0.1102,
+        real: -0.7453,
+        imaginary: 0.1127,
         step: 0.0065 / 800,
         columns: 8,
         rows: 8,
         tileWidth: 100,
         tileHeight: 70,
-        iterations: 2_000,
+        iterations: 4_000,
         file: "mandelbrot.png"
     )
 

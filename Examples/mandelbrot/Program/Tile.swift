@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import Operon
 
 /// Renders one rectangle of the picture.
@@ -32,10 +33,15 @@ struct Tile: Operation {
         var (a, b) = (0.0, 0.0)
         for count in 0..<iterations {
             let (aa, bb) = (a * a, b * b)
-            if aa + bb > 4 { return UInt8(1 + count % (Palette.count - 1)) }
+            if aa + bb > 256 { return Palette.colour(of: smooth(count, aa + bb)) }
             (a, b) = (aa - bb + x, 2 * a * b + y)
         }
         return 0
+    }
+
+    /// The count, with what lies between two counts.
+    private func smooth(_ count: Int, _ square: Double) -> Double {
+        max(0, Double(count) + 1 - log2(log2(square) / 2))
     }
 }
 
