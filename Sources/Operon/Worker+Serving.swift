@@ -14,7 +14,7 @@ extension Worker {
     /// What asks it to end.
     private enum Ask: Sendable {
         case shutdown
-        case signal
+        case signal(UnixSignal)
     }
 
     // MARK: - As it was made
@@ -142,7 +142,7 @@ extension Worker {
         ) { notices in
             for notice in notices { Self.tell(notice, logger) }
         }
-        let result: Result<Void, any Error>
+        let result: Result<UnixSignal?, any Error>
         do {
             result = .success(
                 try await serve(service, farewell: configuration.farewell, on: executor)
@@ -152,30 +152,31 @@ extension Worker {
         }
         await processes.shutdown()
         threads.stop()
-        try result.get()
+        // As if nobody had handled it: whoever waits for this process sees what ended it.
+        if let signal = try result.get() { OwnProcess.end(by: signal.rawValue) }
     }
 
-    /// Until it has drained, or the second request to end.
+    /// Until it has drained, or until a second signal, which it returns.
     private func serve(
         _ service: WorkerService,
         farewell: Duration,
         on executor: (any TaskExecutor)?
-    ) async throws {
+    ) async throws -> UnixSignal? {
         let (asks, asked) = AsyncStream<Ask>.makeStream()
         let signals =
             handlesSignals ? await UnixSignalsSequence(trapping: .sigterm, .sigint) : nil
         logger.info("worker serves", metadata: ["slots": "\(slots)"])
-        // What ignores its end must not hold on the process: the same for code as for commands.
-        let overtime = drainTimeout + CommandDescription.defaultGrace + farewell
-        let isForced = try await withGracefulShutdownHandler {
-            try await withThrowingTaskGroup(of: Bool.self) { group in
+        // What ignores its end must not hold on the process.
+        let overtime = drainTimeout + grace + farewell
+        let signal = try await withGracefulShutdownHandler {
+            try await withThrowingTaskGroup(of: UnixSignal?.self) { group in
                 group.addTask(executorPreference: executor) {
                     try await service.run()
-                    return false
+                    return nil
                 }
                 if let signals {
                     group.addTask {
-                        for await _ in signals { asked.yield(.signal) }
+                        for await signal in signals { asked.yield(.signal(signal)) }
                         return await Self.never()
                     }
                 }
@@ -183,31 +184,32 @@ extension Worker {
                     await drain(service, at: asks, overtime: overtime)
                 }
                 defer { group.cancelAll() }
-                let isForced = try await group.next() ?? false
+                let signal = try await group.next() ?? nil
                 // Give what was killed the moment it takes to be collected.
-                if isForced { _ = try await group.next() }
-                return isForced
+                if signal != nil { _ = try await group.next() }
+                return signal
             }
         } onGracefulShutdown: {
             asked.yield(.shutdown)
         }
-        if isForced || Task.isCancelled { throw CancellationError() }
+        if Task.isCancelled { throw CancellationError() }
+        return signal
     }
 
-    /// Returns true when it was ended before it had drained.
+    /// The second signal: it was ended before it had drained.
     private func drain(
         _ service: WorkerService,
         at asks: AsyncStream<Ask>,
         overtime: Duration
-    ) async -> Bool {
+    ) async -> UnixSignal? {
         var isDraining = false
         return await withTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }
             for await ask in asks {
                 switch ask {
-                case .signal where isDraining:
+                case .signal(let signal) where isDraining:
                     await service.stop()
-                    return true
+                    return signal
                 case .shutdown, .signal:
                     guard !isDraining else { continue }
                     isDraining = true
@@ -223,9 +225,9 @@ extension Worker {
     }
 
     /// Returns when the task is cancelled; its answer interests nobody then.
-    private static func never() async -> Bool {
+    private static func never() async -> UnixSignal? {
         await Latch().wait()
-        return false
+        return nil
     }
 
     private static func tell(_ notice: WorkerAgent.Notice, _ logger: Logger) {

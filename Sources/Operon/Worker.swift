@@ -34,6 +34,8 @@ public struct Worker: Service {
     var slots: Int
     var queues: [String]
     var drainTimeout: Duration
+    /// How long what is asked to end when it has drained may take for it.
+    var grace = Duration.seconds(10)
     var handlesSignals: Bool
     var logger: Logger
     var kinds: [OperationKind]
@@ -49,8 +51,8 @@ public struct Worker: Service {
     ///   - slots: How many operations it runs at once, 1 to 4,096. `nil`: one per processor.
     ///   - queues: The operation queues it serves; empty: all.
     ///   - drainTimeout: How long running operations have to finish when it drains.
-    ///   - handlesSignals: Whether SIGTERM and SIGINT drain it, and a second one of them ends it at
-    ///     once. Not wanted in a `ServiceGroup`, which handles signals itself.
+    ///   - handlesSignals: Whether SIGTERM and SIGINT drain it, and a second one of them ends the
+    ///     process at once. Not wanted in a `ServiceGroup`, which handles signals itself.
     ///   - logger: Gets what an operator wants to know.
     ///   - kinds: What it knows besides commands and waits: `.on(Resize.self)` for each type.
     public init(
@@ -88,6 +90,7 @@ public struct Worker: Service {
         name: String,
         slots: Int,
         drainTimeout: Duration = .seconds(30),
+        grace: Duration = .seconds(10),
         logger: Logger,
         child: ChildProgram? = nil,
         kinds: [OperationKind]
@@ -98,6 +101,7 @@ public struct Worker: Service {
         self.slots = slots
         queues = []
         self.drainTimeout = drainTimeout
+        self.grace = grace
         handlesSignals = false
         self.logger = logger
         self.kinds = kinds
@@ -113,14 +117,14 @@ public struct Worker: Service {
     ///
     /// Draining, it takes nothing more, gives back what has not started, and finishes what runs
     /// within the `drainTimeout`; what is not finished then is asked to stop and given back to run
-    /// elsewhere. It drains on graceful shutdown, as a service of a `ServiceGroup`, and on the
+    /// elsewhere. Code that ignores that keeps it for ten seconds and a few more. It drains on graceful shutdown, as a service of a `ServiceGroup`, and on the
     /// first signal. It waits for a broker or coordinator that is away, for ever.
     ///
     /// Cancelling the task ends everything at once. Code that ignores that its task is cancelled
     /// goes on behind it until the process ends.
     ///
     /// - Throws: ``OperonError`` if it cannot be used as it was made, or the broker refuses it;
-    ///   `CancellationError` if a second signal ended it, or its task was cancelled.
+    ///   `CancellationError` if its task was cancelled.
     public func run() async throws {
         if Worker.isChild { try await serveAsChild() }
         try check()

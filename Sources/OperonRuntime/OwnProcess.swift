@@ -64,6 +64,15 @@ package enum OwnProcess {
         return true
     }
 
+    /// Ends this process by a signal that it handled so far.
+    package static func end(by number: Int32) -> Never {
+        fflush(nil)
+        signal(number, SIG_DFL)
+        _ = kill(getpid(), number)
+        // It may be delivered to another thread, a moment later.
+        while true { pause() }
+    }
+
     /// Ends this process, and what its threads are at with it: only what was printed is kept.
     static func end(failed message: String? = nil) -> Never {
         if let message { _ = write(Array((message + "\n").utf8), to: STDERR_FILENO) }

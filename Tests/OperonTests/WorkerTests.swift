@@ -353,6 +353,27 @@ import Testing
         }
     }
 
+    @Test func `code that ignores its end does not keep a worker that drains`() async throws {
+        let name = UUID().uuidString
+        defer { Meeting[name].end() }
+        try await World.play(.inProcess) { world in
+            try await testGracefulShutdown { trigger in
+                let member = World.Member("first", slots: 1, .on(Attend.self))
+                let worker = try world.worker(member, drainTimeout: .zero, grace: .zero)
+                let running = Task { try await worker.run() }
+                try await world.record.wait { $0.workers == ["first"] }
+                try await world.submit(
+                    OperationDescription("runs", "Attend", #"{"meeting": "\#(name)"}"#)
+                )
+                try await world.record.wait { $0[0].hasStarted }
+                trigger.triggerGracefulShutdown()
+
+                try await running.value
+                #expect(Meeting[name].count == 1)
+            }
+        }
+    }
+
     // MARK: - What cannot be
 
     @Test(arguments: [

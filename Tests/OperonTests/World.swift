@@ -102,7 +102,11 @@ final class World: Sendable {
         try await worker(member).run()
     }
 
-    func worker(_ member: Member) throws -> Worker {
+    func worker(
+        _ member: Member,
+        drainTimeout: Duration = .seconds(30),
+        grace: Duration = .seconds(10)
+    ) throws -> Worker {
         let hub: InProcessHub? =
             switch way {
             case .inProcess: hub
@@ -114,6 +118,8 @@ final class World: Sendable {
             prefix: prefix,
             name: member.name,
             slots: member.slots,
+            drainTimeout: drainTimeout,
+            grace: grace,
             logger: Self.logger,
             kinds: member.kinds
         )

@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+/// Operations in Swift that behave badly, in workers that are processes of their own.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct SwiftOperationTests {
+    /// A crash that is meant needs no explanation.
+    private static let quiet: [String: String?] = ["SWIFT_BACKTRACE": "enable=no"]
+
+    private static func startWorker(_ name: String, in scene: Scene) async throws -> Program {
+        let worker = try scene.start(
+            "test-worker",
+            [try Scene.testBroker(), scene.prefix, name, "2"],
+            environment: quiet
+        )
+        try await worker.says("worker serves")
+        return worker
+    }
+
+    @Test func `one that traps kills a worker once, then children, and fails at the fifth death`()
+        async throws
+    {
+        try await Scene.play { scene in
+            var lines = [#"{"name": "trap", "operation": "Trap"}"#]
+            for number in 0..<20 {
+                lines.append(
+                    #"{"name": "e\#(number)", "operation": "Echo", "input": {"text": "x"}}"#
+                )
+            }
+            let file = try scene.write("graph.jsonl", lines.joined(separator: "\n"))
+            let workers = [
+                try await Self.startWorker("a", in: scene),
+                try await Self.startWorker("b", in: scene),
+            ]
+            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
+            let ended = try await run.end()
+
+            #expect(ended.end == .exit(1), "\(ended.errors)")
+            let report = try ended.report()
+            #expect(report.counts.succeeded == 20)
+            let trap = try #require(report.operations.first { $0.name == "trap" })
+            #expect(trap.error?.code == "workerLost")
+            // Once with its worker, five times in a child.
+            #expect(trap.attempts.count == 6)
+            #expect(Set(trap.attempts.dropFirst().map(\.worker)).count == 1)
+            #expect(workers.count(where: \.hasEnded) == 1)
+            let survivor = try #require(workers.first { !$0.hasEnded })
+            survivor.signal(SIGTERM)
+            #expect(try await survivor.end().end == .exit(0))
+        }
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `a second signal ends a worker, whatever its operations ignore`(
+        number: Int32
+    ) async throws {
+        try await Scene.play { scene in
+            let started = scene.path("started")
+            let file = try scene.write(
+                "graph.jsonl",
+                #"{"name": "s", "operation": "Stubborn", "input": {"started": "\#(started)"}}"#
+            )
+            let worker = try await Self.startWorker("a", in: scene)
+            let run = try scene.startRun(file, on: .broker)
+            try await scene.waitForFile("started")
+            worker.signal(number)
+            try await worker.says("draining")
+            worker.signal(number)
+
+            #expect(try await worker.end().end == .signal(number))
+            run.signal(SIGKILL)
+        }
+    }
+}
