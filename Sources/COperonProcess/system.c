@@ -70,3 +70,7 @@ int operon_process_processors(void) {
     if (sched_getaffinity(0, sizeof processors, &processors) == 0) return CPU_COUNT(&processors);
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
+
+void operon_process_print_lines(void) {
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+}

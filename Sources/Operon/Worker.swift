@@ -117,8 +117,9 @@ public struct Worker: Service {
     ///
     /// Draining, it takes nothing more, gives back what has not started, and finishes what runs
     /// within the `drainTimeout`; what is not finished then is asked to stop and given back to run
-    /// elsewhere. Code that ignores that keeps it for ten seconds and a few more. It drains on graceful shutdown, as a service of a `ServiceGroup`, and on the
-    /// first signal. It waits for a broker or coordinator that is away, for ever.
+    /// elsewhere. Code that ignores that is left behind after another quarter of a minute. It
+    /// drains on graceful shutdown, as a service of a `ServiceGroup`, and on the first signal. It
+    /// waits for a broker or coordinator that is away, for ever.
     ///
     /// Cancelling the task ends everything at once. Code that ignores that its task is cancelled
     /// goes on behind it until the process ends.

@@ -206,6 +206,7 @@ package enum ChildWorker {
         stop: StopSignal,
         limits: Limits = Limits()
     ) async -> Never {
+        OwnProcess.printLines()
         let environment = OwnProcess.environment
         guard let inputs = environment[ProcessEnvironment.inputs],
             let output = environment[ProcessEnvironment.output],

@@ -47,6 +47,9 @@ package enum OwnProcess {
         return name.hasSuffix(" (deleted)") ? link : name
     }
 
+    /// From here on each line goes out when it is printed.
+    static func printLines() { operon_process_print_lines() }
+
     /// Writes all of it to the standard output.
     static func print(_ bytes: [UInt8]) { _ = write(bytes, to: STDOUT_FILENO) }
 

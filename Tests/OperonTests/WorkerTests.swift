@@ -286,6 +286,25 @@ import Testing
         }
     }
 
+    @Test func `thousands of operations each have one result`() async throws {
+        let member = World.Member("many", slots: 8, .on(Square.self))
+        try await World.play(.inProcess, member) { world in
+            let count = 3_000
+            let operations = (0..<count).map {
+                OperationDescription("\($0)", "Square", #"{"number": \#($0)}"#)
+            }
+            let graph = GraphDescription(name: "g", operations: operations)
+            let id = await world.coordinator.submit(
+                graph,
+                compiled: try CompiledGraph.compile(graph)
+            )
+            await world.coordinator.waitUntilFinished(id)
+
+            let state = world.record.current
+            #expect((0..<count).allSatisfy { state[$0].output == "\($0 * $0)" })
+        }
+    }
+
     @Test func `an operation in the only slot may do two things at once`() async throws {
         try #require(OwnProcess.processorCount > 1)
         try await World.play(.inProcess, World.Member("one", slots: 1, .on(Fork.self))) { world in

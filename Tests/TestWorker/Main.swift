@@ -47,6 +47,7 @@ struct Echo: Operon.Operation {
 struct Trap: Operon.Operation {
     func main(_ context: OperationContext) async throws {
         context.log("about to trap")
+        print("and printed")
         fatalError("trapped as it should")
     }
 }

@@ -117,6 +117,9 @@ int operon_process_pipe(int *reader, int *writer);
 /// changes what is read.
 char **operon_process_environment(void);
 
+/// Hands on what is printed with every line, also into a pipe: what comes before a crash is seen.
+void operon_process_print_lines(void);
+
 /// How many processors this process may run on.
 int operon_process_processors(void);
 
