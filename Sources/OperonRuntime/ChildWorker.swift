@@ -7,14 +7,14 @@ import OperonWire
 
 /// The program that a worker starts as its child: as a rule its own.
 package struct ChildProgram: Hashable, Sendable {
-    /// The file to execute.
-    package var path: String
+    /// The file to execute; `nil`: what runs here, even if its file is gone or another by then.
+    package var path: String?
     /// What comes behind the path.
     package var arguments: [String]
     /// All of it: code expects what it finds in the worker.
     package var environment: [String: String]
 
-    package init(path: String, arguments: [String], environment: [String: String]) {
+    package init(path: String?, arguments: [String], environment: [String: String]) {
         self.path = path
         self.arguments = arguments
         self.environment = environment
@@ -23,7 +23,7 @@ package struct ChildProgram: Hashable, Sendable {
     /// This program, with the arguments it was started with.
     package static func own() -> ChildProgram {
         ChildProgram(
-            path: OwnProcess.executable,
+            path: nil,
             arguments: OwnProcess.arguments,
             environment: OwnProcess.environment
         )
@@ -153,7 +153,7 @@ extension ProcessRunner {
         context.limits.payloadBytes = resultBytes / 3 * 4 + 8
         context.limits.inputsBytes = .max
         let command = CommandDescription(
-            arguments: [program.path] + program.arguments,
+            arguments: [program.path ?? OwnProcess.executable] + program.arguments,
             environment: program.environment,
             inheritEnvironment: []
         )

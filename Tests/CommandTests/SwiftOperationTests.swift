@@ -6,9 +6,13 @@ import Testing
     /// A crash that is meant needs no explanation.
     private static let quiet: [String: String?] = ["SWIFT_BACKTRACE": "enable=no"]
 
-    private static func startWorker(_ name: String, in scene: Scene) async throws -> Program {
+    private static func startWorker(
+        _ name: String,
+        program: String = "test-worker",
+        in scene: Scene
+    ) async throws -> Program {
         let worker = try scene.start(
-            "test-worker",
+            program,
             [try Scene.testBroker(), scene.prefix, name, "2"],
             environment: quiet
         )
@@ -16,9 +20,11 @@ import Testing
         return worker
     }
 
-    @Test func `one that traps kills a worker once, then children, and fails at the fifth death`()
-        async throws
-    {
+    /// An upgrade replaces programs while they run.
+    @Test(arguments: [false, true])
+    func `one that traps kills a worker once, then children, and fails at the fifth death`(
+        isProgramRemoved: Bool
+    ) async throws {
         try await Scene.play { scene in
             var lines = [#"{"name": "trap", "operation": "Trap"}"#]
             for number in 0..<20 {
@@ -27,10 +33,16 @@ import Testing
                 )
             }
             let file = try scene.write("graph.jsonl", lines.joined(separator: "\n"))
+            let program = scene.path("worker")
+            try FileManager.default.copyItem(
+                atPath: try Program.executable("test-worker"),
+                toPath: program
+            )
             let workers = [
-                try await Self.startWorker("a", in: scene),
-                try await Self.startWorker("b", in: scene),
+                try await Self.startWorker("a", program: program, in: scene),
+                try await Self.startWorker("b", program: program, in: scene),
             ]
+            if isProgramRemoved { try FileManager.default.removeItem(atPath: program) }
             let run = try scene.startRun(file, on: .broker, ["--output", "json"])
             let ended = try await run.end()
 
