@@ -124,7 +124,7 @@ package final class Program: Sendable {
     // MARK: - Starting
 
     /// The folder of the test bundle has the programs as well. A path stands for itself.
-    static func executable(_ name: String) throws -> String {
+    package static func executable(_ name: String) throws -> String {
         if name.hasPrefix("/") { return name }
         let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         let places = [own] + Bundle.allBundles.map(\.bundleURL) + [Bundle.main.bundleURL]
