@@ -236,7 +236,7 @@ struct PipeWorker: AsyncParsableCommand {
                 case .message(let body):
                     guard !body.isEmpty else { break events }
                     await transport.send(body, lane: .events)
-                case .down, .returned, .blocked: break
+                case .down, .noCoordinator, .returned, .blocked: break
                 }
             }
         }

@@ -62,6 +62,9 @@ private struct CoordinatorRole: LinkRole {
 
     func down(reason: String) -> CoordinatorTransportEvent { .down(reason: reason) }
 
+    /// A coordinator declares everything itself.
+    func absent() -> CoordinatorTransportEvent? { nil }
+
     func message(_ body: [UInt8]) -> CoordinatorTransportEvent { .message(body) }
 
     func returned(routingKey: String, exchange: String) -> CoordinatorTransportEvent? {

@@ -13,6 +13,8 @@ protocol LinkRole: Sendable {
     func preparation(number: UInt32) -> [OutgoingMethod]
     func up(number: UInt32) -> Event
     func down(reason: String) -> Event
+    /// What the other side declares is not there yet. `nil`: nobody needs to know.
+    func absent() -> Event?
     func message(_ body: [UInt8]) -> Event
     /// `nil`: nobody needs to know.
     func returned(routingKey: String, exchange: String) -> Event?
@@ -42,6 +44,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     private var isUp = false
     /// Why there is no connection, as it was last told.
     private var toldReason: String?
+    private var hasToldAbsence = false
     private var isDraining = false
     /// Events of this read, and what they cost.
     private var batch: [Role.Event] = []
@@ -173,6 +176,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         logger.info("connected", metadata: ["connection": "\(number)"])
         isUp = true
         toldReason = nil
+        hasToldAbsence = false
         outbox.begin()
         batch.append(role.up(number: number))
         batch.append(contentsOf: early)
@@ -189,6 +193,14 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         flushBatch()
     }
 
+    /// Once for each time that it waits for the other side.
+    private func announceAbsence() {
+        guard !hasToldAbsence, let event = role.absent() else { return }
+        hasToldAbsence = true
+        batch.append(event)
+        flushBatch()
+    }
+
     private func disconnect(reason: String) {
         // Once per reason: a broker that is away for an hour is one line. The owner of the link
         // tells its end, and that of a connection that was up.
@@ -202,6 +214,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         ask?.timeout.cancel()
         ask = nil
         early = []
+        hasToldAbsence = false
         connection?.drop()
         connection = nil
     }
@@ -331,6 +344,7 @@ extension AMQPLink: AMQPConnectionOwner {
             default: .lost("the broker closed the channel: \(reason.text)")
             }
         logger.debug("not there yet", metadata: ["reason": "\(reason.text)"])
+        if case .absent = failure { announceAbsence() }
         handle(.failed(attempt: connection.attempt, failure))
     }
 

@@ -55,6 +55,8 @@ private struct WorkerRole: LinkRole {
 
     func down(reason: String) -> WorkerTransportEvent { .down(reason: reason) }
 
+    func absent() -> WorkerTransportEvent? { .noCoordinator }
+
     func message(_ body: [UInt8]) -> WorkerTransportEvent { .message(body) }
 
     func returned(routingKey: String, exchange: String) -> WorkerTransportEvent? {

@@ -140,9 +140,8 @@ package final class Scene {
         switch place {
         case .inProcess: arguments += ["--slots", "\(slots)"]
         case .broker:
-            arguments += [
-                "--broker", try broker ?? self.broker ?? Self.testBroker(), "--prefix", prefix,
-            ]
+            let url = try BrokerUsers(broker ?? self.broker).coordinator
+            arguments += ["--broker", url, "--prefix", prefix]
         }
         return try start("operon", arguments, environment: environment, streams: streams)
     }
@@ -175,7 +174,7 @@ package final class Scene {
         environment: [String: String?] = [:],
         _ options: [String] = []
     ) throws -> [Program] {
-        let url = try broker ?? self.broker ?? Self.testBroker()
+        let url = try BrokerUsers(broker ?? self.broker).worker
         return try (0..<count).map { _ in
             workerCount += 1
             let arguments = [
@@ -184,15 +183,6 @@ package final class Scene {
             ]
             return try start("operon-worker", arguments + options, environment: environment)
         }
-    }
-
-    package static func testBroker() throws -> String {
-        guard let url = ProcessInfo.processInfo.environment["OPERON_TEST_BROKER"] else {
-            throw CommandFailure(
-                "OPERON_TEST_BROKER is not set: scripts/test starts a broker and sets it"
-            )
-        }
-        return url
     }
 
     // MARK: - The end

@@ -49,7 +49,7 @@ package protocol WorkerTransport: Sendable {
     /// As `CoordinatorTransport.run`. Each connection gets the next number.
     func run() async throws
 
-    /// In order; `up` first.
+    /// In order; `up` first, or `noCoordinator` and then `up`.
     var events: AsyncStream<[WorkerTransportEvent]> { get }
 
     /// Sends to the coordinator, whoever that is, in order within its lane. Suspends while more
@@ -74,6 +74,9 @@ package enum WorkerLane: Hashable, Sendable {
 package enum WorkerTransportEvent: Hashable, Sendable {
     /// This connection is up: its queue is declared, bound and consumed.
     case up(connection: UInt32)
+    /// Connected, but no coordinator has ever declared what it takes to be up. Said once for each
+    /// time this is so; `up` follows as soon as one has.
+    case noCoordinator
     case down(reason: String)
     case message([UInt8])
     /// No coordinator was there to take a message. A hint, not a proof.

@@ -10,12 +10,15 @@ import OperonWire
 package actor WorkerService {
     /// Called on the service, in order; must return at once.
     package typealias Observer = @Sendable ([WorkerAgent.Notice]) -> Void
+    /// Called for what happens to the connection, messages apart; must return at once.
+    package typealias LinkObserver = @Sendable (WorkerTransportEvent) -> Void
 
     private var agent: WorkerAgent
     private var effects = WorkerAgent.Effects()
     private let transport: any WorkerTransport
     private let executor: OperationExecutor
     private let observer: Observer
+    private let linkObserver: LinkObserver
     private let logger: Logger
     private let limits: Limits
     private var outbox: WorkerOutbox
@@ -32,12 +35,14 @@ package actor WorkerService {
         processes: ProcessRunner,
         kinds: RegisteredKinds = .none,
         logger: Logger,
+        linkObserver: @escaping LinkObserver = { _ in },
         observer: @escaping Observer = { _ in }
     ) {
         self.agent = agent
         self.transport = transport
         self.logger = logger
         self.observer = observer
+        self.linkObserver = linkObserver
         limits = agent.configuration.limits
         outbox = WorkerOutbox(agent.configuration)
         executor = OperationExecutor(
@@ -93,8 +98,14 @@ package actor WorkerService {
 
     private nonisolated func translate(_ event: WorkerTransportEvent) -> WorkerAgent.Event? {
         switch event {
-        case .up(let connection): return .linkUp(connection: connection)
+        case .up(let connection):
+            linkObserver(event)
+            return .linkUp(connection: connection)
+        case .noCoordinator:
+            linkObserver(event)
+            return nil
         case .down(let reason):
+            linkObserver(event)
             logger.warning("connection lost", metadata: ["reason": "\(reason)"])
             return .linkDown
         case .message(let bytes):
@@ -106,6 +117,7 @@ package actor WorkerService {
             }
         case .returned: return .returned
         case .blocked(let isBlocked, let reason):
+            linkObserver(event)
             logger.warning(
                 isBlocked ? "the broker takes nothing more" : "the broker goes on",
                 metadata: ["reason": "\(reason)"]

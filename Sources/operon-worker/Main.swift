@@ -140,24 +140,39 @@ struct OperonWorker: AsyncParsableCommand {
             group: group
         )
         let processes = try ProcessRunner(ProcessRunner.Configuration(environment: environment))
+        let status = ServiceStatus(
+            manager: ServiceManager(socket: environment["NOTIFY_SOCKET"]),
+            fail: say
+        )
         let service = WorkerService(
             agent: WorkerAgent(configuration: configuration),
             transport: transport,
             processes: processes,
             logger: logger
-        ) { notices in
-            for notice in notices { Self.tell(notice, say) }
+        ) { event in
+            status.note(event)
+            if event == .noCoordinator { say("connected; no coordinator has been there yet") }
+        } observer: { notices in
+            for notice in notices {
+                status.note(notice)
+                Self.tell(notice, say)
+            }
         }
         let count = configuration.slots == 1 ? "1 slot" : "\(configuration.slots) slots"
         let greeting = "“\(configuration.name)” with \(count) serves \(connection.address)"
-        let signal = try await serve(service, on: LoopExecutor(group.next()), greeting, say)
+        let executor = LoopExecutor(group.next())
+        let signal = try await serve(service, status, on: executor, greeting, say)
         await processes.shutdown()
         if let signal { throw ExitCode(signal) }
     }
 
+    /// After the drain: ending what still runs, and having its events acknowledged.
+    private static let lastWordsTimeout = Duration.seconds(30)
+
     /// Until it has drained. The exit code of the signal that cut that short, if one did.
     private func serve(
         _ service: WorkerService,
+        _ status: ServiceStatus,
         on executor: LoopExecutor,
         _ greeting: String,
         _ say: @escaping @Sendable (String) -> Void
@@ -168,6 +183,7 @@ struct OperonWorker: AsyncParsableCommand {
         say(greeting)
         return try await withThrowingTaskGroup(of: Int32?.self) { group in
             group.addTask(executorPreference: executor) {
+                async let _: Void = status.waitForReadiness()
                 try await service.run()
                 return nil
             }
@@ -180,6 +196,7 @@ struct OperonWorker: AsyncParsableCommand {
                     }
                     isDraining = true
                     say("draining; once more ends everything now")
+                    status.stopping(within: .seconds(drainTimeout) + Self.lastWordsTimeout)
                     await service.drain(timeout: .seconds(drainTimeout))
                 }
                 return nil

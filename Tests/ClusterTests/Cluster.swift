@@ -6,6 +6,7 @@ import OperonCore
 import OperonModel
 import OperonPorts
 import OperonRuntime
+import OperonFaultKit
 
 /// A coordinator and workers of this process, which know one another through the broker alone.
 struct Cluster: Sendable {
@@ -20,7 +21,9 @@ struct Cluster: Sendable {
         isolation: isolated (any Actor)? = #isolation,
         _ body: (Cluster) async throws -> Void
     ) async throws {
-        let configuration = try AMQPConfiguration(url: try testBroker(), prefix: prefix)
+        let users = try BrokerUsers()
+        let configuration = try AMQPConfiguration(url: users.coordinator, prefix: prefix)
+        let workerConfiguration = try AMQPConfiguration(url: users.worker, prefix: prefix)
         let history = History()
         let coordinator = CoordinatorService(
             scheduler: Scheduler(
@@ -39,7 +42,12 @@ struct Cluster: Sendable {
         ) { notices, now in history.note(notices, at: now) }
         let processes = try ProcessRunner(ProcessRunner.Configuration(environment: [:]))
         let workers = (0..<count).map {
-            worker(number: $0, slots: slots, configuration: configuration, processes: processes)
+            worker(
+                number: $0,
+                slots: slots,
+                configuration: workerConfiguration,
+                processes: processes
+            )
         }
         let services = Task {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -100,13 +108,6 @@ struct Cluster: Sendable {
         logger.logLevel = .critical
         return logger
     }()
-
-    private static func testBroker() throws -> String {
-        guard let url = ProcessInfo.processInfo.environment["OPERON_TEST_BROKER"] else {
-            throw ClusterFailure("OPERON_TEST_BROKER is not set: scripts/test starts a broker")
-        }
-        return url
-    }
 
     // MARK: - What a client does
 

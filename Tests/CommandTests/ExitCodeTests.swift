@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import OperonFaultKit
 import Testing
 
 /// What each exit code stands for, and that whoever fails says so on standard error alone.
@@ -185,7 +186,7 @@ import Testing
     @Test func `a broker that refuses the password ends the run and the worker`() async throws {
         try await Scene.play { scene in
             let file = try scene.write("graph.yaml", "operations: { a: { run: touch ran } }")
-            let url = try Scene.testBroker().replacing(/guest:guest@/, with: "guest:secret@")
+            let url = try BrokerUsers().worker.replacing(/:[^:@\/]+@/, with: ":secret@")
             let run = try scene.startRun(file, on: .broker, broker: url)
             let worker = try scene.startWorkers(1, slots: 1, broker: url)[0]
 

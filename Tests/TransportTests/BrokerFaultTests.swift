@@ -188,36 +188,6 @@ struct BrokerFaultTests {
         #expect(error?.code == .accessRefused)
         #expect(error?.message.contains("worker") == true)
     }
-
-    @Test func `the permissions of a worker are enough for a worker`() async throws {
-        let broker = try ownBroker()
-        let world = try TransportWorld(.broker, url: broker.url)
-        let own = "^" + world.prefix.replacingOccurrences(of: ".", with: "\\.")
-        try await broker.control("add_user", "worker", "pw")
-        try await broker.control(
-            "set_permissions",
-            "worker",
-            own + "worker\\.",
-            own + "(worker\\.|events$|beats$)",
-            own + "(worker\\.|dispatch$|broadcast$)"
-        )
-        let coordinator = try world.coordinator()
-        try await coordinator.up()
-
-        let limited = world.with(
-            url: broker.url.replacingOccurrences(of: "guest:guest", with: "worker:pw")
-        )
-        let worker = try limited.worker()
-        let address = try await worker.up()
-
-        try await exchangeMessages(coordinator, worker, at: address)
-        await worker.transport.send([3], lane: .beats)
-        #expect(try await coordinator.message() == [3])
-        await coordinator.transport.broadcast([4])
-        #expect(try await worker.message() == [4])
-        try await worker.close()
-        try await coordinator.close()
-    }
 }
 
 /// One broker for all tests of a suite, ended with it.
@@ -246,26 +216,20 @@ private actor Counter {
 /// What a broker says to those who should not be there, or not yet.
 @Suite(.timeLimit(.minutes(2)))
 struct BrokerRefusalTests {
-    private func broker(_ change: (inout String) -> Void) throws -> String {
-        var url = try TransportWorld.testBroker()
-        change(&url)
-        return url
-    }
-
     @Test func `a wrong password ends with a sentence that does not show it`() async throws {
-        let url = try broker { $0.replace("guest:guest@", with: "guest:s3cret@") }
+        let url = try BrokerUsers().worker.replacing(/[^:@\/]+:[^:@\/]+@/, with: "worker:s3cret@")
         let worker = try TransportWorld(.broker, url: url).worker()
 
         let error = await #expect(throws: PortError.self) { try await worker.running.value }
 
         #expect(error?.code == .accessRefused)
-        #expect(error?.message.contains("refuses the login of “guest”") == true)
+        #expect(error?.message.contains("refuses the login of “worker”") == true)
         #expect(error?.message.contains("s3cret") == false)
         #expect(await worker.events.next() == nil)
     }
 
     @Test func `a virtual host that does not exist is named`() async throws {
-        let url = try broker { $0 += "/nowhere" }
+        let url = try BrokerUsers().worker + "/nowhere"
         let worker = try TransportWorld(.broker, url: url).worker()
 
         let error = await #expect(throws: PortError.self) { try await worker.running.value }

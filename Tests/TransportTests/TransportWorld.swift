@@ -6,6 +6,7 @@ import OperonCore
 import OperonModel
 import OperonPorts
 import OperonRuntime
+import OperonFaultKit
 
 enum TransportKind: String, CaseIterable {
     case memory
@@ -16,7 +17,7 @@ enum TransportKind: String, CaseIterable {
 struct TransportWorld {
     let limits: Limits
     let prefix: String
-    private(set) var url: String
+    private var users: BrokerUsers
     let link: LinkStateMachine.Configuration
     private let hub: InProcessHub?
 
@@ -31,10 +32,10 @@ struct TransportWorld {
         prefix = "test.\(UUID().uuidString.prefix(13))."
         switch kind {
         case .memory:
-            self.url = ""
+            users = BrokerUsers(url: "")
             hub = InProcessHub(limits: limits)
         case .broker:
-            self.url = try url ?? Self.testBroker()
+            users = try BrokerUsers(url)
             hub = nil
         }
     }
@@ -42,18 +43,11 @@ struct TransportWorld {
     /// The same names, as somebody else.
     func with(url: String) -> TransportWorld {
         var copy = self
-        copy.url = url
+        copy.users = BrokerUsers(url: url)
         return copy
     }
 
-    static func testBroker() throws -> String {
-        guard let url = ProcessInfo.processInfo.environment["OPERON_TEST_BROKER"] else {
-            throw TestFailure("OPERON_TEST_BROKER is not set: start one with scripts/lib/broker.sh")
-        }
-        return url
-    }
-
-    func configuration() throws -> AMQPConfiguration {
+    private func configuration(_ url: String) throws -> AMQPConfiguration {
         try AMQPConfiguration(url: url, prefix: prefix, limits: limits)
     }
 
@@ -63,7 +57,7 @@ struct TransportWorld {
                 hub.makeCoordinator()
             } else {
                 AMQPCoordinatorTransport(
-                    configuration: try configuration(),
+                    configuration: try configuration(users.coordinator),
                     epoch: Epoch(rawValue: epoch),
                     seed: 7,
                     logger: testLogger("coordinator"),
@@ -81,7 +75,7 @@ struct TransportWorld {
                 hub.makeWorker(incarnation: incarnation)
             } else {
                 AMQPWorkerTransport(
-                    configuration: try configuration(),
+                    configuration: try configuration(users.worker),
                     incarnation: incarnation,
                     seed: incarnation.rawValue,
                     logger: logger,

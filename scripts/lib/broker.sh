@@ -3,15 +3,19 @@
 # loopback interface, started and stopped by process id. No system service is touched.
 #
 # Source this file, or run it: scripts/lib/broker.sh start DIR [PORT] | stop DIR | kill9 DIR |
-# wipe DIR | restart DIR | url DIR | ctl DIR ARGUMENT…
+# wipe DIR | restart DIR | url DIR [USER] | ctl DIR ARGUMENT…
 #
 #   broker_start DIR [PORT]   starts a broker and returns when it takes logins
-#   broker_url DIR            prints amqp://guest:guest@127.0.0.1:PORT
+#   broker_url DIR [USER]     prints amqp://guest:guest@127.0.0.1:PORT; there are also the users
+#                             coordinator and worker, with the rights that each needs and no more
 #   broker_kill9 DIR          the broker dies at once
 #   broker_wipe DIR           the broker dies at once, and its disk with it
 #   broker_restart DIR        starts it again on the same ports with what its disk kept
 #   broker_stop DIR           ends the broker and its port mapper
 #   broker_ctl DIR …          rabbitmqctl against it
+
+# Where deploy/rabbitmq/definitions lies.
+broker_repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 # Debian's /usr/sbin wrappers change the user and lose the environment, so the scripts of the
 # installation are used directly.
@@ -70,6 +74,26 @@ broker_close_descriptors() {
     done 2>/dev/null
 }
 
+# What a deployed broker is given, for any prefix of the tests; and guest, with every right, for
+# logging in before anything else works and for what tests have to do as somebody else. The broker
+# takes both at every start, also with an empty disk.
+broker_definitions() {
+    mkdir -p "$1" || return 1
+    cat >"$1/guest.json" <<'EOF'
+{
+  "vhosts": [{"name": "/"}],
+  "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
+  "permissions": [
+    {"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}
+  ]
+}
+EOF
+    env -i PATH="$PATH" OPERON_VHOST=/ OPERON_PREFIX_PATTERN='(operon|test\.[^.]+)\.' \
+        OPERON_COORDINATOR_USER=coordinator OPERON_COORDINATOR_PASSWORD=coordinator \
+        OPERON_WORKER_USER=worker OPERON_WORKER_PASSWORD=worker \
+        "$broker_repository/deploy/rabbitmq/definitions" >"$1/operon.json"
+}
+
 # Lines that the caller put into $dir/extra.conf are added to the configuration.
 broker_start() {
     local dir=$1 port=${2:-} ports
@@ -82,9 +106,11 @@ BROKER_PORT=${port:-$1}
 BROKER_DIST_PORT=$2
 BROKER_EPMD_PORT=$3
 EOF
+    broker_definitions "$dir/definitions" || return 1
     cat >"$dir/rabbitmq.conf" <<EOF
 listeners.tcp.1 = 127.0.0.1:${port:-$1}
 log.file.level = warning
+load_definitions = $dir/definitions
 EOF
     if [ -f "$dir/extra.conf" ]; then cat "$dir/extra.conf" >>"$dir/rabbitmq.conf"; fi
     echo '[].' >"$dir/plugins"
@@ -218,9 +244,10 @@ broker_stop() {
 }
 
 broker_url() {
+    local user=${2:-guest}
     # shellcheck disable=SC1091
     . "$1/ports"
-    printf 'amqp://guest:guest@127.0.0.1:%s\n' "$BROKER_PORT"
+    printf 'amqp://%s:%s@127.0.0.1:%s\n' "$user" "$user" "$BROKER_PORT"
 }
 
 broker_ctl() {
@@ -239,7 +266,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
             "broker_$command" "$@"
             ;;
         *)
-            sed -n 's/^# \{0,1\}//p' "$0" | head -n 14 | tail -n +2 >&2
+            sed -n 's/^# \{0,1\}//p' "$0" | head -n 15 | tail -n +2 >&2
             exit 2
             ;;
     esac

@@ -1,0 +1,35 @@
+import Foundation
+
+/// The URLs with which the two sides log in to one broker: each as the user that has its rights and
+/// no more.
+package struct BrokerUsers: Hashable, Sendable {
+    package let coordinator: String
+    package let worker: String
+
+    /// A broker that scripts/lib/broker.sh started. It has a user for each side; in a URL of it
+    /// `guest` stands for either. Any other user logs in on both sides.
+    package init(url: String) {
+        coordinator = url.replacingOccurrences(
+            of: "guest:guest@",
+            with: "coordinator:coordinator@"
+        )
+        worker = url.replacingOccurrences(of: "guest:guest@", with: "worker:worker@")
+    }
+
+    /// The broker of all tests: `OPERON_TEST_BROKER`, and `OPERON_TEST_WORKER_BROKER` if workers
+    /// have a user of their own there. scripts/test sets both.
+    package init(environment: [String: String] = ProcessInfo.processInfo.environment) throws {
+        guard let url = environment["OPERON_TEST_BROKER"] else {
+            throw BrokerFixtureError(
+                "OPERON_TEST_BROKER is not set: scripts/test starts a broker and sets it"
+            )
+        }
+        coordinator = url
+        worker = environment["OPERON_TEST_WORKER_BROKER"] ?? url
+    }
+
+    /// What is named, or else the broker of all tests.
+    package init(_ url: String?) throws {
+        if let url { self.init(url: url) } else { try self.init() }
+    }
+}

@@ -1,0 +1,81 @@
+import NIOConcurrencyHelpers
+package import OperonCore
+package import OperonPorts
+
+/// What the service manager is told of a worker: once that it is ready, and in a line how it is.
+///
+/// A worker is ready when the broker has taken its login, whether or not a coordinator is there:
+/// its address, its certificate and its rights are right then, and the rest is not its own doing.
+/// If no broker answers it is called ready after `patience` all the same, so that a machine starts
+/// without one; the line says so.
+package struct ServiceStatus: Sendable {
+    package static let patience = Duration.seconds(30)
+
+    private let manager: ServiceManager?
+    private let patience: Duration
+    private let fail: @Sendable (String) -> Void
+    private let isReady = NIOLockedValueBox(false)
+
+    /// `fail` hears why the manager could not be told something.
+    package init(
+        manager: ServiceManager?,
+        patience: Duration = ServiceStatus.patience,
+        fail: @escaping @Sendable (String) -> Void
+    ) {
+        self.manager = manager
+        self.patience = patience
+        self.fail = fail
+    }
+
+    /// Calls the worker ready if nothing else did within its patience. Ends earlier if the task is
+    /// cancelled.
+    package func waitForReadiness() async {
+        guard manager != nil else { return }
+        do { try await Task.sleep(for: patience) } catch { return }
+        if becomesReady() {
+            tell(.ready, .status("not connected: the broker does not answer"))
+        }
+    }
+
+    /// Something happened to the connection.
+    package func note(_ event: WorkerTransportEvent) {
+        switch event {
+        case .up: ready("connected, waiting for the coordinator")
+        case .noCoordinator: ready("connected, no coordinator has been there yet")
+        case .down(let reason): tell(.status("not connected: \(reason)"))
+        case .blocked(true, let reason): tell(.status("the broker takes nothing: \(reason)"))
+        case .blocked(false, _): tell(.status("connected"))
+        case .message, .returned: return
+        }
+    }
+
+    package func note(_ notice: WorkerAgent.Notice) {
+        switch notice {
+        case .welcomed: tell(.status("serving the coordinator"))
+        case .refused: tell(.status("the coordinator refuses this worker"))
+        case .leaseExpired, .draining, .orphaned, .dispatchIgnored: return
+        }
+    }
+
+    /// It ends within this time.
+    package func stopping(within limit: Duration) {
+        tell(.stopping(within: limit), .status("draining"))
+    }
+
+    private func ready(_ line: String) {
+        if becomesReady() { tell(.ready, .status(line)) } else { tell(.status(line)) }
+    }
+
+    /// Once `true`.
+    private func becomesReady() -> Bool {
+        isReady.withLockedValue { isReady in
+            defer { isReady = true }
+            return !isReady
+        }
+    }
+
+    private func tell(_ news: ServiceManager.News...) {
+        guard let manager else { return }
+        do throws(PortError) { try manager.tell(news) } catch { fail(error.message) }
+    }
+}

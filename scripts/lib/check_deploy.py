@@ -1,0 +1,88 @@
+"""Checks of what is deployed that no validator knows: for scripts/check-deploy.
+
+    check_deploy.py times                   whoever stops a worker waits for its drain
+    check_deploy.py definitions PASSWORD    standard input: definitions for the prefix `a+b.` and
+                                            workers with this password
+"""
+import base64
+import hashlib
+import json
+import pathlib
+import re
+import sys
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+# Ending what is left after a drain, and having it acknowledged.
+LAST_WORDS_SECONDS = 10
+
+
+def drain_timeout(options):
+    return float(options[options.index("--drain-timeout") + 1])
+
+
+def check_times():
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    worker = compose["services"]["worker"]
+    documents = yaml.safe_load_all((ROOT / "deploy/kubernetes/operon.yaml").read_text())
+    pods = [one["spec"]["template"]["spec"] for one in documents if one["kind"] == "Deployment"]
+    defaults = (ROOT / "deploy/debian/operon-worker.default").read_text()
+    options = re.search(r'^OPERON_WORKER_OPTIONS="(.*)"$', defaults, re.M)[1].split()
+    limits = [("docker-compose.yml", worker["stop_grace_period"].rstrip("s"), worker["command"])]
+    limits += [
+        ("deploy/kubernetes/operon.yaml", pod["terminationGracePeriodSeconds"],
+         pod["containers"][0]["args"]) for pod in pods
+    ]
+    for unit in sorted((ROOT / "deploy/systemd").iterdir()):
+        seconds = re.search(r"^TimeoutStopSec=(\d+)$", unit.read_text(), re.M)[1]
+        limits.append((unit.name, seconds, options))
+    for name, limit, arguments in limits:
+        if float(limit) < drain_timeout(arguments) + LAST_WORDS_SECONDS:
+            sys.exit(f"{name}: {limit} s are too short for a drain of {arguments}")
+
+
+def check_definitions(password):
+    text = sys.stdin.read()
+    definitions = json.loads(text)
+    if password in text:
+        sys.exit("the definitions show a password")
+    users = {user["name"]: base64.b64decode(user["password_hash"])
+             for user in definitions["users"]}
+    salted = users["operon-worker"]
+    if salted[4:] != hashlib.sha256(salted[:4] + password.encode()).digest():
+        sys.exit("a hash is not that of its password")
+    rights = {right["user"]: right for right in definitions["permissions"]}
+    prefix, none = "a+b.", ["aab.worker.1", "operon.worker.1", "amq.direct", "a+b.other", ""]
+    # User, right, what it matches, what it does not. RabbitMQ searches, so the anchors count.
+    expected = [
+        ("worker", "configure", ["worker.1.1"], ["coordinator", "events", "xworker.1"]),
+        ("worker", "write", ["worker.1.1", "events", "beats"],
+         ["dispatch", "broadcast", "events.1.1", "coordinator"]),
+        ("worker", "read", ["worker.1.1", "dispatch", "broadcast"],
+         ["events", "beats", "events.1.1", "coordinator", "dispatch.1"]),
+        ("coordinator", "configure",
+         ["coordinator", "events", "events.1.1", "beats.1.1", "dispatch", "broadcast", "asks.1"],
+         ["worker.1.1", "coordinator.1", "other"]),
+        ("coordinator", "write", ["events", "events.1.1", "dispatch", "broadcast"],
+         ["worker.1.1", "coordinator", "dispatch.1"]),
+        ("coordinator", "read", ["coordinator", "events.1.1", "beats", "asks.1"],
+         ["worker.1.1", "dispatch", "broadcast"]),
+    ]
+    for user, right, allowed, denied in expected:
+        pattern = rights[f"operon-{user}"][right]
+        allowed = [prefix + name for name in allowed]
+        if user == "coordinator" and right == "write":
+            allowed.append("amq.default")
+        else:
+            denied = denied + ["/amq.default"]
+        refused = [prefix + name if name[0] != "/" else name[1:] for name in denied] + none
+        for name in allowed + refused:
+            if bool(re.search(pattern, name)) != (name in allowed):
+                sys.exit(f"{user} {right} {pattern}: wrong for {name}")
+
+
+if sys.argv[1] == "times":
+    check_times()
+else:
+    check_definitions(sys.argv[2])
