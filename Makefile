@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test check benchmark format lint up down
+.PHONY: help quickstart build test check benchmark format lint up package down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -27,8 +27,15 @@ format: ## format the Swift files
 lint: ## say what is not formatted
 	@scripts/format --check
 
-up: ## a cluster in containers: broker, workers, and a run of the example
-	@docker compose up --build --abort-on-container-exit --exit-code-from run
+up: .env ## a cluster in containers, and a run of the example on it
+	@docker compose up --build --detach
+	@docker compose run --build --rm operon run /graphs/wordcount-data.yaml
+
+.env:
+	@deploy/passwords >.env
+
+package: ## a Debian package of both programs
+	@scripts/package
 
 down: ## take it away again
 	@docker compose down --volumes

@@ -21,7 +21,8 @@ import Testing
 
     @Test(arguments: [
         "README.md", "LICENSE", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile",
-        "docker-compose.yml", "docs/ARCHITECTURE.md", "docs/STATES.md", "docs/PROTOCOL.md",
+        "docker-compose.yml", "docs/ARCHITECTURE.md", "docs/DEPLOY.md", "docs/STATES.md",
+        "docs/PROTOCOL.md",
     ])
     func `the house is complete`(path: String) {
         let file = Repository.files.first { $0.path == path }
