@@ -7,7 +7,8 @@ package final class BrokerFixture: Sendable {
     /// The broker of the suite that is running.
     @TaskLocal package static var current: BrokerFixture?
 
-    /// Without a path: the default virtual host.
+    /// Without a path: the default virtual host. As `guest`, for what a test does to the broker;
+    /// `BrokerUsers` makes those of the two sides of it.
     package let url: String
     private let directory: URL
 

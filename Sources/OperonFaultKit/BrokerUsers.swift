@@ -6,14 +6,12 @@ package struct BrokerUsers: Hashable, Sendable {
     package let coordinator: String
     package let worker: String
 
-    /// A broker that scripts/lib/broker.sh started. It has a user for each side; in a URL of it
-    /// `guest` stands for either. Any other user logs in on both sides.
+    /// A broker that scripts/lib/broker.sh started, or a way to it. It has a user for each side,
+    /// and whichever of its users a URL names, each side logs in as its own. A user that is not
+    /// one of them logs in on both.
     package init(url: String) {
-        coordinator = url.replacingOccurrences(
-            of: "guest:guest@",
-            with: "coordinator:coordinator@"
-        )
-        worker = url.replacingOccurrences(of: "guest:guest@", with: "worker:worker@")
+        coordinator = Self.url(url, for: "coordinator")
+        worker = Self.url(url, for: "worker")
     }
 
     /// The broker of all tests: `OPERON_TEST_BROKER`, and `OPERON_TEST_WORKER_BROKER` if workers
@@ -31,5 +29,15 @@ package struct BrokerUsers: Hashable, Sendable {
     /// What is named, or else the broker of all tests.
     package init(_ url: String?) throws {
         if let url { self.init(url: url) } else { try self.init() }
+    }
+
+    private static func url(_ url: String, for side: String) -> String {
+        for user in ["guest", "coordinator", "worker"] {
+            let login = "://\(user):\(user)@"
+            if url.contains(login) {
+                return url.replacingOccurrences(of: login, with: "://\(side):\(side)@")
+            }
+        }
+        return url
     }
 }

@@ -185,6 +185,9 @@ package final class Scene {
         }
     }
 
+    /// The broker of all tests, as the coordinator's user.
+    package static func testBroker() throws -> String { try BrokerUsers().coordinator }
+
     // MARK: - The end
 
     /// The ids of all processes that have the scene's directory in their environment; with a name:

@@ -3,10 +3,10 @@ import Logging
 import NIOPosix
 import OperonAMQP
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonPorts
 import OperonRuntime
-import OperonFaultKit
 
 /// A coordinator and workers of this process, which know one another through the broker alone.
 struct Cluster: Sendable {

@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import OperonFaultKit
 import Testing
 
 /// What each exit code stands for, and that whoever fails says so on standard error alone.

@@ -21,7 +21,7 @@ struct TransportPair: Sendable {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         coordinator = AMQPCoordinatorTransport(
             configuration: try AMQPConfiguration(
-                url: coordinatorURL ?? Scene.testBroker(),
+                url: BrokerUsers(coordinatorURL).coordinator,
                 prefix: prefix
             ),
             epoch: Epoch(rawValue: 1),
@@ -32,7 +32,7 @@ struct TransportPair: Sendable {
         )
         worker = AMQPWorkerTransport(
             configuration: try AMQPConfiguration(
-                url: workerURL ?? Scene.testBroker(),
+                url: BrokerUsers(workerURL).worker,
                 prefix: prefix
             ),
             incarnation: Incarnation(rawValue: 1),

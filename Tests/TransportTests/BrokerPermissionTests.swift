@@ -1,9 +1,9 @@
 import NIOCore
 import NIOPosix
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonPorts
-import OperonFaultKit
 import Testing
 
 @testable import OperonAMQP

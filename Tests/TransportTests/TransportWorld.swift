@@ -3,10 +3,10 @@ import Logging
 import NIOPosix
 import OperonAMQP
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonPorts
 import OperonRuntime
-import OperonFaultKit
 
 enum TransportKind: String, CaseIterable {
     case memory
