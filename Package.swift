@@ -237,8 +237,8 @@ let package = Package(
         .testTarget(
             name: "OperonTests",
             dependencies: [
-                "Operon", "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts",
-                "OperonRuntime", "OperonWire", "test-worker",
+                "Operon", "OperonAMQP", "OperonCore", "OperonFaultKit", "OperonModel",
+                "OperonPorts", "OperonRuntime", "OperonWire", "test-worker",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

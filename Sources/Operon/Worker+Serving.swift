@@ -138,10 +138,11 @@ extension Worker {
             transport: transport,
             processes: processes,
             kinds: kinds,
-            logger: logger
-        ) { notices in
-            for notice in notices { Self.tell(notice, logger) }
-        }
+            logger: logger,
+            observer: { notices in
+                for notice in notices { Self.tell(notice, logger) }
+            }
+        )
         let result: Result<UnixSignal?, any Error>
         do {
             result = .success(

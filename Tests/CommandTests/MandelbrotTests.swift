@@ -13,7 +13,7 @@ import Testing
 
     @Test func `two workers draw the picture that the README shows`() async throws {
         try await Scene.play { scene in
-            let broker = try Scene.testBroker()
+            let broker = try BrokerUsers().worker
             let workers = try ["a", "b"].map { name in
                 try scene.start(
                     "mandelbrot",
@@ -43,7 +43,7 @@ import Testing
 
     @Test func `a worker that is killed meanwhile costs attempts and no tile`() async throws {
         try await Scene.play { scene in
-            let broker = try Scene.testBroker()
+            let broker = try BrokerUsers().worker
             let workers = try ["a", "b"].map { name in
                 try scene.start(
                     "mandelbrot",

@@ -13,7 +13,7 @@ import Testing
     ) async throws -> Program {
         let worker = try scene.start(
             program,
-            [try Scene.testBroker(), scene.prefix, name, "2"],
+            [try BrokerUsers().worker, scene.prefix, name, "2"],
             environment: quiet
         )
         try await worker.says("worker serves")

@@ -1,6 +1,7 @@
 import Foundation
 import Operon
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonRuntime
 import ServiceLifecycle
@@ -423,7 +424,7 @@ import Testing
     }
 
     @Test func `a broker that refuses the worker ends it`() async throws {
-        let url = try World.testBroker().replacing("guest:guest@", with: "guest:wrong@")
+        let url = try BrokerUsers().worker.replacing(/:[^:@\/]+@/, with: ":wrong@")
         let error = await #expect(throws: OperonError.self) {
             try await Worker(broker: url, handlesSignals: false).run()
         }

@@ -4,6 +4,7 @@ import NIOPosix
 import Operon
 import OperonAMQP
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonPorts
 import OperonRuntime
@@ -77,7 +78,7 @@ final class World: Sendable {
             case .broker:
                 AMQPCoordinatorTransport(
                     configuration: try AMQPConfiguration(
-                        url: try Self.testBroker(),
+                        url: try BrokerUsers().coordinator,
                         prefix: prefix
                     ),
                     epoch: Epoch(rawValue: 1),
@@ -114,7 +115,7 @@ final class World: Sendable {
             }
         return Worker(
             hub: hub,
-            broker: way == .broker ? try Self.testBroker() : nil,
+            broker: way == .broker ? try BrokerUsers().worker : nil,
             prefix: prefix,
             name: member.name,
             slots: member.slots,
@@ -130,13 +131,6 @@ final class World: Sendable {
         logger.logLevel = .critical
         return logger
     }()
-
-    static func testBroker() throws -> String {
-        guard let url = ProcessInfo.processInfo.environment["OPERON_TEST_BROKER"] else {
-            throw WorldFailure("OPERON_TEST_BROKER is not set: scripts/test starts a broker")
-        }
-        return url
-    }
 
     // MARK: - What a client does
 
