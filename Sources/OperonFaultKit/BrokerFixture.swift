@@ -20,6 +20,7 @@ package final class BrokerFixture: Sendable {
     /// Starts a broker, and ends it when `body` returns or throws.
     package static func withBroker<Result>(
         extraConfiguration: String = "",
+        plugins: [String] = [],
         isolation: isolated (any Actor)? = #isolation,
         _ body: (BrokerFixture) async throws -> Result
     ) async throws -> Result {
@@ -31,6 +32,11 @@ package final class BrokerFixture: Sendable {
         )
         try extraConfiguration.write(
             to: directory.appendingPathComponent("extra.conf"),
+            atomically: true,
+            encoding: .utf8
+        )
+        try plugins.joined(separator: ",").write(
+            to: directory.appendingPathComponent("extra.plugins"),
             atomically: true,
             encoding: .utf8
         )

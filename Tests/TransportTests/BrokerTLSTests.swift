@@ -43,6 +43,50 @@ struct BrokerTLSTests {
         }
     }
 
+    @Test func `a broker that asks for a certificate gets ours, as proof or as login`() async throws
+    {
+        let certificates = try Certificates()
+        defer { certificates.remove() }
+        let port = try freePort()
+        let configuration = """
+            listeners.ssl.1 = 127.0.0.1:\(port)
+            ssl_options.cacertfile = \(certificates.path("ca.pem"))
+            ssl_options.certfile = \(certificates.path("server.pem"))
+            ssl_options.keyfile = \(certificates.path("server.key"))
+            ssl_options.verify = verify_peer
+            ssl_options.fail_if_no_peer_cert = true
+            ssl_cert_login_from = common_name
+            auth_mechanisms.1 = PLAIN
+            auth_mechanisms.2 = EXTERNAL
+
+            """
+        try await BrokerFixture.withBroker(
+            extraConfiguration: configuration,
+            plugins: ["rabbitmq_auth_mechanism_ssl"]
+        ) { _ in
+            let authority = "cacertfile=" + certificates.path("ca.pem")
+            let certificate =
+                "&certfile=\(certificates.path("client.pem"))"
+                + "&keyfile=\(certificates.path("client.key"))"
+            let password = "amqps://guest:guest@localhost:\(port)?\(authority)"
+            let external = "amqps://localhost:\(port)?\(authority)&auth_mechanism=external"
+            for url in [password + certificate, external + certificate] {
+                let world = try TransportWorld(.broker, url: url)
+                let (coordinator, workers) = try await world.connected()
+                await workers[0].transport.send([7], lane: .events)
+                #expect(try await coordinator.message() == [7])
+                try await workers[0].close()
+                try await coordinator.close()
+            }
+
+            let (logger, reasons) = ReasonLog.make()
+            let stranger = try TransportWorld(.broker, url: password).worker(logger: logger)
+            let reason = await reasons.first { _ in true }
+            #expect(reason?.contains("CERTIFICATE_REQUIRED") == true, "\(reason ?? "none")")
+            try await stranger.close()
+        }
+    }
+
     /// A port that nobody listened on a moment ago.
     private func freePort() throws -> Int {
         let text = try Certificates.run(
@@ -58,7 +102,7 @@ struct BrokerTLSTests {
     }
 }
 
-/// An authority, a certificate of it for `localhost`, and an authority that signed nothing.
+/// An authority, certificates of it for `localhost` and for the user `guest`, and an authority that signed nothing.
 private struct Certificates {
     private let directory: URL
 
@@ -81,6 +125,13 @@ private struct Certificates {
         try openssl(
             "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
                 + "-extfile extensions -out server.pem"
+        )
+        try openssl(
+            "req -newkey rsa:2048 -nodes -subj /CN=guest -keyout client.key -out client.csr"
+        )
+        try openssl(
+            "x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
+                + "-out client.pem"
         )
     }
 

@@ -94,7 +94,8 @@ EOF
         "$broker_repository/deploy/rabbitmq/definitions" >"$1/operon.json"
 }
 
-# Lines that the caller put into $dir/extra.conf are added to the configuration.
+# Lines that the caller put into $dir/extra.conf are added to the configuration; $dir/extra.plugins
+# names plugins of the installation.
 broker_start() {
     local dir=$1 port=${2:-} ports
     mkdir -p "$dir/mnesia" "$dir/log" "$dir/home" || return 1
@@ -113,7 +114,7 @@ log.file.level = warning
 load_definitions = $dir/definitions
 EOF
     if [ -f "$dir/extra.conf" ]; then cat "$dir/extra.conf" >>"$dir/rabbitmq.conf"; fi
-    echo '[].' >"$dir/plugins"
+    echo "[$(cat "$dir/extra.plugins" 2>/dev/null)]." >"$dir/plugins"
     : >"$dir/env"
     broker_restart "$dir"
 }
