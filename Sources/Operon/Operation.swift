@@ -37,7 +37,9 @@ public protocol Operation<Output>: Codable, Sendable {
     /// ``OperationContext/isCancelled`` becomes true. An operation that throws `CancellationError`
     /// then is cancelled; one that returns or throws anything else has succeeded or failed
     /// (after a timeout it has failed, whatever it does). Swift code cannot be ended from outside:
-    /// an operation that ignores the request keeps its slot until it ends.
+    /// an operation that ignores the request keeps its slot until it ends. Therefore one that
+    /// holds a key (`exclusive` in a graph) runs in a process of its own, as one does whose worker
+    /// died under it: see ``Worker``.
     @concurrent func main(_ context: OperationContext) async throws -> Output
 }
 

@@ -19,9 +19,11 @@ public import ServiceLifecycle
 /// ```
 ///
 /// **Children.** An operation whose worker died under it runs next in a process of its own, so that
-/// it can take nobody else's operation with it: the worker starts its own program again, with the
-/// same arguments, and ``run()`` serves that one operation there and ends the process. What a
-/// program does before it calls `run()` happens in such a child as well: see ``isChild``.
+/// it can take nobody else's operation with it; and so does one that holds a key, which must be
+/// ended when its right to it ends. The worker starts its own program again, with the same
+/// arguments, and ``run()`` serves that one operation there and ends the process. What a program
+/// does before it calls `run()` happens in such a child as well: see ``isChild``. Asked to stop, a
+/// child is killed after ten seconds.
 public struct Worker: Service {
     enum Connection: Sendable {
         case broker(String?)

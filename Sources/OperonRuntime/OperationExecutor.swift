@@ -88,7 +88,7 @@ final class OperationExecutor: Sendable {
             guard let kind = kinds.byName[name] else {
                 preconditionFailure("start answers for kinds that nobody registered")
             }
-            if operation.isIsolated, let program = kinds.program {
+            if operation.needsProcess, let program = kinds.program {
                 return await runInChild(operation, of: program, stop: stop)
             }
             return await run(kind, operation, input: input, stop: stop)
@@ -166,4 +166,10 @@ final class OperationExecutor: Sendable {
         stop.detach()
         return AttemptResult(end: end, startedAt: startedAt, endedAt: SystemClock.now())
     }
+}
+
+extension DispatchedOperation {
+    /// Whether its code must not run inside the worker: it may end the process that runs it, or has
+    /// to be ended when its right to keys ends, which nothing but the end of a process does.
+    fileprivate var needsProcess: Bool { isIsolated || exclusiveLease != nil }
 }

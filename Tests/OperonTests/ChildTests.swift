@@ -121,6 +121,25 @@ import Testing
         }
     }
 
+    @Test func `code that holds a key is ended with its right to it`() async throws {
+        try await withFile { file in
+            try await ChildWorld.play(kinds: Self.kinds) { world in
+                try await world.dispatch(
+                    1,
+                    "Stubborn",
+                    #"{"started": "\#(file)"}"#,
+                    isIsolated: false,
+                    exclusiveLease: .seconds(5)
+                )
+                let process = try await processID(in: file)
+                #expect(process != getpid())
+                world.fallSilent()
+
+                try await waitForEnd(of: process)
+            }
+        }
+    }
+
     @Test func `a worker that ends takes its children with it`() async throws {
         try await withFile { file in
             let process = NIOBox<pid_t>(0)

@@ -81,6 +81,7 @@ final class ChildWorld: Sendable {
                 switch envelope.body {
                 case .hello(let hello): await welcome(hello, of: envelope)
                 case .beat(let beat):
+                    guard !isSilent.isOpen else { continue }
                     let answer = Control(answers: beat.sentAt, acknowledged: 0)
                     await send(.control(answer), to: envelope.sender)
                 case .log(let chunk): log.append(chunk.bytes)
@@ -106,6 +107,11 @@ final class ChildWorld: Sendable {
     }
 
     // MARK: - What a coordinator says
+
+    private let isSilent = Latch()
+
+    /// From here on nothing is answered.
+    func fallSilent() { isSilent.open() }
 
     private let worker = Once<WorkerIdentity>()
     private let sequence = Counter()
@@ -140,7 +146,7 @@ final class ChildWorld: Sendable {
         _ input: String = "{}",
         isIsolated: Bool = true,
         timeout: Duration? = nil,
-        inputs: [NamedInput] = []
+        exclusiveLease: Duration? = nil
     ) async throws {
         let operation = DispatchedOperation(
             held: held(number),
@@ -153,8 +159,9 @@ final class ChildWorld: Sendable {
             rank: 0,
             timeout: timeout,
             qualityOfService: .default,
-            inputs: inputs,
-            isIsolated: isIsolated
+            inputs: [],
+            isIsolated: isIsolated,
+            exclusiveLease: exclusiveLease
         )
         let dispatch = Dispatch(acknowledged: 0, operations: [operation])
         await send(.dispatch(dispatch), to: try await worker.value())
