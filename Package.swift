@@ -132,11 +132,20 @@ let package = Package(
             swiftSettings: settings
         ),
 
-        // Programs.
+        // Programs, and what they have in common.
+        .target(
+            name: "OperonArguments",
+            dependencies: [
+                "OperonPorts", "OperonTerminal",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings
+        ),
         .executableTarget(
             name: "operon",
             dependencies: [
-                "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonModel", "OperonPorts",
+                "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonModel",
+                "OperonPorts",
                 "OperonRuntime", "OperonTerminal",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -149,7 +158,8 @@ let package = Package(
         .executableTarget(
             name: "operon-worker",
             dependencies: [
-                "OperonAMQP", "OperonModel", "OperonPorts", "OperonRuntime", "OperonTerminal",
+                "OperonAMQP", "OperonArguments", "OperonCore", "OperonModel", "OperonPorts",
+                "OperonRuntime", "OperonTerminal",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -1,9 +1,9 @@
 import ArgumentParser
-import Foundation
 import Logging
 import NIOCore
 import NIOPosix
 import OperonAMQP
+import OperonArguments
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -24,23 +24,10 @@ struct OperonWorker: AsyncParsableCommand {
             Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 130 and 143 ended \
             by a second signal.
             """,
-        version: "0.1.0"
+        version: Version.text
     )
 
-    @Option(
-        help: ArgumentHelp(
-            "The broker: amqp://user:password@host:5672/vhost, or amqps:// for TLS.",
-            discussion: "Default: the variable OPERON_BROKER.",
-            valueName: "url"
-        )
-    )
-    var broker: String?
-
-    @Option(help: "A file whose first line is the broker's URL.", completion: .file())
-    var brokerFile: String?
-
-    @Option(help: "Begins the names of all queues and exchanges.")
-    var prefix = "operon."
+    @OptionGroup var broker: BrokerArguments
 
     @Option(help: "What people call it. Default: the host's name and the process id.")
     var name: String?
@@ -81,32 +68,14 @@ struct OperonWorker: AsyncParsableCommand {
         if let eventsPerMessage, eventsPerMessage < 1 {
             throw ValidationError("--events-per-message takes a number from 1")
         }
-        if broker != nil, brokerFile != nil {
-            throw ValidationError("--broker and --broker-file exclude each other")
-        }
     }
 
-    static func main() async {
-        do {
-            let command = try parse()
-            try await command.run()
-        } catch let code as ExitCode {
-            exit(withError: code)
-        } catch let error as PortError {
-            FileOutput.standardError.write(Array("operon-worker: \(error.message)\n".utf8))
-            exit(withError: ExitCode(error.code == .invalidAddress ? 2 : 5))
-        } catch {
-            let isHelp = exitCode(for: error).isSuccess
-            let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
-            output.write(Array((fullMessage(for: error) + "\n").utf8))
-            exit(withError: ExitCode(isHelp ? 0 : 2))
-        }
-    }
+    static func main() async { await Program<OperonWorker>.run(name: "operon-worker") }
 
     func run() async throws {
-        let environment = ProcessInfo.processInfo.environment
-        let host = ProcessInfo.processInfo.hostName
-        let processID = ProcessInfo.processInfo.processIdentifier
+        let environment = Environment.current
+        let host = Environment.hostName
+        let processID = Environment.processID
         let say: @Sendable (String) -> Void = { line in
             let text = "operon-worker: " + TerminalText.line(line) + "\n"
             FileOutput.standardError.write(Array(text.utf8))
@@ -120,7 +89,7 @@ struct OperonWorker: AsyncParsableCommand {
             incarnation: incarnation,
             host: host,
             processID: processID,
-            slots: slots ?? ProcessInfo.processInfo.activeProcessorCount,
+            slots: slots ?? Environment.processorCount,
             kinds: Work.builtInKinds
         )
         configuration.queues =
@@ -129,8 +98,8 @@ struct OperonWorker: AsyncParsableCommand {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         let connection = try AMQPConfiguration(
-            url: try url(environment: environment),
-            prefix: prefix
+            url: try broker.requiredURL(environment: environment),
+            prefix: broker.prefix
         )
         let transport = AMQPWorkerTransport(
             configuration: connection,
@@ -192,7 +161,7 @@ struct OperonWorker: AsyncParsableCommand {
                 for await signal in signals {
                     if isDraining {
                         await service.stop()
-                        return signal == .sigterm ? 143 : 130
+                        return signal == .sigterm ? ExitStatus.terminated : ExitStatus.interrupted
                     }
                     isDraining = true
                     say("draining; once more ends everything now")
@@ -208,30 +177,6 @@ struct OperonWorker: AsyncParsableCommand {
             _ = try await group.next()
             return first
         }
-    }
-
-    private func url(environment: [String: String]) throws -> String {
-        if let broker { return broker }
-        if let brokerFile {
-            let text: String
-            do {
-                text = try String(contentsOfFile: brokerFile, encoding: .utf8)
-            } catch {
-                throw ValidationError(
-                    "\(brokerFile) cannot be read: \(error.localizedDescription)"
-                )
-            }
-            let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
-            let url = line.trimmingCharacters(in: .whitespaces)
-            guard !url.isEmpty else {
-                throw ValidationError("\(brokerFile) has no URL in its first line")
-            }
-            return url
-        }
-        guard let url = environment["OPERON_BROKER"], !url.isEmpty else {
-            throw ValidationError("name the broker: --broker, --broker-file or OPERON_BROKER")
-        }
-        return url
     }
 
     private static func tell(

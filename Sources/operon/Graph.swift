@@ -1,4 +1,5 @@
 import ArgumentParser
+import OperonArguments
 import OperonTerminal
 
 struct Graph: ParsableCommand {

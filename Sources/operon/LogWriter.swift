@@ -1,5 +1,6 @@
 import Foundation
 import NIOConcurrencyHelpers
+import OperonArguments
 import OperonCore
 import OperonModel
 

@@ -1,7 +1,7 @@
 import ArgumentParser
-import OperonTerminal
+import OperonArguments
 
-/// The command line. Parses, hands over, and turns whatever went wrong into an exit code.
+/// The command line. Parses and hands over.
 @main
 struct Operon: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,59 +17,5 @@ struct Operon: AsyncParsableCommand {
         subcommands: [Run.self, Validate.self, Graph.self, Completion.self]
     )
 
-    static func main() async {
-        do {
-            var command = try parseAsRoot()
-            if var asynchronous = command as? any AsyncParsableCommand {
-                try await asynchronous.run()
-            } else {
-                try command.run()
-            }
-        } catch let failure as Failure {
-            FileOutput.standardError.write(Array((failure.message + "\n").utf8))
-            exit(withCode: failure.code)
-        } catch let code as ExitCode {
-            exit(withCode: code.rawValue)
-        } catch {
-            finish(error)
-        }
-    }
-
-    /// Help and the version go to standard output; a wrong call is explained on standard error.
-    private static func finish(_ error: any Error) -> Never {
-        let message = fullMessage(for: error)
-        let isHelp = exitCode(for: error).isSuccess
-        let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
-        if !message.isEmpty { output.write(Array((message + "\n").utf8)) }
-        exit(withCode: isHelp ? 0 : ExitStatus.usage)
-    }
-
-    private static func exit(withCode code: Int32) -> Never {
-        exit(withError: ExitCode(code))
-    }
-}
-
-/// What a command says when it cannot do what was asked: sentences for a person, and an exit code.
-struct Failure: Error {
-    let code: Int32
-    let message: String
-
-    init(_ code: Int32, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-}
-
-/// The exit codes that a script may rely on.
-enum ExitStatus {
-    static let success: Int32 = 0
-    static let failed: Int32 = 1
-    static let usage: Int32 = 2
-    static let cancelled: Int32 = 3
-    static let unreachable: Int32 = 5
-    static let noSuchObject: Int32 = 6
-    static let skipped: Int32 = 7
-    static let prefixHeld: Int32 = 8
-    static let interrupted: Int32 = 130
-    static let terminated: Int32 = 143
+    static func main() async { await Program<Operon>.run() }
 }

@@ -1,3 +1,4 @@
+import OperonArguments
 import OperonCore
 import OperonModel
 import OperonRuntime

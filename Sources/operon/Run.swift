@@ -1,4 +1,5 @@
 import ArgumentParser
+import OperonArguments
 import OperonCore
 import OperonModel
 import OperonRuntime

@@ -3,6 +3,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import OperonAMQP
+import OperonArguments
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -246,7 +247,7 @@ struct RunSession {
     private func finish(_ ending: Ending, slots: Int) async throws -> Int32 {
         let record = recorder.current
         if let failure = ending.failure, record.startedAt == nil {
-            throw Failure(Self.exitCode(of: failure), failure.message)
+            throw Failure(ExitStatus.of(failure), failure.message)
         }
         let assembly = ReportAssembly(
             graph: graph,
@@ -263,7 +264,7 @@ struct RunSession {
         var code = assembly.exitCode(signal: ending.signal)
         if let failure = ending.failure {
             screen.print([failure.message])
-            code = Self.exitCode(of: failure)
+            code = ExitStatus.of(failure)
         }
         if let traceFile = options.traceFile {
             do {
@@ -275,14 +276,6 @@ struct RunSession {
             }
         }
         return code
-    }
-
-    private static func exitCode(of failure: PortError) -> Int32 {
-        switch failure.code {
-        case .invalidAddress: ExitStatus.usage
-        case .prefixHeld: ExitStatus.prefixHeld
-        case .accessRefused, .unreachable, .protocolViolation: ExitStatus.unreachable
-        }
     }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import OperonArguments
 import OperonModel
 import OperonTerminal
 

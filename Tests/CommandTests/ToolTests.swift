@@ -111,6 +111,49 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("operon", ["run", "graph.yaml", "--brocker", "amqp://me:s3cr@t@host/"]),
+        ("operon", ["validate", "graph.yaml", "amqp://me:s3cr@t@host/"]),
+        ("operon-worker", ["amqp://me:s3cr@t@host/"]),
+        ("operon-worker", ["--broker", "amqp://me:s3cr@t@host:port/"]),
+        ("operon-worker", ["--broker-file", "url"]),
+    ])
+    func `a password is not shown in what is said of a wrong call`(
+        name: String,
+        arguments: [String]
+    ) async throws {
+        try await Scene.play { scene in
+            _ = try scene.write("graph.yaml", Self.graph)
+            _ = try scene.write("url", "http://me:s3cr@t@host/\n")
+            let ended = try await scene.start(name, arguments).end()
+
+            #expect(ended.end == .exit(2))
+            #expect(ended.output == "")
+            #expect(ended.errors != "")
+            #expect(!ended.errors.contains("s3cr"))
+        }
+    }
+
+    @Test(arguments: [
+        (["--broker", "amqp://a/", "--broker-file", "url"], "exclude each other"),
+        (["--broker-file", "gone"], "gone cannot be read"),
+        (["--broker-file", "empty"], "empty has no URL in its first line"),
+        ([], "name the broker: --broker, --broker-file or OPERON_BROKER"),
+    ])
+    func `a worker that is not told its broker says what is missing`(
+        arguments: [String],
+        sentence: String
+    ) async throws {
+        try await Scene.play { scene in
+            _ = try scene.write("empty", "\n\n")
+            let ended = try await scene.start("operon-worker", arguments).end()
+
+            #expect(ended.end == .exit(2))
+            #expect(ended.output == "")
+            #expect(ended.errors.contains(sentence))
+        }
+    }
+
     static let options: [(command: [String], options: [String])] = [
         ([], ["run", "validate", "graph", "completion", "Exit codes:", "--version"]),
         (

@@ -14,7 +14,7 @@ enum Rules {
         let core: Set = ["OperonModel", "HeapModule", "DequeModule", "OrderedCollections"]
         let shell = ports.union(["OperonCore", "OperonWire", "COperonProcess", "Logging"])
         let programs = shell.union(libc).union([
-            "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile",
+            "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile", "OperonArguments",
             "ArgumentParser", "Foundation", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix",
             "UnixSignals",
         ])
@@ -39,6 +39,8 @@ enum Rules {
                 "OperonRuntime", "OperonAMQP", "OperonCore", "Logging", "NIOCore", "NIOPosix",
                 "ServiceLifecycle", "UnixSignals", "FoundationEssentials",
             ]),
+            // What the programs have in common: they alone may import it.
+            "OperonArguments": ["ArgumentParser", "Foundation", "OperonPorts", "OperonTerminal"],
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),
             "operon-benchmarks": programs.union(nio).union(["OperonTestKit"]),

@@ -1,0 +1,75 @@
+package import ArgumentParser
+import Foundation
+
+/// Where the broker is. A URL may come from a file or the environment, so that its password shows
+/// in no list of processes.
+package struct BrokerArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The broker: amqp://user:password@host:5672/vhost, or amqps:// for TLS.",
+            discussion: "Default: the variable OPERON_BROKER, if it is set.",
+            valueName: "url"
+        )
+    )
+    package var broker: String?
+
+    @Option(help: "A file whose first line is the broker's URL.", completion: .file())
+    package var brokerFile: String?
+
+    @Option(help: "Begins the names of all queues and exchanges; one coordinator per prefix.")
+    package var prefix = "operon."
+
+    package init() {}
+
+    /// Whether the command line names one; the environment may name another.
+    package var isNamed: Bool { broker != nil || brokerFile != nil }
+
+    package func validate() throws {
+        if broker != nil, brokerFile != nil {
+            throw ValidationError("--broker and --broker-file exclude each other")
+        }
+    }
+
+    /// The URL; `nil`: none was named.
+    ///
+    /// - Throws: `Failure` for a file that has none.
+    package func url(environment: [String: String]) throws(Failure) -> String? {
+        if let broker { return broker }
+        if let brokerFile { return try Self.firstLine(of: brokerFile) }
+        guard let url = environment[Self.variable], !url.isEmpty else { return nil }
+        return url
+    }
+
+    /// The URL, for a program that is nothing without a broker.
+    ///
+    /// - Throws: `Failure` for a file that has none, and if none was named.
+    package func requiredURL(environment: [String: String]) throws(Failure) -> String {
+        guard let url = try url(environment: environment) else {
+            throw Failure(
+                ExitStatus.usage,
+                "name the broker: --broker, --broker-file or \(Self.variable)"
+            )
+        }
+        return url
+    }
+
+    private static let variable = "OPERON_BROKER"
+
+    private static func firstLine(of path: String) throws(Failure) -> String {
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw Failure(
+                ExitStatus.usage,
+                "\(path) cannot be read: \(error.localizedDescription)"
+            )
+        }
+        let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+        let url = line.trimmingCharacters(in: .whitespaces)
+        guard !url.isEmpty else {
+            throw Failure(ExitStatus.usage, "\(path) has no URL in its first line")
+        }
+        return url
+    }
+}

@@ -1,0 +1,35 @@
+package import OperonPorts
+
+/// What a program says when it cannot do what was asked: sentences for a person, and an exit code.
+package struct Failure: Error {
+    package let code: Int32
+    package let message: String
+
+    package init(_ code: Int32, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+}
+
+/// The exit codes that a script may rely on.
+package enum ExitStatus {
+    package static let success: Int32 = 0
+    package static let failed: Int32 = 1
+    package static let usage: Int32 = 2
+    package static let cancelled: Int32 = 3
+    package static let unreachable: Int32 = 5
+    package static let noSuchObject: Int32 = 6
+    package static let skipped: Int32 = 7
+    package static let prefixHeld: Int32 = 8
+    package static let interrupted: Int32 = 130
+    package static let terminated: Int32 = 143
+
+    /// How a program ends whose connection to the broker gave up.
+    package static func of(_ error: PortError) -> Int32 {
+        switch error.code {
+        case .invalidAddress: usage
+        case .prefixHeld: prefixHeld
+        case .accessRefused, .unreachable, .protocolViolation: unreachable
+        }
+    }
+}

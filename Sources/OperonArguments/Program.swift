@@ -1,0 +1,52 @@
+package import ArgumentParser
+import OperonPorts
+import OperonTerminal
+
+/// How every program of ours begins and ends: parses, runs, and turns whatever went wrong into
+/// words and an exit code.
+package enum Program<Command: ParsableCommand> {
+    /// `name` begins every sentence about a failure; `nil`: the sentence stands alone.
+    package static func run(name: String? = nil) async {
+        do {
+            var command = try Command.parseAsRoot()
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch let failure as Failure {
+            end(failure.code, name, failure.message)
+        } catch let error as PortError {
+            end(ExitStatus.of(error), name, error.message)
+        } catch let code as ExitCode {
+            Command.exit(withError: code)
+        } catch {
+            end(for: error)
+        }
+    }
+
+    private static func end(_ code: Int32, _ name: String?, _ message: String) -> Never {
+        let begin = name.map { "\($0): " } ?? ""
+        FileOutput.standardError.write(Array("\(begin)\(Mask.passwords(in: message))\n".utf8))
+        Command.exit(withError: ExitCode(code))
+    }
+
+    /// Help and the version go to standard output; a wrong call is explained on standard error.
+    private static func end(for error: any Error) -> Never {
+        // A URL in the wrong place is quoted by whoever complains of it.
+        let message = Mask.passwords(in: Command.fullMessage(for: error))
+        let isHelp = Command.exitCode(for: error).isSuccess
+        let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
+        if !message.isEmpty { output.write(Array((message + "\n").utf8)) }
+        Command.exit(withError: ExitCode(isHelp ? ExitStatus.success : ExitStatus.usage))
+    }
+}
+
+/// Keeps passwords out of what is printed.
+package enum Mask {
+    /// The text with `***` in place of the password of every URL in it.
+    package static func passwords(in text: String) -> String {
+        // Up to the last “@” of the word: a password that was not encoded may have one too.
+        text.replacing(/(:\/\/[^:@\/\s]*):[^\s]*@/) { "\($0.1):***@" }
+    }
+}
