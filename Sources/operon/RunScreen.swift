@@ -13,6 +13,7 @@ struct RunScreen: Sendable {
     private let continuation: AsyncStream<Item>.Continuation
     private let done = Latch()
     private let isQuiet: Bool
+    private let place: RunStall.Place
 
     private enum Item: Sendable {
         case notices([Scheduler.Notice], Timestamp)
@@ -22,8 +23,14 @@ struct RunScreen: Sendable {
         case end
     }
 
-    init(graph: LoadedGraph, isQuiet: Bool, environment: [String: String]) {
+    init(
+        graph: LoadedGraph,
+        place: RunStall.Place,
+        isQuiet: Bool,
+        environment: [String: String]
+    ) {
         self.graph = graph
+        self.place = place
         self.isQuiet = isQuiet
         let output = FileOutput.standardError
         style = TerminalStyle(environment: environment, isTerminal: output.isTerminal)
@@ -64,10 +71,11 @@ struct RunScreen: Sendable {
         FileOutput.standardError.write(Array(lines.map { $0 + "\n" }.joined().utf8))
     }
 
-    /// Draws until `finish`.
-    func run() async {
+    /// Draws until `finish`. `coordinator` is asked why, while nothing happens.
+    func run(asking coordinator: CoordinatorService) async {
         let group = await display.addGroup(name: graph.description.name)
         var state = ScreenState(graph: graph)
+        var stall = RunStall(graph: graph, place: place)
         await display.operationsAdded(
             graph.compiled.topology.operationCount,
             to: group,
@@ -81,10 +89,11 @@ struct RunScreen: Sendable {
                     await show(notices, group: group, state: &state, at: now)
                 case .line(let line):
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
-                case .connected: state.connectedAt = SystemClock.now()
+                case .connected:
+                    await remark([stall.began(at: SystemClock.now())])
                 case .tick:
                     let now = SystemClock.now()
-                    if let hint = state.hint(at: now) { await display.print([hint], at: now) }
+                    await explain(&stall, state, asking: coordinator, at: now)
                     await display.tick(at: now)
                 case .end:
                     await display.finish(at: SystemClock.now())
@@ -97,6 +106,26 @@ struct RunScreen: Sendable {
             await display.finish(at: SystemClock.now())
             done.open()
         }
+    }
+
+    private func explain(
+        _ stall: inout RunStall,
+        _ state: ScreenState,
+        asking coordinator: CoordinatorService,
+        at now: Timestamp
+    ) async {
+        let subjects = stall.subjects(state, at: now)
+        guard !subjects.isEmpty, !isQuiet else { return }
+        let reasons = await coordinator.query { scheduler in
+            subjects.map { scheduler.explain($0) }
+        }
+        await remark(stall.sentences(reasons, about: subjects, state, at: now))
+    }
+
+    private func remark(_ sentences: [String?]) async {
+        let lines = sentences.compactMap(\.self).map { style.spelled(TerminalText.line($0)) }
+        guard !lines.isEmpty, !isQuiet else { return }
+        await display.print(lines, at: SystemClock.now())
     }
 
     /// The clock of the display: elapsed times move though nothing happens.
@@ -134,24 +163,22 @@ struct RunScreen: Sendable {
             switch notice {
             case .workerLost(let worker):
                 let name = TerminalText.line(worker.name)
-                let hasLeft = state.drainingWorkers.contains(worker.incarnation)
+                let hasLeft = state.lost(worker, at: now)
                 line = hasLeft ? "Worker \(name) has left." : "Worker \(name) is gone."
-                state.workerCount -= 1
             case .workerDraining(let worker):
-                state.drainingWorkers.insert(worker.incarnation)
+                state.drains(worker, at: now)
                 line = "Worker \(TerminalText.line(worker.name)) takes nothing new."
-            case .workerJoined:
-                state.workerCount += 1
+            case .workerJoined(let worker, _, _):
+                state.joined(worker, at: now)
                 continue
             case .workerBusy(let worker, _):
-                // It says so every beat; a person wants to read it once.
-                guard state.busyWorkers.insert(worker.incarnation).inserted else { continue }
+                guard state.isBusy(worker) else { continue }
                 let name = TerminalText.line(worker.name)
                 line = "Worker \(name) still holds work of another run."
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .attemptEnded, .result, .finished, .retry,
                 .graphFinished, .eventRefused, .log:
-                if let move = state.move(notice) { moves.append(move) }
+                if let move = state.move(notice, at: now) { moves.append(move) }
                 continue
             }
             await display.operationsMoved(moves, in: group, at: now)
@@ -159,92 +186,5 @@ struct RunScreen: Sendable {
             await display.print([line], at: now)
         }
         if !moves.isEmpty { await display.operationsMoved(moves, in: group, at: now) }
-    }
-}
-
-/// What the screen knows of each operation.
-private struct ScreenState {
-    let work: [Double]
-    var workerCount = 0
-    var busyWorkers: Set<Incarnation> = []
-    var drainingWorkers: Set<Incarnation> = []
-    private var phases: [ProgressPhase]
-    private var durations: [Duration?]
-    var connectedAt: Timestamp?
-    private var hasHinted = false
-    private let graph: LoadedGraph
-
-    init(graph: LoadedGraph) {
-        self.graph = graph
-        // Unknown durations count one second each: only their ratio matters.
-        work = graph.description.operations.map { ($0.rankDuration ?? .seconds(1)).seconds }
-        phases = Array(repeating: .pending, count: graph.description.operations.count)
-        durations = Array(repeating: nil, count: phases.count)
-    }
-
-    /// Said once, if nobody is there to run anything.
-    mutating func hint(at now: Timestamp) -> String? {
-        guard workerCount == 0, !hasHinted, let connectedAt,
-            now - connectedAt > .seconds(2)
-        else { return nil }
-        hasHinted = true
-        return "Waiting for a worker: start operon-worker with the same broker and prefix."
-    }
-
-    mutating func move(_ notice: Scheduler.Notice) -> ProgressDisplay.Move? {
-        switch notice {
-        case .ready(let operation): return move(operation, to: .ready)
-        case .started(let operation, _, _), .resumed(let operation, _, _):
-            return move(operation, to: .executing)
-        case .attemptEnded(let operation, _, let ending, let start, let end):
-            durations[Int(operation.index)] = start.map { end - $0 }
-            switch ending {
-            case .returned, .lost, .crashed: return move(operation, to: .ready)
-            case .succeeded, .failed, .cancelled: return nil
-            }
-        case .retry(let operation, _): return move(operation, to: .ready)
-        case .finished(let operation, let outcome): return finish(operation, outcome)
-        case .granted, .result, .graphFinished, .workerJoined, .workerLost, .workerDraining,
-            .workerBusy, .eventRefused, .log:
-            return nil
-        }
-    }
-
-    private mutating func finish(
-        _ operation: OperationID,
-        _ outcome: Outcome
-    ) -> ProgressDisplay.Move? {
-        let duration = durations[Int(operation.index)]
-        switch outcome {
-        case .succeeded: return move(operation, to: .succeeded, duration: duration)
-        case .failed(let error):
-            let detail = error.description
-            return move(operation, to: .failed, duration: duration, detail: detail)
-        case .cancelled(let reason):
-            return move(operation, to: .cancelled, duration: duration, detail: reason)
-        case .skipped(let cause):
-            let name = graph.description.operations[Int(cause.index)].name
-            return move(operation, to: .skipped, duration: duration, detail: "because of “\(name)”")
-        }
-    }
-
-    private mutating func move(
-        _ operation: OperationID,
-        to phase: ProgressPhase,
-        duration: Duration? = nil,
-        detail: String = ""
-    ) -> ProgressDisplay.Move? {
-        let index = Int(operation.index)
-        let old = phases[index]
-        guard old != phase else { return nil }
-        phases[index] = phase
-        return ProgressDisplay.Move(
-            graph.description.operations[index].name,
-            from: old,
-            to: phase,
-            work: work[index],
-            duration: duration,
-            detail: detail
-        )
     }
 }

@@ -41,6 +41,7 @@ struct RunSession {
         self.environment = environment
         let screen = RunScreen(
             graph: graph,
+            place: options.brokerURL == nil ? .thisProcess : .broker,
             isQuiet: options.output == .quiet,
             environment: environment
         )
@@ -169,7 +170,7 @@ struct RunSession {
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask(executorPreference: executor) { try await coordinator.run() }
             services(&group)
-            group.addTask { await screen.run() }
+            group.addTask { await screen.run(asking: coordinator) }
             group.addTask {
                 for await signal in signals {
                     await interruption.received(signal, coordinator, screen)

@@ -22,6 +22,22 @@ import Testing
         }
     }
 
+    @Test func `a run that waits for its broker says so`() async throws {
+        let broker = try #require(BrokerFixture.current)
+        try await Scene.play(broker: broker.url) { scene in
+            let file = try scene.write("graph.yaml", "operations: { a: { run: 'true' } }")
+            let run = try scene.startRun(file, on: .broker)
+            try await run.says("Waiting for a worker")
+            try await broker.kill9()
+            try await run.says("Waiting for the broker: there is no connection to it.")
+            try await broker.restart()
+            try scene.startWorkers(1, slots: 1)
+            let ended = try await run.end()
+
+            #expect(ended.end == .exit(0))
+        }
+    }
+
     @Test func `a frozen broker that thaws costs nothing`() async throws {
         let broker = try #require(BrokerFixture.current)
         try await Scene.play(broker: broker.url) { scene in

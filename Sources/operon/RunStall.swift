@@ -1,0 +1,198 @@
+import OperonCore
+import OperonModel
+import OperonTerminal
+
+/// Why a run that nothing happens in waits, in sentences for a person. Each reason is told once.
+///
+/// Driven by the screen's tick. It asks about a few operations, and only while nothing runs and
+/// nothing moves.
+struct RunStall {
+    /// Where the graph runs: what can be done about a reason depends on it.
+    enum Place: Sendable {
+        /// Nobody else can come to run anything.
+        case thisProcess
+        case broker
+    }
+
+    private let graph: LoadedGraph
+    private let place: Place
+    /// From here on somebody could run something.
+    private var beganAt: Timestamp?
+    private var askedAt: Timestamp?
+    private var told: Set<Cause> = []
+
+    /// Below this it is the ordinary pause between two messages, or a worker that is starting.
+    private static let patience = Duration.seconds(2)
+    /// Operations that are asked about at once.
+    private static let subjectsMax = 8
+    /// Kinds that are named in one sentence.
+    private static let kindsNamedMax = 3
+
+    /// What tells two reasons apart.
+    private enum Cause: Hashable {
+        case noWorker
+        case draining
+        case kind(String)
+        case unserved(queue: String)
+        case suspended(queue: String)
+        case noRoom(queue: String)
+        case key(String)
+        case time
+        case notStarted(by: Incarnation)
+        case disconnected
+    }
+
+    init(graph: LoadedGraph, place: Place) {
+        self.graph = graph
+        self.place = place
+    }
+
+    /// What is known before anything has run: in this process no worker with other kinds can come.
+    mutating func began(at now: Timestamp) -> String? {
+        beganAt = now
+        guard place == .thisProcess else { return nil }
+        var counts: [String: Int] = [:]
+        var kinds: [String] = []
+        for operation in graph.description.operations {
+            let kind = operation.work.kind
+            guard !Work.builtInKinds.contains(kind) else { continue }
+            if counts[kind] == nil { kinds.append(kind) }
+            counts[kind, default: 0] += 1
+        }
+        guard !kinds.isEmpty else { return nil }
+        let named = kinds.prefix(Self.kindsNamedMax).map { "“\($0)”" }.joined(separator: ", ")
+        let more = kinds.count - Self.kindsNamedMax
+        kinds.forEach { told.insert(.kind($0)) }
+        return "warning: \(Self.count(counts.values.reduce(0, +), "cannot", "cannot")) run here: "
+            + "without a broker this program knows only commands, waits and nothing, not \(named)"
+            + (more > 0 ? " and \(more) more" : "")
+            + ". A worker of your own that knows it, and --broker, are needed."
+    }
+
+    // MARK: - Asking
+
+    /// The operations to ask about now; none while something runs or moves, or was asked just now.
+    mutating func subjects(_ state: ScreenState, at now: Timestamp) -> [OperationID] {
+        guard let beganAt, state.unfinishedCount > 0 else { return [] }
+        // What runs on workers that drain brings nobody else's turn.
+        guard state.runningCount == 0 || state.allWorkersDrain else { return [] }
+        let quietSince = max(beganAt, state.movedAt ?? beganAt, askedAt ?? beganAt)
+        guard now - quietSince >= Self.patience else { return [] }
+        askedAt = now
+        // One of each policy: others of it wait for the same.
+        var subjects: [OperationID] = []
+        var policies: Set<UInt32> = []
+        for (index, phase) in state.phases.enumerated() where phase == .ready {
+            guard policies.insert(graph.compiled.policy[index]).inserted else { continue }
+            subjects.append(OperationID(graph: GraphID(rawValue: 0), index: UInt32(index)))
+            if subjects.count == Self.subjectsMax { break }
+        }
+        return subjects
+    }
+
+    /// What is new among the answers.
+    mutating func sentences(
+        _ reasons: [[Scheduler.Reason]],
+        about subjects: [OperationID],
+        _ state: ScreenState,
+        at now: Timestamp
+    ) -> [String] {
+        var sentences: [String] = []
+        for (subject, reasons) in zip(subjects, reasons) {
+            // Without a connection nothing else that it knows of workers is worth telling.
+            for reason in reasons.contains(.disconnected) ? [.disconnected] : reasons {
+                let index = Int(subject.index)
+                guard let (cause, sentence) = explain(reason, of: index, state, at: now),
+                    told.insert(cause).inserted
+                else { continue }
+                sentences.append(sentence)
+            }
+        }
+        return sentences
+    }
+
+    // MARK: - Words
+
+    private func explain(
+        _ reason: Scheduler.Reason,
+        of index: Int,
+        _ state: ScreenState,
+        at now: Timestamp
+    ) -> (Cause, String)? {
+        let name = graph.description.operations[index].name
+        switch reason {
+        case .noWorkerForKind(let kind): return noWorker(kind, state)
+        case .noWorkerForQueue(let queue):
+            let waiting = Self.count(inQueue(queue, state), "waits", "wait")
+            return (
+                .unserved(queue: queue),
+                "\(waiting) in queue “\(queue)”, which no worker serves: start one with --queues."
+            )
+        case .queueSuspended(let queue):
+            let waiting = Self.count(inQueue(queue, state), "waits", "wait")
+            return (
+                .suspended(queue: queue),
+                "\(waiting) in queue “\(queue)”, which the graph file suspends."
+            )
+        case .queueLimit(let queue, maximum: 0):
+            let waiting = Self.count(inQueue(queue, state), "waits", "wait")
+            return (
+                .noRoom(queue: queue),
+                "\(waiting) in queue “\(queue)”, whose maxConcurrentOperationCount is 0."
+            )
+        case .notBefore(let due):
+            let pause = due.map { " for \(DurationText.short(max(.zero, $0 - now)))" } ?? ""
+            return (.time, "Waiting\(pause): until then “\(name)” may not start.")
+        case .keyHeld(let key, let holder):
+            let other = graph.description.operations[Int(holder.index)].name
+            return (.key(key), "“\(name)” waits for “\(key)”, which “\(other)” holds.")
+        case .dispatched(let worker):
+            let who = state.workers[worker].map { "Worker \($0)" } ?? "A worker"
+            return (
+                .notStarted(by: worker),
+                "\(who) has “\(name)” and has not said that it started."
+            )
+        case .disconnected:
+            return (.disconnected, "Waiting for the broker: there is no connection to it.")
+        case .operationSuspended, .graphSuspended, .dependencies, .queueLimit, .noFreeSlot,
+            .dispatchedBytes:
+            // The first three nobody can cause here; the others end as soon as something moves.
+            return nil
+        }
+    }
+
+    private func noWorker(_ kind: String, _ state: ScreenState) -> (Cause, String)? {
+        let isBuiltIn = Work.builtInKinds.contains(kind)
+        if state.allWorkersDrain {
+            return (.draining, "Waiting for a worker: those that are there take nothing new.")
+        }
+        if isBuiltIn, state.workers.isEmpty {
+            // In this process the worker is there a moment after the graph.
+            guard place == .broker else { return nil }
+            return (
+                .noWorker,
+                "Waiting for a worker: start operon-worker with the same broker and prefix."
+            )
+        }
+        let waiting = Self.count(
+            state.phases.indices.count {
+                state.phases[$0] == .ready
+                    && graph.description.operations[$0].work.kind == kind
+            },
+            "waits",
+            "wait"
+        )
+        let remedy = isBuiltIn ? "operon-worker does" : "start a worker of your own that does"
+        return (.kind(kind), "\(waiting) for a worker that knows “\(kind)”: \(remedy).")
+    }
+
+    private func inQueue(_ queue: String, _ state: ScreenState) -> Int {
+        state.phases.indices.count {
+            state.phases[$0] == .ready && graph.description.operations[$0].queue == queue
+        }
+    }
+
+    private static func count(_ count: Int, _ one: String, _ many: String) -> String {
+        count == 1 ? "1 operation \(one)" : "\(count) operations \(many)"
+    }
+}

@@ -1,0 +1,120 @@
+import OperonCore
+import OperonModel
+import OperonTerminal
+
+/// What the screen knows of each operation and of the workers.
+struct ScreenState {
+    let work: [Double]
+    private(set) var phases: [ProgressPhase]
+    private(set) var runningCount = 0
+    private(set) var unfinishedCount: Int
+    /// When an operation last moved, or a worker came, went or began to drain.
+    private(set) var movedAt: Timestamp?
+    /// The names of workers that are there. Only looked up.
+    private(set) var workers: [Incarnation: String] = [:]
+    private(set) var drainingWorkers: Set<Incarnation> = []
+    private var busyWorkers: Set<Incarnation> = []
+    private var durations: [Duration?]
+    private let graph: LoadedGraph
+
+    init(graph: LoadedGraph) {
+        self.graph = graph
+        // Unknown durations count one second each: only their ratio matters.
+        work = graph.description.operations.map { ($0.rankDuration ?? .seconds(1)).seconds }
+        phases = Array(repeating: .pending, count: graph.description.operations.count)
+        durations = Array(repeating: nil, count: phases.count)
+        unfinishedCount = phases.count
+    }
+
+    // MARK: - Workers
+
+    mutating func joined(_ worker: WorkerIdentity, at now: Timestamp) {
+        workers[worker.incarnation] = worker.name
+        movedAt = now
+    }
+
+    mutating func drains(_ worker: WorkerIdentity, at now: Timestamp) {
+        drainingWorkers.insert(worker.incarnation)
+        movedAt = now
+    }
+
+    /// Returns whether it had said so.
+    mutating func lost(_ worker: WorkerIdentity, at now: Timestamp) -> Bool {
+        workers[worker.incarnation] = nil
+        movedAt = now
+        return drainingWorkers.remove(worker.incarnation) != nil
+    }
+
+    /// There are some, and none of them will take anything.
+    var allWorkersDrain: Bool {
+        !workers.isEmpty && drainingWorkers.count == workers.count
+    }
+
+    /// Returns whether that is news: it says so every beat.
+    mutating func isBusy(_ worker: WorkerIdentity) -> Bool {
+        busyWorkers.insert(worker.incarnation).inserted
+    }
+
+    // MARK: - Operations
+
+    mutating func move(_ notice: Scheduler.Notice, at now: Timestamp) -> ProgressDisplay.Move? {
+        switch notice {
+        case .ready(let operation): return move(operation, to: .ready, at: now)
+        case .started(let operation, _, _), .resumed(let operation, _, _):
+            return move(operation, to: .executing, at: now)
+        case .attemptEnded(let operation, _, let ending, let start, let end):
+            durations[Int(operation.index)] = start.map { end - $0 }
+            switch ending {
+            case .returned, .lost, .crashed: return move(operation, to: .ready, at: now)
+            case .succeeded, .failed, .cancelled: return nil
+            }
+        case .retry(let operation, _): return move(operation, to: .ready, at: now)
+        case .finished(let operation, let outcome): return finish(operation, outcome, at: now)
+        case .granted, .result, .graphFinished, .workerJoined, .workerLost, .workerDraining,
+            .workerBusy, .eventRefused, .log:
+            return nil
+        }
+    }
+
+    private mutating func finish(
+        _ operation: OperationID,
+        _ outcome: Outcome,
+        at now: Timestamp
+    ) -> ProgressDisplay.Move? {
+        let duration = durations[Int(operation.index)]
+        let (phase, detail): (ProgressPhase, String) =
+            switch outcome {
+            case .succeeded: (.succeeded, "")
+            case .failed(let error): (.failed, error.description)
+            case .cancelled(let reason): (.cancelled, reason)
+            case .skipped(let cause):
+                (.skipped, "because of “\(graph.description.operations[Int(cause.index)].name)”")
+            }
+        let shown = phase == .skipped ? nil : duration
+        return move(operation, to: phase, at: now, duration: shown, detail: detail)
+    }
+
+    private mutating func move(
+        _ operation: OperationID,
+        to phase: ProgressPhase,
+        at now: Timestamp,
+        duration: Duration? = nil,
+        detail: String = ""
+    ) -> ProgressDisplay.Move? {
+        let index = Int(operation.index)
+        let old = phases[index]
+        guard old != phase else { return nil }
+        phases[index] = phase
+        movedAt = now
+        runningCount += (phase == .executing ? 1 : 0) - (old == .executing ? 1 : 0)
+        unfinishedCount += (phase.isFinished ? 0 : 1) - (old.isFinished ? 0 : 1)
+        return ProgressDisplay.Move(
+            graph.description.operations[index].name,
+            from: old,
+            to: phase,
+            work: work[index],
+            duration: duration,
+            detail: detail
+        )
+    }
+}
