@@ -74,6 +74,12 @@ static int kill_all_marked(const char *marker, size_t length) {
     return killed;
 }
 
+int operon_process_kill_marked(const char *marker) {
+    size_t length = strlen(marker);
+    if (length == 0 || length > MARKER_BYTES) return 0;
+    return kill_all_marked(marker, length);
+}
+
 static void become_guard(int lifeline) {
     // Out of reach of what a terminal or a supervisor sends to the worker's group.
     (void)setsid();
@@ -101,8 +107,7 @@ static _Noreturn void guard(const char *marker, const char *directory, int lifel
 
     // What is being forked during one look is found by the next; ends with a look that finds none.
     enum { LOOKS_MAX = 500, PAUSE_NANOSECONDS = 10 * 1000 * 1000 };
-    size_t length = strlen(marker);
-    for (int look = 0; look < LOOKS_MAX && kill_all_marked(marker, length) > 0; look++) {
+    for (int look = 0; look < LOOKS_MAX && operon_process_kill_marked(marker) > 0; look++) {
         struct timespec pause = {.tv_nsec = PAUSE_NANOSECONDS};
         (void)nanosleep(&pause, NULL);
     }

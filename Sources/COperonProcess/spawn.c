@@ -276,6 +276,12 @@ operon_process_end operon_process_collect(pid_t process) {
     return end;
 }
 
+void operon_process_await(pid_t process) {
+    siginfo_t end;
+    while (waitid(P_PID, (id_t)process, &end, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+}
+
 void operon_process_keep_children(void) {
     struct sigaction current;
     if (sigaction(SIGCHLD, NULL, &current) != 0) return;

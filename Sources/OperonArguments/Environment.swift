@@ -10,4 +10,15 @@ package enum Environment {
     package static var processID: Int32 { ProcessInfo.processInfo.processIdentifier }
 
     package static var processorCount: Int { ProcessInfo.processInfo.activeProcessorCount }
+
+    /// Where this program is, to start it again: what lies there now, which may be a newer version,
+    /// else the very file that runs.
+    package static var ownPaths: [String] {
+        let running = "/proc/self/exe"
+        let path = try? FileManager.default.destinationOfSymbolicLink(atPath: running)
+        guard let path else { return [running] }
+        // How the kernel shows a file that was replaced (proc(5)).
+        let deleted = " (deleted)"
+        return [path.hasSuffix(deleted) ? String(path.dropLast(deleted.count)) : path, running]
+    }
 }

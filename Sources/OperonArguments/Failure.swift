@@ -20,7 +20,8 @@ package enum ExitStatus {
     package static let unreachable: Int32 = 5
     package static let noSuchObject: Int32 = 6
     package static let skipped: Int32 = 7
-    package static let prefixHeld: Int32 = 8
+    /// What only one process may hold is held by another: a prefix, a state directory.
+    package static let held: Int32 = 8
     package static let interrupted: Int32 = 130
     package static let terminated: Int32 = 143
 
@@ -28,7 +29,7 @@ package enum ExitStatus {
     package static func of(_ error: PortError) -> Int32 {
         switch error.code {
         case .invalidAddress: usage
-        case .prefixHeld: prefixHeld
+        case .prefixHeld: held
         case .accessRefused, .unreachable, .protocolViolation: unreachable
         }
     }

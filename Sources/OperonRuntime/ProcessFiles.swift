@@ -20,9 +20,15 @@ struct ProcessFiles: Sendable {
     /// Bytes written at once: few system calls, little memory, whatever the size of the inputs.
     private static let writeBytes = 256 << 10
 
+    /// Begins the name of every such directory.
+    static let namePrefix = "operon-"
+
+    /// Is in the environment of every process that gets its files here, and of none else.
+    var marker: String { "\(ProcessEnvironment.inputs)=\(directory)/" }
+
     /// Makes the directory under `parent`.
     init(in parent: String) throws(SystemError) {
-        var template = Array("\(parent)/operon-XXXXXX".utf8CString)
+        var template = Array("\(parent)/\(Self.namePrefix)XXXXXX".utf8CString)
         let made = unsafe template.withUnsafeMutableBufferPointer { buffer in
             unsafe mkdtemp(buffer.baseAddress!) != nil
         }

@@ -14,9 +14,8 @@ final class ProcessGuard: Sendable {
     /// Starts it; best before any thread. `files`: whose directory it removes, and whose paths in
     /// the environment tell it which processes are ours.
     init(of files: ProcessFiles) throws(SystemError) {
-        let marker = "\(ProcessEnvironment.inputs)=\(files.directory)/"
         var lifeline: Int32 = -1
-        process = unsafe operon_process_guard(marker, files.directory, &lifeline)
+        process = unsafe operon_process_guard(files.marker, files.directory, &lifeline)
         guard process > 0 else { throw .current("starting the guard process") }
         self.lifeline = NIOLockedValueBox(lifeline)
     }

@@ -16,6 +16,8 @@ package final class ProcessRunner: Sendable {
         package var environment: [String: String]
         /// Where the directory for inputs and outputs is made.
         package var temporaryDirectory: String
+        /// Where the next life of this worker finds what this one ran; `nil`: nowhere.
+        package var stateDirectory: StateDirectory?
 
         /// The directory, if none is named, is where `TMPDIR` says, as for every program.
         package init(environment: [String: String], temporaryDirectory: String? = nil) {
@@ -49,6 +51,7 @@ package final class ProcessRunner: Sendable {
             guard number >= 0 else { throw .current("opening /dev/null") }
             input = Descriptor(owning: number)
             files = try ProcessFiles(in: configuration.temporaryDirectory)
+            try configuration.stateDirectory?.begin(marker: files.marker, files: files.directory)
             guardian = try ProcessGuard(of: files)
             loop = try ProcessLoop()
             spawnThread = try SerialThread(name: "operon-spawn")
@@ -159,6 +162,7 @@ extension ProcessRunner {
                 outputPath: attempt.output,
                 stopSignal: stop,
                 onLog: onLog,
+                state: configuration.stateDirectory,
                 completion: { continuation.resume(returning: $0) }
             )
             let spawn = ProcessSpawn(input: input.number, loop: loop)

@@ -24,6 +24,8 @@ struct SpawnRequest: Sendable {
     let outputPath: String
     let stopSignal: StopSignal
     let onLog: ProcessOutputHandler?
+    /// Where its group is noted while it runs.
+    let state: StateDirectory?
     /// Called once, on a thread of ours.
     let completion: @Sendable (Outcome) -> Void
 
@@ -79,6 +81,7 @@ struct ProcessSpawn: Sendable {
         guard spawned.step == OPERON_PROCESS_STARTED else {
             throw SpawnFailure(spawned, of: request)
         }
+        let place = request.state?.started(spawned.process)
         // The writers are closed here: only the process and its heirs have them.
         return RunningProcess(
             process: spawned.process,
@@ -86,6 +89,7 @@ struct ProcessSpawn: Sendable {
             output: output.reader,
             error: error.reader,
             startedAt: startedAt,
+            place: place,
             request: request
         )
     }
@@ -121,6 +125,27 @@ struct ProcessSpawn: Sendable {
         unsafe described.error = error
         unsafe described.niceness = request.niceness
         return unsafe operon_process_spawn(&described)
+    }
+
+    /// Starts a program of ours that shares our standard output and error; `nil` if it cannot be.
+    static func spawn(_ command: Supervisor.Command) -> pid_t? {
+        let input = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
+        guard input >= 0 else { return nil }
+        let nothing = Descriptor(owning: input)
+        let arguments = CStringArray(command.arguments)
+        let environment = CStringArray(ProcessEnvironment.lines(command.environment))
+        let candidates = CStringArray(command.candidates)
+        var described = unsafe operon_process_request()
+        unsafe described.candidates = candidates.constants
+        unsafe described.arguments = UnsafePointer(arguments.pointers)
+        unsafe described.environment = UnsafePointer(environment.pointers)
+        unsafe described.input = nothing.number
+        unsafe described.output = STDOUT_FILENO
+        unsafe described.error = STDERR_FILENO
+        let spawned = unsafe operon_process_spawn(&described)
+        guard spawned.step == OPERON_PROCESS_STARTED else { return nil }
+        close(spawned.descriptor)
+        return spawned.process
     }
 
     /// The paths at which a program may be, in the order in which they are tried.

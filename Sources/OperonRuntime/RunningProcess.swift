@@ -39,6 +39,8 @@ final class RunningProcess: @unchecked Sendable {
     var tail: LogTail
     var status: ProcessStatus?
     let stopSignal: StopSignal
+    /// Where its group is noted.
+    private let place: Int?
     private let request: SpawnRequest
 
     init(
@@ -47,6 +49,7 @@ final class RunningProcess: @unchecked Sendable {
         output: consuming Descriptor,
         error: consuming Descriptor,
         startedAt: Timestamp,
+        place: Int?,
         request: SpawnRequest
     ) {
         id = request.id
@@ -61,6 +64,7 @@ final class RunningProcess: @unchecked Sendable {
         )
         tail = LogTail(limit: request.logBytes)
         stopSignal = request.stopSignal
+        self.place = place
         self.request = request
     }
 
@@ -148,6 +152,7 @@ final class RunningProcess: @unchecked Sendable {
         output.reader = nil
         error.reader = nil
         stopSignal.detach()
+        if let place { request.state?.ended(place) }
         let end = End(
             status: status,
             stopReason: watch.stopReason,

@@ -1,7 +1,7 @@
 import Glibc
 
 /// The names of signals, as people write them.
-enum SignalName {
+package enum SignalName {
     /// Linux numbers on the architectures that Swift runs on (signal(7), column "x86/ARM").
     private static let names = [
         1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT",
@@ -16,7 +16,7 @@ enum SignalName {
     private static let firstRealTime = 32
 
     /// `SIGSEGV`; `SIGRT+3` for a real-time signal, counted from the kernel's first.
-    static func of(_ number: Int32) -> String {
+    package static func of(_ number: Int32) -> String {
         names[Int(number)] ?? "SIGRT+\(Int(number) - firstRealTime)"
     }
 }

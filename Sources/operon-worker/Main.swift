@@ -21,8 +21,8 @@ struct OperonWorker: AsyncParsableCommand {
             SIGTERM or Ctrl-C drains: nothing new is taken, what waits is given back, what runs \
             is finished within --drain-timeout. A second signal ends everything at once.
 
-            Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 130 and 143 ended \
-            by a second signal.
+            Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 8 another worker \
+            holds the state directory; 130 and 143 ended by a second signal.
             """,
         version: Version.text
     )
@@ -43,6 +43,19 @@ struct OperonWorker: AsyncParsableCommand {
 
     @Option(help: "Seconds that running operations have to finish when it drains.")
     var drainTimeout: Double = 30
+
+    @Option(
+        help: ArgumentHelp(
+            "Where it keeps its identity over restarts; one directory per worker.",
+            discussion: "Default: the variable STATE_DIRECTORY, which systemd sets, else nowhere.",
+            valueName: "directory"
+        ),
+        completion: .directory
+    )
+    var stateDirectory: String?
+
+    @Flag(help: "Start it again, after a pause, whenever it ends without having drained.")
+    var supervise = false
 
     @Flag(help: "Say more.")
     var verbose = false
@@ -65,6 +78,9 @@ struct OperonWorker: AsyncParsableCommand {
         guard drainTimeout >= 0, drainTimeout.isFinite else {
             throw ValidationError("--drain-timeout takes a number that is not negative")
         }
+        if let stateDirectory, stateDirectory.isEmpty {
+            throw ValidationError("--state-directory takes the path of a directory")
+        }
         if let eventsPerMessage, eventsPerMessage < 1 {
             throw ValidationError("--events-per-message takes a number from 1")
         }
@@ -80,6 +96,9 @@ struct OperonWorker: AsyncParsableCommand {
             let text = "operon-worker: " + TerminalText.line(line) + "\n"
             FileOutput.standardError.write(Array(text.utf8))
         }
+        if supervise {
+            throw ExitCode(try await Supervision(environment: environment, say: say).run())
+        }
         let level: Logger.Level = verbose ? .debug : .warning
         let logger = Logger(label: "operon-worker") { _ in PlainLog(level: level, write: say) }
         var random = SystemRandomNumberGenerator()
@@ -94,6 +113,9 @@ struct OperonWorker: AsyncParsableCommand {
         )
         configuration.queues =
             queues.map { $0.split(separator: ",").map { String($0) } } ?? []
+        let state = try takeStateDirectory(environment, for: incarnation)
+        configuration.workerID = state?.worker ?? ""
+        configuration.predecessor = state?.predecessor
         if let eventsPerMessage { configuration.eventsPerMessage = eventsPerMessage }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
@@ -108,11 +130,13 @@ struct OperonWorker: AsyncParsableCommand {
             logger: logger,
             group: group
         )
-        let processes = try ProcessRunner(ProcessRunner.Configuration(environment: environment))
         let status = ServiceStatus(
             manager: ServiceManager(socket: environment["NOTIFY_SOCKET"]),
             fail: say
         )
+        var processConfiguration = ProcessRunner.Configuration(environment: environment)
+        processConfiguration.stateDirectory = state
+        let processes = try ProcessRunner(processConfiguration)
         let service = WorkerService(
             agent: WorkerAgent(configuration: configuration),
             transport: transport,
@@ -176,6 +200,21 @@ struct OperonWorker: AsyncParsableCommand {
             // The second signal: give the killed processes the moment it takes to reap them.
             _ = try await group.next()
             return first
+        }
+    }
+
+    /// `nil`: none was named.
+    private func takeStateDirectory(
+        _ environment: [String: String],
+        for incarnation: Incarnation
+    ) throws -> StateDirectory? {
+        // systemd separates several by colons; the first is meant for this.
+        let given = environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
+        guard let path = stateDirectory ?? given else { return nil }
+        do throws(StateDirectoryError) {
+            return try StateDirectory(path: path, incarnation: incarnation)
+        } catch {
+            throw Failure(error.isHeld ? ExitStatus.held : ExitStatus.usage, error.message)
         }
     }
 

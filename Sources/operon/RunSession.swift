@@ -211,7 +211,7 @@ struct RunSession {
             }
             if let name = await busyWorker.name(within: Self.helloPatience) {
                 await coordinator.shutDown()
-                throw Failure(ExitStatus.prefixHeld, Self.busySentence(name))
+                throw Failure(ExitStatus.held, Self.busySentence(name))
             }
         }
         // Nothing of it has started: a signal now means that nothing shall.

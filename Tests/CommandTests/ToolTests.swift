@@ -189,7 +189,9 @@ import Testing
             #expect(ended.end == .exit(0))
             for option in [
                 "--broker ", "--broker-file", "OPERON_BROKER", "--prefix", "--name", "-j, --slots",
-                "--queues", "--drain-timeout", "--verbose", "SIGTERM", "Exit codes:",
+                "--queues", "--drain-timeout", "--state-directory", "STATE_DIRECTORY",
+                "--supervise",
+                "--verbose", "SIGTERM", "Exit codes:",
             ] { #expect(ended.output.contains(option), "\(option)") }
         }
     }

@@ -83,6 +83,13 @@ operon_process_end operon_process_collect(pid_t process);
 /// or may not be looked at. Returns the guard's process, or -1 and `errno`.
 pid_t operon_process_guard(const char *marker, const char *directory, int *lifeline);
 
+/// Kills every process whose environment contains `marker`, but the caller; how many there were. One
+/// look: what is being forked meanwhile is found by the next. On one thread at a time.
+int operon_process_kill_marked(const char *marker);
+
+/// Waits until a child has ended, without collecting it: its number stays its own.
+void operon_process_await(pid_t process);
+
 /// Waits until a child has ended, and collects it.
 void operon_process_join(pid_t process);
 

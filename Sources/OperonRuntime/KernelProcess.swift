@@ -1,0 +1,50 @@
+import Glibc
+
+/// A process as /proc/PID/stat shows it (proc(5)).
+struct KernelProcess: Hashable {
+    let process: pid_t
+    let isZombie: Bool
+    let group: pid_t
+    let session: pid_t
+    /// In ticks since the boot: with the number it names a process for good.
+    let start: UInt64
+
+    /// `nil`: there is none of this number.
+    init?(_ process: pid_t) {
+        guard let bytes = SmallFile.read("/proc/\(process)/stat") else { return nil }
+        self.init(process, stat: String(decoding: bytes, as: UTF8.self))
+    }
+
+    init?(_ process: pid_t, stat: String) {
+        // The second field is a name in parentheses, which may hold anything, these too.
+        guard let name = stat.lastIndex(of: ")") else { return nil }
+        // From the third field on: state, parent, group, session, …, the start as the 22nd.
+        let fields = stat[stat.index(after: name)...].split(separator: " ")
+        guard fields.count > 19, let group = pid_t(fields[2]), let session = pid_t(fields[3]),
+            let start = UInt64(fields[19])
+        else { return nil }
+        self.process = process
+        isZombie = fields[0] == "Z" || fields[0] == "X"
+        self.group = group
+        self.session = session
+        self.start = start
+    }
+
+    /// All that can be seen.
+    static func all() -> [KernelProcess] {
+        guard let folder = unsafe opendir("/proc") else { return [] }
+        defer { unsafe closedir(folder) }
+        var processes: [KernelProcess] = []
+        while let entry = unsafe readdir(folder) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { name in
+                unsafe name.withMemoryRebound(to: CChar.self, capacity: 256) { text in
+                    unsafe String(cString: text)
+                }
+            }
+            if let number = pid_t(name), let process = KernelProcess(number) {
+                processes.append(process)
+            }
+        }
+        return processes
+    }
+}

@@ -1,0 +1,176 @@
+import COperonProcess
+import Glibc
+package import OperonModel
+
+/// What a worker keeps over its lives, in a directory that one process at a time may hold: its id,
+/// and what the last life ran, so that the next one can end it and say that it is dead.
+///
+/// - `lock`: locked (flock(2)) for the life of the process; the kernel lets go of it, however that
+///   ends. Has the process's number, for people.
+/// - `worker`: the id, made once.
+/// - `life`: the incarnation, and how its processes are known; written before the first of them.
+/// - `groups`: the process groups that run, each in a place of its own that is overwritten when
+///   it has ended. Two small writes an operation, and nothing to compact.
+///
+/// Nothing is synced but the id: what a power cut loses has no process left to end.
+package final class StateDirectory: Sendable {
+    package let path: String
+    /// Sixteen hexadecimal digits.
+    package let worker: String
+    /// The life before this one. It is dead, and so is all it ran; `nil`: there was none, or that
+    /// cannot be said.
+    package let predecessor: Incarnation?
+    private let incarnation: Incarnation
+    private let lock: Descriptor
+    private let groups: ProcessGroupTable
+
+    /// Takes the directory, making it if need be, and ends what the last life left running: blocks,
+    /// for as long as killed processes take to go.
+    ///
+    /// - Throws: `isHeld` while another process has it.
+    package init(path: String, incarnation: Incarnation) throws(StateDirectoryError) {
+        self.path = path
+        self.incarnation = incarnation
+        do throws(SystemError) {
+            try Self.make(path)
+            let lock = try Self.openLock("\(path)/lock")
+            guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
+                throw errno == EWOULDBLOCK ? .held(Self.read("\(path)/lock")) : .current("locking")
+            }
+            try Self.replace("\(path)/lock", with: "\(getpid())\n", in: lock)
+            self.lock = lock
+            worker = try Self.workerID("\(path)/worker")
+            let life = Life(text: Self.read("\(path)/life") ?? "")
+            predecessor = life.flatMap { life in
+                let left = ProcessGroupTable.entries(of: "\(path)/groups")
+                return life.isEnded(groups: left) ? life.incarnation : nil
+            }
+            groups = try ProcessGroupTable("\(path)/groups")
+        } catch {
+            throw StateDirectoryError(path, error)
+        }
+    }
+
+    /// From here on this life runs processes, which have `marker` in their environment and their
+    /// files in `files`.
+    func begin(marker: String, files: String) throws(SystemError) {
+        let life = Life(incarnation: incarnation, marker: marker, files: files)
+        try Self.write(life.text, to: "\(path)/life")
+    }
+
+    /// Notes a process group. The place to forget it by.
+    func started(_ process: pid_t) -> Int { groups.add(process) }
+
+    func ended(_ place: Int) { groups.remove(place) }
+}
+
+// MARK: - Files
+
+extension StateDirectory {
+    private static func make(_ path: String) throws(SystemError) {
+        // Of those above it, too, what is made is private.
+        var end = path.startIndex
+        while end < path.endIndex {
+            end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
+            let part = String(path[..<end])
+            guard unsafe mkdir(part, 0o700) == 0 || errno == EEXIST || errno == EISDIR else {
+                throw .current("making \(part)")
+            }
+        }
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { throw .current("looking at \(path)") }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw SystemError(doing: "looking at \(path)", code: ENOTDIR)
+        }
+    }
+
+    private static func openLock(_ path: String) throws(SystemError) -> Descriptor {
+        let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
+        let number = unsafe open(path, flags, 0o600)
+        guard number >= 0 else { throw .current("opening \(path)") }
+        return Descriptor(owning: number)
+    }
+
+    private static func replace(
+        _ path: String,
+        with text: String,
+        in file: borrowing Descriptor
+    ) throws(SystemError) {
+        guard ftruncate(file.number, 0) == 0, writeAll(text, to: file) else {
+            throw .current("writing \(path)")
+        }
+    }
+
+    private static func workerID(_ path: String) throws(SystemError) -> String {
+        // An empty one is what a power cut may leave of a file that was being made.
+        if let text = read(path)?.split(separator: "\n").first.map(String.init) {
+            guard Incarnation(text: text) != nil else {
+                throw SystemError(doing: "reading the worker's id in \(path)", code: EBADMSG)
+            }
+            return text
+        }
+        var random = SystemRandomNumberGenerator()
+        let id = Incarnation(rawValue: random.next() | 1).description
+        try write(id + "\n", to: path, isSynced: true)
+        return id
+    }
+
+    /// Writes a file as a whole: whoever reads it finds the old one or the new one.
+    private static func write(
+        _ text: String,
+        to path: String,
+        isSynced: Bool = false
+    ) throws(SystemError) {
+        let new = "\(path).new"
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
+        let number = unsafe open(new, flags, 0o600)
+        guard number >= 0 else { throw .current("making \(new)") }
+        let file = Descriptor(owning: number)
+        guard writeAll(text, to: file), !isSynced || fsync(file.number) == 0,
+            unsafe rename(new, path) == 0
+        else { throw .current("writing \(path)") }
+    }
+
+    private static func writeAll(_ text: String, to file: borrowing Descriptor) -> Bool {
+        let bytes = Array(text.utf8)
+        let number = file.number
+        // A few bytes to a file: they are written together or not at all.
+        return unsafe bytes.withUnsafeBytes { bytes in
+            unsafe Glibc.write(number, bytes.baseAddress, bytes.count) == bytes.count
+        }
+    }
+
+    /// `nil`: there is none, or nothing in it.
+    private static func read(_ path: String) -> String? {
+        guard let bytes = SmallFile.read(path), !bytes.isEmpty else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+// MARK: - Errors
+
+/// Why a state directory could not be had: a sentence for the person who starts the worker.
+package struct StateDirectoryError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Another process has it.
+    package let isHeld: Bool
+    package let message: String
+
+    package var description: String { message }
+
+    fileprivate init(_ path: String, _ error: SystemError) {
+        isHeld = error.code == EWOULDBLOCK
+        message =
+            isHeld
+            ? "the state directory \(path) is held by \(error.doing): each worker needs its own"
+            : "the state directory \(path) cannot be used: \(error)"
+    }
+}
+
+extension SystemError {
+    /// The lock is another's, who wrote its number into it.
+    fileprivate static func held(_ number: String?) -> SystemError {
+        let process = number?.split(separator: "\n").first.flatMap { pid_t($0) }
+        let holder = process.map { "process \($0)" } ?? "another worker"
+        return SystemError(doing: holder, code: EWOULDBLOCK)
+    }
+}

@@ -1,0 +1,139 @@
+import COperonProcess
+import Glibc
+import NIOConcurrencyHelpers
+package import OperonCore
+import OperonModel
+
+/// Keeps a program running: starts it, waits for its end, starts it again after a pause, passes on
+/// signals. What follows an end is decided by a `RestartPolicy`.
+package actor Supervisor {
+    /// A program to start: it gets our standard output and error.
+    package struct Command: Sendable {
+        /// Paths tried in turn.
+        package var candidates: [String]
+        package var arguments: [String]
+        package var environment: [String: String]
+
+        package init(
+            candidates: [String],
+            arguments: [String],
+            environment: [String: String]
+        ) {
+            self.candidates = candidates
+            self.arguments = arguments
+            self.environment = environment
+        }
+    }
+
+    private let command: Command
+    private var policy: RestartPolicy
+    private let restarting: @Sendable (RestartPolicy.End, Duration) -> Void
+    private var child: ChildProcess?
+    private var wasAsked = false
+    private let asked = Latch()
+
+    /// `restarting` is told how it ended and how long the pause will be.
+    package init(
+        _ command: Command,
+        policy: RestartPolicy,
+        restarting: @escaping @Sendable (RestartPolicy.End, Duration) -> Void
+    ) {
+        self.command = command
+        self.policy = policy
+        self.restarting = restarting
+    }
+
+    /// Until the program has ended for good. Its exit code.
+    package func run() async -> Int32 {
+        while true {
+            // Asked during a pause: nothing runs.
+            guard !wasAsked else { return 0 }
+            let startedAt = SystemClock.now()
+            let child = ChildProcess(command)
+            self.child = child
+            let end = await child.end()
+            self.child = nil
+            let lived = SystemClock.now() - startedAt
+            switch policy.ended(end, after: lived, wasAsked: wasAsked) {
+            case .end(let code): return code
+            case .restart(let pause):
+                restarting(end, pause)
+                await asked.wait(within: pause)
+            }
+        }
+    }
+
+    /// Passes a signal on, and starts nothing any more.
+    package func forward(_ signal: Int32) {
+        wasAsked = true
+        asked.open()
+        child?.signal(signal)
+    }
+}
+
+/// A child of ours and the thread that started it and waits for it. The child dies with that
+/// thread, which goes only with this process. A gentler signal would come several times, once for
+/// each thread of a process that dies.
+private final class ChildProcess: Sendable {
+    private enum State: Sendable {
+        case starting(signals: [Int32])
+        case running(pid_t)
+        case ended
+    }
+
+    private let state = NIOLockedValueBox(State.starting(signals: []))
+    private let ending: AsyncStream<RestartPolicy.End>
+
+    init(_ command: Supervisor.Command) {
+        let (ending, continuation) = AsyncStream<RestartPolicy.End>.makeStream()
+        self.ending = ending
+        do throws(SystemError) {
+            try OwnThread.start("operon-child") { [self] in
+                continuation.yield(run(command))
+                continuation.finish()
+            }
+        } catch {
+            continuation.yield(.notStarted)
+            continuation.finish()
+        }
+    }
+
+    func end() async -> RestartPolicy.End {
+        for await end in ending { return end }
+        return .notStarted
+    }
+
+    /// One that is starting gets it when it has started.
+    func signal(_ number: Int32) {
+        state.withLockedValue { state in
+            switch state {
+            case .starting(let signals): state = .starting(signals: signals + [number])
+            case .running(let process): kill(process, number)
+            case .ended: break
+            }
+        }
+    }
+
+    /// Blocks for the life of the child.
+    private func run(_ command: Supervisor.Command) -> RestartPolicy.End {
+        operon_process_keep_children()
+        guard let process = ProcessSpawn.spawn(command) else {
+            state.withLockedValue { $0 = .ended }
+            return .notStarted
+        }
+        state.withLockedValue { state in
+            if case .starting(let signals) = state {
+                for number in signals { kill(process, number) }
+            }
+            state = .running(process)
+        }
+        operon_process_await(process)
+        // Its number is its own until it is collected: no signal goes to another.
+        return state.withLockedValue { state in
+            state = .ended
+            let end = operon_process_collect(process)
+            guard end.state == 1 else { return .notStarted }
+            return end.signaled != 0 ? .signal(end.value) : .exit(code: end.value)
+        }
+    }
+}
