@@ -145,8 +145,7 @@ let package = Package(
             name: "operon",
             dependencies: [
                 "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonModel",
-                "OperonPorts",
-                "OperonRuntime", "OperonTerminal",
+                "OperonPorts", "OperonRuntime", "OperonTerminal", "OperonWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
 // Small bridges to what Swift's Glibc module leaves out.
@@ -21,6 +22,13 @@ void operon_process_name_thread(const char *name) {
 
 int operon_process_epoll(void) {
     return epoll_create1(EPOLL_CLOEXEC);
+}
+
+int operon_process_clock_is_kept(void) {
+    struct timex state = {.modes = 0};
+    int clock = adjtimex(&state);
+    if (clock < 0) return -1;
+    return clock != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
 }
 
 int operon_process_watch(int epoll, int descriptor, uint64_t data) {

@@ -156,7 +156,10 @@ extension AMQPCodec {
         switch unsafe method.id {
         case AMQP_CONNECTION_START_METHOD:
             let method = unsafe decoded(method, amqp_connection_start_t.self)
-            return unsafe .start(mechanisms: text(method.mechanisms))
+            return unsafe .start(
+                mechanisms: text(method.mechanisms),
+                server: server(method.server_properties)
+            )
         case AMQP_CONNECTION_SECURE_METHOD: return .secure
         case AMQP_CONNECTION_TUNE_METHOD:
             let method = unsafe decoded(method, amqp_connection_tune_t.self)
@@ -190,6 +193,20 @@ extension AMQPCodec {
             decoding: UnsafeRawBufferPointer(start: bytes.bytes, count: bytes.len),
             as: UTF8.self
         )
+    }
+
+    private static func server(_ table: amqp_table_t) -> ServerIdentity {
+        var server = ServerIdentity()
+        for index in unsafe 0..<Int(table.num_entries) {
+            let entry = unsafe table.entries[index]
+            guard unsafe entry.value.kind == UInt8(AMQP_FIELD_KIND_UTF8.rawValue) else { continue }
+            switch unsafe text(entry.key) {
+            case "product": server.product = unsafe text(entry.value.value.bytes)
+            case "version": server.version = unsafe text(entry.value.value.bytes)
+            default: continue
+            }
+        }
+        return server
     }
 
     private static func consumer(_ tag: amqp_bytes_t) -> Consumer? {

@@ -1,3 +1,4 @@
+import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonPorts
 
@@ -19,6 +20,8 @@ package struct AMQPConfiguration: Sendable {
     package var limits: Limits
     /// What another coordinator is told about who holds the prefix.
     package var holder: PrefixHolder
+    /// What is told of its workers at that moment.
+    package let attendance = Attendance()
 
     /// Throws `PortError.invalidAddress` for a URL or prefix that cannot be used.
     package init(
@@ -51,6 +54,9 @@ package struct PrefixHolder: Hashable, Sendable {
     package var processID: Int32
     /// When it began, in seconds since 1970.
     package var since: Int64
+    /// Its workers and their slots at the moment of the answer; `nil`: it did not say.
+    package var workers: Int?
+    package var slots: Int?
 
     package init(host: String, processID: Int32, since: Int64) {
         self.host = host
@@ -67,9 +73,41 @@ package struct PrefixHolder: Hashable, Sendable {
     }
 }
 
+/// The workers of a coordinator, for whoever asks who holds the prefix. Kept by the program, read
+/// by the connection.
+package final class Attendance: Sendable {
+    private let slots = NIOLockedValueBox<[Incarnation: Int]>([:])
+
+    package init() {}
+
+    package func joined(_ worker: Incarnation, slots count: Int) {
+        slots.withLockedValue { $0[worker] = count }
+    }
+
+    package func lost(_ worker: Incarnation) {
+        slots.withLockedValue { $0[worker] = nil }
+    }
+
+    var counts: (workers: Int, slots: Int) {
+        slots.withLockedValue { ($0.count, $0.values.reduce(0, +)) }
+    }
+}
+
+extension AMQPConfiguration {
+    /// Who holds the prefix, and how many work for it now.
+    var currentHolder: PrefixHolder {
+        var holder = holder
+        (holder.workers, holder.slots) = attendance.counts
+        return holder
+    }
+}
+
 extension PrefixHolder {
-    /// Three lines, read again by `init(answer:)`.
-    var answer: [UInt8] { Array("\(host)\n\(processID)\n\(since)".utf8) }
+    /// Five lines, read again by `init(answer:)`.
+    var answer: [UInt8] {
+        let lines = [host, "\(processID)", "\(since)", "\(workers ?? 0)", "\(slots ?? 0)"]
+        return Array(lines.joined(separator: "\n").utf8)
+    }
 
     /// `nil` for what no coordinator would say: the answer comes from another process, which may
     /// be of another version.
@@ -82,10 +120,14 @@ extension PrefixHolder {
         host = String(String.UnicodeScalarView(printable))
         self.processID = processID
         self.since = since
+        // An older one says no more.
+        guard lines.count >= 5 else { return }
+        workers = Int(lines[3])
+        slots = Int(lines[4])
     }
 
     /// “host, process 12, since 2026-11-21 03:20:00 UTC”
-    var sentence: String { "\(host), process \(processID), since \(Self.utc(since))" }
+    package var sentence: String { "\(host), process \(processID), since \(Self.utc(since))" }
 
     private static func utc(_ seconds: Int64) -> String {
         var moment = time_t(seconds)

@@ -374,7 +374,7 @@ extension AMQPConnection {
     private func login(_ frame: IncomingFrame) throws(AMQPError) {
         guard phase == .loggingIn else { throw AMQPError("a login after the login") }
         switch frame {
-        case .start(let mechanisms): answerStart(mechanisms: mechanisms)
+        case .start(let mechanisms, _): answerStart(mechanisms: mechanisms)
         case .secure: throw AMQPError("the broker asks for more than a password")
         case .tune(let channelMax, let frameMax, let heartbeat):
             try answerTune(channelMax: channelMax, frameMax: frameMax, heartbeat: heartbeat)
@@ -390,11 +390,7 @@ extension AMQPConnection {
         guard mechanisms.split(separator: " ").contains(Substring(mechanism)) else {
             return fail(.refused("\(address) does not offer the login \(mechanism)"))
         }
-        // PLAIN is RFC 4616: an empty identity, the user and the password, each after a zero.
-        let response =
-            address.usesExternalLogin
-            ? [] : [0] + Array(address.user.utf8) + [0] + Array(address.password.utf8)
-        send(.startOk(mechanism: mechanism, response: response), channel: 0)
+        send(.startOk(mechanism: mechanism, response: address.loginResponse), channel: 0)
     }
 
     private func answerTune(

@@ -3,7 +3,7 @@ import OperonPorts
 /// What the broker can say, decoded. The bytes of bodies are not part of it: the codec hands them
 /// on where they lie.
 enum IncomingFrame: Hashable {
-    case start(mechanisms: String)
+    case start(mechanisms: String, server: ServerIdentity)
     case secure
     case tune(channelMax: UInt16, frameMax: UInt32, heartbeat: UInt16)
     case openOk
@@ -30,6 +30,12 @@ enum IncomingFrame: Hashable {
     case heartbeat
     /// A method that nothing we send can lead to.
     case unexpected(method: UInt32)
+}
+
+/// What a broker calls itself: “RabbitMQ”, “3.10.8”. Empty where it does not say.
+struct ServerIdentity: Hashable {
+    var product = ""
+    var version = ""
 }
 
 /// Why the broker closed a channel or a connection.

@@ -14,7 +14,7 @@ extension AMQPLink {
         logger.debug("connecting", metadata: ["to": "\(address)"])
         let tls: NIOSSLContext?
         do {
-            tls = try address.tls.map(Self.context)
+            tls = try address.tls.map { try $0.context() }
         } catch {
             return handle(.failed(attempt: attempt, .notAllowed("TLS cannot be set up: \(error)")))
         }
@@ -57,14 +57,7 @@ extension AMQPLink {
     /// Several sockets may be tried for one name; the one that connects becomes the connection.
     private func addHandlers(to channel: any Channel, tls: NIOSSLContext?, attempt: UInt64) throws {
         if let tls {
-            let host = configuration.address.host
-            let handler =
-                if Self.isIPAddress(host) {
-                    // A certificate for an address is checked against the socket's.
-                    try NIOSSLClientHandler(context: tls, serverHostname: nil)
-                } else {
-                    try NIOSSLClientHandler(context: tls, serverHostname: host)
-                }
+            let handler = try configuration.address.encryption(tls)
             try channel.pipeline.syncOperations.addHandler(handler)
         }
         let connection = try AMQPConnection(
@@ -89,26 +82,6 @@ extension AMQPLink {
         self.connection = connection
         connection.begin()
     }
-
-    private static func context(_ tls: BrokerAddress.TLS) throws -> NIOSSLContext {
-        var configuration = TLSConfiguration.makeClientConfiguration()
-        configuration.minimumTLSVersion = .tlsv12
-        if let file = tls.authorityFile { configuration.trustRoots = .file(file) }
-        if let file = tls.certificateFile {
-            configuration.certificateChain = try NIOSSLCertificate.fromPEMFile(file)
-                .map { .certificate($0) }
-        }
-        if let file = tls.keyFile {
-            configuration.privateKey = .privateKey(
-                try NIOSSLPrivateKey(file: file, format: .pem)
-            )
-        }
-        return try NIOSSLContext(configuration: configuration)
-    }
-
-    private static func isIPAddress(_ host: String) -> Bool {
-        (try? SocketAddress(ipAddress: host, port: 0)) != nil
-    }
 }
 
 extension Error {
@@ -119,6 +92,15 @@ extension Error {
         case let connection as NIOConnectionError:
             connection.connectionErrors.first.map { $0.error.sentence }
                 ?? "the host’s name is not known"
+        case let tls as NIOSSLExtraError where tls == .failedToValidateHostname:
+            "the broker’s certificate is for another host"
+        case let error where "\(error)".contains("CERTIFICATE_VERIFY_FAILED"):
+            "no authority that is trusted here has signed the broker’s certificate "
+                + "(CERTIFICATE_VERIFY_FAILED)"
+        case let error where "\(error)".contains("EOF during handshake"):
+            "the other side broke off the TLS handshake"
+        case let error where "\(error)".contains("WRONG_VERSION_NUMBER"):
+            "the other side does not speak TLS"
         default: "\(self)"
         }
     }

@@ -359,7 +359,7 @@ extension AMQPLink: AMQPConnectionOwner {
         case .delivered(.lock):
             guard let replyTo = message.replyTo else { return }
             connection.publish(
-                configuration.holder.answer,
+                configuration.currentHolder.answer,
                 to: replyTo,
                 replyTo: nil,
                 isMandatory: false

@@ -58,6 +58,14 @@ extension BrokerAddress: CustomDebugStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["address": description]) }
 }
 
+extension BrokerAddress {
+    /// PLAIN is RFC 4616: an empty identity, the user and the password, each after a zero. Nothing
+    /// for a login by certificate.
+    var loginResponse: [UInt8] {
+        usesExternalLogin ? [] : [0] + Array(user.utf8) + [0] + Array(password.utf8)
+    }
+}
+
 // MARK: - Reading
 
 extension BrokerAddress {

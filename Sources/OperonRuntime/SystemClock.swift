@@ -1,3 +1,4 @@
+import COperonProcess
 import Glibc
 package import OperonModel
 
@@ -12,6 +13,13 @@ package enum SystemClock {
     /// The calendar: for display, and for what a person wrote as a date.
     package static func wall() -> WallTime {
         WallTime(nanosecondsSince1970: read(CLOCK_REALTIME))
+    }
+
+    /// Whether a time service keeps the calendar, as far as the kernel knows; `nil`: it does not
+    /// say.
+    package static var isKept: Bool? {
+        let answer = operon_process_clock_is_kept()
+        return answer < 0 ? nil : answer == 1
     }
 
     private static func read(_ clock: clockid_t) -> Int64 {

@@ -102,7 +102,7 @@ extension AttemptReport {
 
 /// JSON being written. The commas between keys are the caller's: every `key` but an object's first
 /// comes after one.
-private struct JSONText {
+struct JSONText {
     var bytes: [UInt8] = []
 
     mutating func raw(_ text: String) { bytes += text.utf8 }

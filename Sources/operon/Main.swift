@@ -14,7 +14,7 @@ struct Operon: AsyncParsableCommand {
             coordinator holds the prefix; 130 and 143 this process got the signal.
             """,
         version: Version.text,
-        subcommands: [Run.self, Validate.self, Graph.self, Completion.self]
+        subcommands: [Run.self, Validate.self, Graph.self, Doctor.self, Completion.self]
     )
 
     static func main() async { await Program<Operon>.run() }

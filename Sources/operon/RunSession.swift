@@ -99,20 +99,21 @@ struct RunSession {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         var random = SystemRandomNumberGenerator()
-        let transport: AMQPCoordinatorTransport
+        let configuration: AMQPConfiguration
         do throws(PortError) {
-            transport = AMQPCoordinatorTransport(
-                configuration: try AMQPConfiguration(url: url, prefix: options.prefix),
-                epoch: Epoch(rawValue: 1),
-                seed: random.next(),
-                logger: logger,
-                group: group
-            )
+            configuration = try AMQPConfiguration(url: url, prefix: options.prefix)
         } catch {
             throw Failure(ExitStatus.usage, error.message)
         }
+        let transport = AMQPCoordinatorTransport(
+            configuration: configuration,
+            epoch: Epoch(rawValue: 1),
+            seed: random.next(),
+            logger: logger,
+            group: group
+        )
         let ending = try await serve(
-            makeCoordinator(transport),
+            makeCoordinator(transport, attendance: configuration.attendance),
             on: LoopExecutor(group.next()),
             connectTimeout: options.connectTimeout
         ) { _ in
@@ -130,7 +131,10 @@ struct RunSession {
         var failure: PortError?
     }
 
-    private func makeCoordinator(_ transport: any CoordinatorTransport) -> CoordinatorService {
+    private func makeCoordinator(
+        _ transport: any CoordinatorTransport,
+        attendance: Attendance? = nil
+    ) -> CoordinatorService {
         var random = SystemRandomNumberGenerator()
         var configuration = Scheduler.Configuration()
         configuration.seed = random.next()
@@ -153,6 +157,17 @@ struct RunSession {
             busyWorker.note(notices)
             screen.note(notices, at: now)
             logWriter?.note(notices)
+            if let attendance { Self.note(notices, in: attendance) }
+        }
+    }
+
+    /// For whoever asks who holds the prefix.
+    private static func note(_ notices: [Scheduler.Notice], in attendance: Attendance) {
+        for notice in notices {
+            if case .workerJoined(let worker, _, let slots) = notice {
+                attendance.joined(worker.incarnation, slots: slots)
+            }
+            if case .workerLost(let worker) = notice { attendance.lost(worker.incarnation) }
         }
     }
 

@@ -147,7 +147,7 @@ import Testing
         (["--broker", "amqp://h", "--broker-file", "x"], "exclude each other"),
         (["--broker-file", "absent.url"], "absent.url cannot be read"),
         (["--broker-file", "empty.url"], "has no URL in its first line"),
-        (["--supervise"], "--supervise"),
+        (["--supervize"], "--supervize"),
     ])
     func `a wrong call of the worker is explained on standard error`(
         arguments: [String],

@@ -155,7 +155,7 @@ import Testing
     }
 
     static let options: [(command: [String], options: [String])] = [
-        ([], ["run", "validate", "graph", "completion", "Exit codes:", "--version"]),
+        ([], ["run", "validate", "graph", "doctor", "completion", "Exit codes:", "--version"]),
         (
             ["run"],
             [
@@ -167,6 +167,13 @@ import Testing
         ),
         (["validate"], ["<file>", "--replay"]),
         (["graph"], ["<file>", "--replay", "--format", "tree, dot"]),
+        (
+            ["doctor"],
+            [
+                "--broker ", "--broker-file", "OPERON_BROKER", "--prefix", "--role", "coordinator",
+                "--timeout", "--output", "Exit codes:",
+            ]
+        ),
         (["completion"], ["bash", "zsh", "fish"]),
     ]
 

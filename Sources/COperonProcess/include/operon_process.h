@@ -107,6 +107,10 @@ void operon_process_keep_children(void);
 /// Names the calling thread, for people who look at it with `top -H`. At most 15 bytes.
 void operon_process_name_thread(const char *name);
 
+/// Whether the kernel knows of a time service that keeps the calendar clock (adjtimex(2)): 1 or 0; -1
+/// if it does not say.
+int operon_process_clock_is_kept(void);
+
 /// A new epoll(7), closed on exec; -1 and `errno`.
 int operon_process_epoll(void);
 
