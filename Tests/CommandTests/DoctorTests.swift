@@ -1,5 +1,5 @@
 import Foundation
-import OperonTestKit
+import OperonFaultKit
 import Testing
 
 /// `operon doctor`: what it finds, and that it disturbs nobody.
