@@ -102,7 +102,8 @@ struct BrokerTLSTests {
     }
 }
 
-/// An authority, certificates of it for `localhost` and for the user `guest`, and an authority that signed nothing.
+/// An authority, certificates of it for `localhost` and for the user `guest`, and an authority that
+/// signed nothing.
 private struct Certificates {
     private let directory: URL
 
