@@ -225,6 +225,21 @@ package final class Scene {
         }
     }
 
+    /// Returns when this process of the scene has ended.
+    package func waitUntilGone(
+        _ process: pid_t,
+        within limit: Duration = .seconds(20)
+    ) async throws {
+        let deadline = ContinuousClock.now + limit
+        while processes().contains(process) {
+            guard ContinuousClock.now < deadline else {
+                throw CommandFailure("still there: \(Self.describe(process))")
+            }
+            // The end of somebody else's process gives no signal.
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
     private static func describe(_ process: pid_t) -> String {
         let line = (try? String(contentsOfFile: "/proc/\(process)/cmdline", encoding: .utf8)) ?? ""
         return "\(process) \(line.replacingOccurrences(of: "\0", with: " "))"

@@ -11,7 +11,7 @@ import Testing
 struct BrokerRuleTests {
     @Test func `twenty workers are killed in one run, and nothing is lost or left`() async throws {
         let broker = try #require(BrokerFixture.current)
-        var generator = SeededGenerator(seed: 20)
+        var generator = faultGenerator(20)
         try await Scene.play(broker: broker.url) { scene in
             let (file, graph) = try scene.writeGraph(
                 layers: 20,

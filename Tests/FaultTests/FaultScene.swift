@@ -1,5 +1,14 @@
+import Foundation
+import OperonCore
 import OperonFaultKit
 import Testing
+
+/// Draws the moments and places of faults: the same in every run, unless `OPERON_FAULT_SEED` gives
+/// another number to try.
+func faultGenerator(_ seed: UInt64) -> SeededGenerator {
+    let given = ProcessInfo.processInfo.environment["OPERON_FAULT_SEED"]
+    return SeededGenerator(seed: given.flatMap { UInt64($0) } ?? seed)
+}
 
 /// One broker for all tests of a suite, ended with it.
 struct OwnBroker: SuiteTrait, TestScoping {

@@ -16,7 +16,7 @@ import Testing
         let cuts = Self.directions.flatMap { direction in
             Self.kinds.map { (direction, $0) }
         }
-        var generator = SeededGenerator(seed: 3)
+        var generator = faultGenerator(3)
         try await FaultProxy.withProxies(cuts.count, to: Scene.testBroker()) { proxies in
             try await Scene.play { scene in
                 let (file, graph) = try scene.writeGraph(
@@ -69,7 +69,7 @@ import Testing
                 try scene.startWorkers(2, slots: 2)
                 let run = try scene.startReportedRun(file, broker: proxy.clientURL)
                 try await run.says("running o0-")
-                var generator = SeededGenerator(seed: 4)
+                var generator = faultGenerator(4)
                 for direction in Self.directions {
                     for kind in Self.kinds {
                         // Some of them while it logs in again after the cut before.
