@@ -54,8 +54,7 @@ final class AMQPConnection: ChannelDuplexHandler {
     private let configuration: AMQPConfiguration
     private let logger: Logger
     private let codec: AMQPCodec
-    /// Of each channel.
-    private var assemblers: [MessageAssembler]
+    private var assemblers: ChannelAssemblers
     private weak var owner: (any AMQPConnectionOwner)?
     private var context: ChannelHandlerContext?
     private var hasFailed = false
@@ -79,8 +78,7 @@ final class AMQPConnection: ChannelDuplexHandler {
         self.logger = logger
         self.owner = owner
         codec = try AMQPCodec()
-        let assembler = MessageAssembler(bodyBytesMax: configuration.limits.messageBytes)
-        assemblers = [assembler, assembler]
+        assemblers = ChannelAssemblers(bodyBytesMax: configuration.limits.messageBytes)
     }
 
     // MARK: - What the owner asks
@@ -269,9 +267,7 @@ extension AMQPConnection {
 
 extension AMQPConnection: FrameSink {
     func received(_ frame: IncomingFrame, channel: UInt16) throws(AMQPError) {
-        guard channel <= Self.beatChannelNumber else {
-            throw AMQPError("a frame on channel \(channel), which we never opened")
-        }
+        try Self.check(channel)
         switch frame {
         case .start, .secure, .tune, .openOk: try login(frame)
         case .connectionClose(let reason): connectionClosed(reason)
@@ -289,12 +285,11 @@ extension AMQPConnection: FrameSink {
         case .cancel(let consumer):
             let name = consumer?.rawValue ?? "unknown"
             fail(.lost("the broker ended the consumer “\(name)”: its queue is gone"))
-        case .deliver(let consumer): try begin(.delivered(consumer), channel)
+        case .deliver(let consumer): try assemblers[channel].begin(.delivered(consumer))
         case .returned(let routingKey, let exchange):
-            try begin(.returned(routingKey: routingKey, exchange: exchange), channel)
+            try assemblers[channel].begin(.returned(routingKey: routingKey, exchange: exchange))
         case .header(let bodyBytes, let replyTo):
-            let index = try Self.assembler(of: channel)
-            let message = try assemblers[index].header(bodyBytes: bodyBytes, replyTo: replyTo)
+            let message = try assemblers[channel].header(bodyBytes: bodyBytes, replyTo: replyTo)
             if let message { owner?.received(self, message) }
         case .ack, .nack, .channelCloseOk, .heartbeat:
             // Benign: confirms were not asked for, and of the others there is nothing to do.
@@ -305,22 +300,15 @@ extension AMQPConnection: FrameSink {
     }
 
     func receivedBody(_ bytes: RawSpan, channel: UInt16) throws(AMQPError) {
-        guard let message = try assemblers[Self.assembler(of: channel)].body(bytes) else { return }
+        try Self.check(channel)
+        guard let message = try assemblers[channel].body(bytes) else { return }
         owner?.received(self, message)
     }
 
-    private func begin(
-        _ origin: MessageAssembler.Origin,
-        _ channel: UInt16
-    ) throws(AMQPError) {
-        try assemblers[Self.assembler(of: channel)].begin(origin)
-    }
-
-    private static func assembler(of channel: UInt16) throws(AMQPError) -> Int {
-        guard channel == channelNumber || channel == beatChannelNumber else {
-            throw AMQPError("a message on channel \(channel), which carries none")
+    private static func check(_ channel: UInt16) throws(AMQPError) {
+        guard channel <= beatChannelNumber else {
+            throw AMQPError("a frame on channel \(channel), which we never opened")
         }
-        return Int(channel - channelNumber)
     }
 
     private func scriptStepDone() {

@@ -68,3 +68,19 @@ struct MessageAssembler {
         return nil
     }
 }
+
+/// One for each channel of a connection: frames of one come between those of another.
+struct ChannelAssemblers {
+    private var assemblers: [MessageAssembler]
+
+    init(bodyBytesMax: Int) {
+        let count = Int(AMQPConnection.beatChannelNumber) + 1
+        assemblers = Array(repeating: MessageAssembler(bodyBytesMax: bodyBytesMax), count: count)
+    }
+
+    /// A channel that we opened.
+    subscript(channel: UInt16) -> MessageAssembler {
+        get { assemblers[Int(channel)] }
+        _modify { yield &assemblers[Int(channel)] }
+    }
+}

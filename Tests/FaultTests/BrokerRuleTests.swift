@@ -113,7 +113,7 @@ struct BrokerRuleTests {
                 try scene.ledger().entries.dropFirst(before).first { $0.kind == .start }
             )
             // Less than a beat: nothing waited for the next one.
-            #expect(next.time - over < .seconds(1.5))
+            #expect(next.time - over < .seconds(1))
         }
     }
 }

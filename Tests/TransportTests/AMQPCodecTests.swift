@@ -33,53 +33,6 @@ private final class Recorder: FrameSink {
     }
 }
 
-/// Writes what a broker writes, byte by byte from the specification.
-private struct BrokerBytes {
-    var buffer = ByteBuffer()
-
-    private func short(_ text: String) -> [UInt8] { [UInt8(text.utf8.count)] + Array(text.utf8) }
-
-    mutating func frame(_ type: UInt8, channel: UInt16 = 1, _ payload: [UInt8]) {
-        buffer.writeInteger(type)
-        buffer.writeInteger(channel)
-        buffer.writeInteger(UInt32(payload.count))
-        buffer.writeBytes(payload + [0xCE])
-    }
-
-    mutating func deliver(tag: String) {
-        frame(
-            1,
-            [0, 60, 0, 60] + short(tag) + [0, 0, 0, 0, 0, 0, 0, 7, 0] + short("operon.events")
-                + short("coordinator")
-        )
-    }
-
-    mutating func returned(key: String) {
-        frame(
-            1,
-            [0, 60, 0, 50, 1, 0x38] + short("NO_ROUTE") + short("operon.dispatch") + short(key)
-        )
-    }
-
-    mutating func header(bodyBytes: Int, replyTo: String? = nil) {
-        var payload: [UInt8] = [0, 60, 0, 0]
-        payload += withUnsafeBytes(of: UInt64(bodyBytes).bigEndian, Array.init)
-        payload += replyTo == nil ? [0, 0] : [0x02, 0]
-        if let replyTo { payload += short(replyTo) }
-        frame(2, payload)
-    }
-
-    mutating func message(_ body: [UInt8], tag: String = "events", pieceMax: Int = 4_088) {
-        deliver(tag: tag)
-        header(bodyBytes: body.count)
-        var rest = body[...]
-        while !rest.isEmpty {
-            frame(3, Array(rest.prefix(pieceMax)))
-            rest = rest.dropFirst(pieceMax)
-        }
-    }
-}
-
 @Suite struct AMQPCodecTests {
     private func delivered(_ body: [UInt8]) -> MessageAssembler.Message {
         .init(
