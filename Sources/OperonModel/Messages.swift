@@ -67,6 +67,8 @@ package enum WorkerMessage: Hashable, Sendable {
     case log(LogChunk)
     /// From a coordinator to itself, through one of its own queues: see `Tick`.
     case tick(Tick)
+    /// Asks for pieces of outputs: at least one.
+    case fetch([OutputRequest])
 }
 
 /// What a coordinator sends itself through each of its queues before it gives anybody up: when it
@@ -225,14 +227,18 @@ package struct Beat: Hashable, Sendable {
     /// Attempts without a final event up to `sent`.
     package var held: [HeldAttempt]
     package var isDraining: Bool
+    /// Those that have no answer yet.
+    package var requests: [OutputRequest]
 
     package init(
         sentAt: Timestamp,
         received: UInt64,
         sent: UInt64,
         held: [HeldAttempt],
-        isDraining: Bool
+        isDraining: Bool,
+        requests: [OutputRequest] = []
     ) {
+        self.requests = requests
         self.sentAt = sentAt
         self.received = received
         self.sent = sent
@@ -272,6 +278,9 @@ package enum CoordinatorMessage: Hashable, Sendable {
     case resync
     /// Your hello or message was of a connection or life that is no longer the latest.
     case refused(RefusalReason)
+    /// Answers to requests for outputs, at least one. Not numbered, because everything else may
+    /// overtake it.
+    case chunks([OutputChunk])
 }
 
 package enum RefusalReason: UInt8, Hashable, Sendable {
@@ -408,11 +417,17 @@ package struct DispatchedOperation: Hashable, Sendable {
 package struct NamedInput: Hashable, Sendable {
     package var name: String
     package var output: Payload?
+    /// Where to fetch it from; `nil`: it is here, or there is none. What is started has none left.
+    package var reference: OutputReference?
 
-    package init(name: String, output: Payload?) {
+    package init(name: String, output: Payload?, reference: OutputReference? = nil) {
         self.name = name
         self.output = output
+        self.reference = reference
     }
+
+    /// Of the output, wherever it is.
+    package var byteCount: Int { reference?.byteCount ?? output?.bytes.count ?? 0 }
 }
 
 /// Orders, acknowledgements, and the answer to a beat.

@@ -43,6 +43,12 @@ public struct CommandDescription: Hashable, Sendable, Codable {
     public var directory: String?
     /// From SIGTERM to SIGKILL.
     public var grace: Duration
+    /// How much address space each of its processes may have, in bytes (RLIMIT_AS); `nil`: no
+    /// bound.
+    public var memory: Int?
+    /// How long each of its processes may use a processor, in whole seconds, rounded up
+    /// (RLIMIT_CPU); `nil`: no bound.
+    public var cpuTime: Duration?
 
     /// What most programs need in order to run at all, and nothing that could be a secret.
     public static let defaultInheritEnvironment = ["PATH", "HOME", "LANG", "TMPDIR", "USER"]
@@ -55,8 +61,12 @@ public struct CommandDescription: Hashable, Sendable, Codable {
         environment: [String: String] = [:],
         inheritEnvironment: [String] = CommandDescription.defaultInheritEnvironment,
         directory: String? = nil,
-        grace: Duration = CommandDescription.defaultGrace
+        grace: Duration = CommandDescription.defaultGrace,
+        memory: Int? = nil,
+        cpuTime: Duration? = nil
     ) {
+        self.memory = memory
+        self.cpuTime = cpuTime
         self.arguments = arguments
         self.environment = environment
         self.inheritEnvironment = inheritEnvironment

@@ -20,7 +20,7 @@ struct ElementCount {
         func below(_ field: UInt64) -> Level? {
             switch (self, field) {
             case (.envelope, 7): .dispatch
-            case (.envelope, 8...13): .body
+            case (.envelope, 8...13), (.envelope, 33...34): .body
             case (.dispatch, 2): .operation
             case (.operation, 13): .command
             case (.envelope, _), (.dispatch, _), (.body, _), (.operation, _), (.command, _): nil

@@ -11,6 +11,7 @@ extension ProtoEnvelope.OneOf_Body {
         case .resync: self = .resync(ProtoEmpty())
         case .refused(.newIncarnation): self = .refused(.newIncarnation)
         case .refused(.nameTaken): self = .refused(.nameTaken)
+        case .chunks(let chunks): self = .chunks(ProtoChunks(chunks))
         }
     }
 }
@@ -30,6 +31,8 @@ extension CoordinatorMessage {
         case .beat: throw Wire.misplaced("beat", from: "coordinator")
         case .log: throw Wire.misplaced("log", from: "coordinator")
         case .tick: throw Wire.misplaced("tick", from: "coordinator")
+        case .chunks(let chunks): self = .chunks(try chunks.answers)
+        case .fetch: throw Wire.misplaced("fetch", from: "coordinator")
         }
     }
 }

@@ -139,6 +139,7 @@ extension ProtoNamedInput {
         self.init()
         name = input.name
         if let output = input.output { self.output = ProtoPayload(output) }
+        if let reference = input.reference { self.reference = ProtoOutputReference(reference) }
     }
 }
 
@@ -146,8 +147,12 @@ extension NamedInput {
     fileprivate init(_ proto: ProtoNamedInput, limits: Limits) throws(WireError) {
         self.init(
             name: try Check.name(proto.name, "input.name", limits: limits),
-            output: proto.hasOutput ? Payload(proto.output) : nil
+            output: proto.hasOutput ? Payload(proto.output) : nil,
+            reference: proto.hasReference ? try OutputReference(proto.reference) : nil
         )
+        guard output == nil || reference == nil else {
+            throw .invalid("input.reference", "is there beside the output itself")
+        }
     }
 }
 
@@ -188,6 +193,8 @@ extension ProtoCommand {
         inheritEnvironment = command.inheritEnvironment
         if let directory = command.directory { self.directory = directory }
         graceNanoseconds = command.grace.nanoseconds
+        if let memory = command.memory { memoryBytes = UInt64(clamping: memory) }
+        if let cpuTime = command.cpuTime { cpuTimeNanoseconds = cpuTime.nanoseconds }
     }
 }
 
@@ -211,5 +218,14 @@ extension CommandDescription {
             directory: proto.hasDirectory ? proto.directory : nil,
             grace: try Check.duration(proto.graceNanoseconds, "command.grace")
         )
+        if proto.hasMemoryBytes {
+            memory = try Check.bytes(
+                try Check.ordinal(proto.memoryBytes, "command.memory"),
+                "command.memory"
+            )
+        }
+        if proto.hasCpuTimeNanoseconds {
+            cpuTime = try Check.interval(proto.cpuTimeNanoseconds, "command.cpu_time")
+        }
     }
 }

@@ -11,6 +11,7 @@ extension ProtoEnvelope.OneOf_Body {
         case .beat(let beat): self = .beat(ProtoBeat(beat))
         case .log(let chunk): self = .log(ProtoLogChunk(chunk))
         case .tick(let tick): self = .tick(ProtoTick(tick))
+        case .fetch(let requests): self = .fetch(ProtoFetch(requests))
         }
     }
 }
@@ -28,6 +29,8 @@ extension WorkerMessage {
         case .welcome: throw Wire.misplaced("welcome", from: "worker")
         case .resync: throw Wire.misplaced("resync", from: "worker")
         case .refused: throw Wire.misplaced("refused", from: "worker")
+        case .fetch(let fetch): self = .fetch(try fetch.checked)
+        case .chunks: throw Wire.misplaced("chunks", from: "worker")
         }
     }
 }
@@ -155,6 +158,7 @@ extension ProtoBeat {
         sent = beat.sent
         held = beat.held.map { ProtoHeldAttempt($0) }
         isDraining = beat.isDraining
+        if !beat.requests.isEmpty { requests = beat.requests.map { ProtoOutputRequest($0) } }
     }
 }
 
@@ -167,7 +171,10 @@ extension Beat {
             held: try proto.held.map { held throws(WireError) in
                 try HeldAttempt(held, "beat.held")
             },
-            isDraining: proto.isDraining
+            isDraining: proto.isDraining,
+            requests: try proto.requests.map { request throws(WireError) in
+                try OutputRequest(request)
+            }
         )
     }
 }

@@ -64,6 +64,37 @@ enum Corpus {
         ),
         CorpusCase("dispatch-full", coordinator: Samples.fullDispatch),
         CorpusCase(
+            "dispatch-references",
+            coordinator: .dispatch(
+                Dispatch(
+                    acknowledged: 41,
+                    operations: [
+                        {
+                            var operation = Samples.operation
+                            operation.inputs = Samples.inputs
+                            return operation
+                        }()
+                    ]
+                )
+            )
+        ),
+        CorpusCase(
+            "dispatch-command-limits",
+            coordinator: Samples.dispatch(.command(Samples.limitedCommand))
+        ),
+        CorpusCase(
+            "chunks",
+            .from(
+                coordinator: .chunks([
+                    OutputChunk(number: 7, content: .bytes([0, 255, 10])),
+                    OutputChunk(number: 8, content: .gone),
+                    OutputChunk(number: 9, content: .missing),
+                    OutputChunk(number: .max, content: .sent),
+                ]),
+                sequence: 0
+            )
+        ),
+        CorpusCase(
             "control-acknowledgement",
             coordinator: .control(Control(acknowledged: 5))
         ),
@@ -203,6 +234,20 @@ enum Corpus {
                 )
             )
         ),
+        CorpusCase(
+            "beat-requests",
+            worker: .beat(
+                Beat(
+                    sentAt: Samples.moment,
+                    received: 12,
+                    sent: 17,
+                    held: [Samples.held],
+                    isDraining: false,
+                    requests: [Samples.firstRequest, Samples.request]
+                )
+            )
+        ),
+        CorpusCase("fetch", worker: .fetch([Samples.firstRequest, Samples.request])),
         CorpusCase(
             "log-output",
             worker: .log(

@@ -75,8 +75,8 @@ import Testing
     }
 
     @Test func `a kind of message that is not known yet is told from a broken one`() {
-        let fromCoordinator = RawMessage.coordinator { $0.message(32) }
-        let fromWorker = RawMessage.worker { $0.message(33) { $0.integer(1, 1) } }
+        let fromCoordinator = RawMessage.coordinator { $0.message(62) }
+        let fromWorker = RawMessage.worker { $0.message(63) { $0.integer(1, 1) } }
 
         #expect(decodingError(fromCoordinator, like: resync) == .unknownMessage)
         #expect(decodingError(fromWorker, like: hello) == .unknownMessage)

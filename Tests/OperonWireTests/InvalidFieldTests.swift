@@ -31,6 +31,13 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         }
     }
 
+    /// A request of a fetch that is otherwise right.
+    static func request(_ field: String, _ body: (inout RawMessage) -> Void) -> BrokenMessage {
+        .worker(field) { envelope in
+            envelope.message(33) { $0.message(1, body) }
+        }
+    }
+
     /// A result in an event that is otherwise right.
     static func result(_ field: String, _ body: (inout RawMessage) -> Void) -> BrokenMessage {
         .event(field) { event in
@@ -96,6 +103,17 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         .coordinator("order.stop") {
             $0.message(8) { $0.message(4) { $0.message(3) { $0.integer(1, 1) } } }
         },
+        .coordinator("chunks.chunks") { $0.message(34) },
+        .coordinator("chunk.number") { $0.message(34) { $0.message(1) } },
+        .coordinator("chunk.what") { $0.message(34) { $0.message(1) { $0.integer(1, 1) } } },
+        .coordinator("chunk.value") {
+            $0.message(34) {
+                $0.message(1) { chunk in
+                    chunk.integer(1, 1)
+                    chunk.data(2, [])
+                }
+            }
+        },
         .coordinator("dispatch.operations") { $0.message(7) },
         .coordinator("operation.held") { $0.message(7) { $0.message(2) } },
         .coordinator("operation.held") { $0.message(7) { $0.message(2) { $0.message(1) } } },
@@ -133,6 +151,22 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         },
         .worker("beat.sent_at") { $0.message(10) { $0.integer(1, signed: .min) } },
         .worker("beat.held") { $0.message(10) { $0.message(4) { $0.integer(1, 1) } } },
+        .worker("request.held") { $0.message(10) { $0.message(6) { $0.integer(1, 1) } } },
+        .worker("fetch.requests") { $0.message(33) },
+        .request("request.held") { $0.integer(1, 1) },
+        .request("request.held") {
+            $0.integer(1, 1); $0.message(2)
+        },
+        .request("request.number") {
+            $0.held(2); $0.integer(6, 1)
+        },
+        .request("request.offset") {
+            $0.integer(1, 1); $0.held(2)
+            $0.integer(5, 1 << 63); $0.integer(6, 1)
+        },
+        .request("request.length") {
+            $0.integer(1, 1); $0.held(2)
+        },
         .worker("log.held") { $0.message(11) },
         .worker("log.stream") { $0.message(11) { $0.held() } },
         .worker("log.stream") {
@@ -202,6 +236,11 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         ("operation.quality_of_service", { $0.integer(9, 5) }),
         ("input.name", { $0.message(10) }),
         ("input.name", { $0.message(10) { $0.string(1, String(repeating: "i", count: 257)) } }),
+        ("reference.hash", { $0.reference(hashBytes: 31) }),
+        ("reference.hash", { $0.reference(hashBytes: 33) }),
+        ("reference.byte_count", { $0.reference(byteCount: 0) }),
+        ("reference.byte_count", { $0.reference(byteCount: 1 << 63) }),
+        ("input.reference", { $0.reference(hasOutput: true) }),
         ("operation.wait", { $0.integer(12, signed: -5) }),
         ("command.arguments", { $0.message(13) }),
         (
@@ -209,6 +248,30 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
             {
                 $0.message(13) {
                     $0.string(1, "a"); $0.integer(5, signed: -1)
+                }
+            }
+        ),
+        (
+            "command.memory",
+            {
+                $0.message(13) {
+                    $0.string(1, "a"); $0.integer(20, 0)
+                }
+            }
+        ),
+        (
+            "command.memory",
+            {
+                $0.message(13) {
+                    $0.string(1, "a"); $0.integer(20, 1 << 63)
+                }
+            }
+        ),
+        (
+            "command.cpu_time",
+            {
+                $0.message(13) {
+                    $0.string(1, "a"); $0.integer(21, 0)
                 }
             }
         ),

@@ -14,8 +14,9 @@ struct MessageGenerator {
 
     private mutating func coordinator() -> CoordinatorEnvelope {
         let body: CoordinatorMessage
-        switch below(6) {
+        switch below(7) {
         case 0: body = .welcome(welcome())
+        case 6: body = .chunks(list(1...4) { $0.chunk() })
         case 1: body = .control(control())
         case 2: body = .resync
         case 3: body = .refused(below(2) == 0 ? .newIncarnation : .nameTaken)
@@ -35,8 +36,9 @@ struct MessageGenerator {
 
     private mutating func worker() -> WorkerEnvelope {
         let body: WorkerMessage
-        switch below(6) {
+        switch below(7) {
         case 0: body = .hello(hello())
+        case 6: body = .fetch(list(1...4) { $0.request() })
         case 5: body = .tick(Tick(number: positive(), way: below(2) == 0 ? .events : .beats))
         case 1: body = .log(log())
         case 2:
@@ -46,7 +48,8 @@ struct MessageGenerator {
                     received: number(),
                     sent: number(),
                     held: list(0...5) { $0.held() },
-                    isDraining: below(2) == 0
+                    isDraining: below(2) == 0,
+                    requests: list(0...3) { $0.request() }
                 )
             )
         default:
@@ -121,14 +124,54 @@ struct MessageGenerator {
             timeout: below(2) == 0 ? nil : duration(),
             qualityOfService: pick(QualityOfService.allCases),
             inputs: list(0...3) { generator in
-                NamedInput(
-                    name: generator.name(),
-                    output: generator.below(3) == 0 ? nil : generator.payload()
-                )
+                generator.input()
             },
             isIsolated: below(2) == 0,
             announcesStart: below(2) == 0,
             exclusiveLease: below(2) == 0 ? nil : duration(atLeast: 1)
+        )
+    }
+
+    private mutating func input() -> NamedInput {
+        switch below(3) {
+        case 0: NamedInput(name: name(), output: nil)
+        case 1: NamedInput(name: name(), output: payload())
+        default:
+            NamedInput(
+                name: name(),
+                output: nil,
+                reference: OutputReference(
+                    operation: held().operation,
+                    byteCount: Int(max(1, number() >> 1)),
+                    hash: hash(),
+                    contentType: below(2) == 0 ? Payload.json : text()
+                )
+            )
+        }
+    }
+
+    private mutating func hash() -> ContentHash {
+        ContentHash(bytes: (0..<32).map { _ in UInt8(truncatingIfNeeded: chance.next()) })!
+    }
+
+    private mutating func chunk() -> OutputChunk {
+        let content: OutputChunk.Content =
+            switch below(5) {
+            case 0: .gone
+            case 1: .missing
+            case 2: .sent
+            default: .bytes([1] + bytes())
+            }
+        return OutputChunk(number: positive(), content: content)
+    }
+
+    private mutating func request() -> OutputRequest {
+        OutputRequest(
+            number: positive(),
+            held: held(),
+            operation: held().operation,
+            offset: Int(number() >> 1),
+            length: Int(max(1, small()))
         )
     }
 
@@ -146,7 +189,9 @@ struct MessageGenerator {
                     environment: environment,
                     inheritEnvironment: list(0...3) { $0.text() },
                     directory: below(2) == 0 ? nil : text(),
-                    grace: duration()
+                    grace: duration(),
+                    memory: below(2) == 0 ? nil : Int(max(1, number() >> 1)),
+                    cpuTime: below(2) == 0 ? nil : duration(atLeast: 1)
                 )
             )
         }

@@ -78,6 +78,24 @@ struct RawMessage {
         }.bytes
     }
 
+    /// An input of an operation that is fetched from 2/6, with one thing that may be wrong.
+    mutating func reference(
+        byteCount: UInt64 = 1,
+        hashBytes: Int = 32,
+        hasOutput: Bool = false
+    ) {
+        message(10) { input in
+            input.string(1, "i")
+            if hasOutput { input.message(2) }
+            input.message(3) { reference in
+                reference.integer(1, 2)
+                reference.integer(2, 6)
+                reference.integer(3, byteCount)
+                reference.data(4, [UInt8](repeating: 1, count: hashBytes))
+            }
+        }
+    }
+
     /// The attempt 1.5 at the operation 2/6.
     mutating func held(_ field: UInt64 = 1) {
         message(field) { held in

@@ -93,6 +93,52 @@ enum Samples {
         grace: .seconds(3)
     )
 
+    /// An input of every sort.
+    static let inputs = [
+        NamedInput(name: "here", output: Payload(bytes: [55])),
+        NamedInput(name: "large", output: nil, reference: reference),
+        NamedInput(
+            name: "text",
+            output: nil,
+            reference: OutputReference(
+                operation: OperationID(graph: GraphID(rawValue: 0), index: 0),
+                byteCount: 1,
+                hash: ContentHash(bytes: [UInt8](repeating: 0, count: 32))!,
+                contentType: "text/plain"
+            )
+        ),
+        NamedInput(name: "none", output: nil),
+    ]
+
+    static let reference = OutputReference(
+        operation: OperationID(graph: GraphID(rawValue: 12), index: 69_999),
+        byteCount: 1 << 20,
+        hash: ContentHash(bytes: 0..<32)!
+    )
+
+    static let request = OutputRequest(
+        number: 7,
+        held: held,
+        operation: reference.operation,
+        offset: 262_144,
+        length: 262_144
+    )
+
+    static let firstRequest = OutputRequest(
+        number: 1,
+        held: other,
+        operation: other.operation,
+        offset: 0,
+        length: 1
+    )
+
+    static let limitedCommand: CommandDescription = {
+        var command = Samples.command
+        command.memory = 512 << 20
+        command.cpuTime = .seconds(600)
+        return command
+    }()
+
     static let welcome = Welcome(
         answers: moment,
         lease: .seconds(6),

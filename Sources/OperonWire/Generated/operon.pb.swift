@@ -214,7 +214,8 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
   /// Clears the value of `sender`. Subsequent reads from it will return its default value.
   mutating func clearSender() {_uniqueStorage()._sender = nil}
 
-  /// Kinds sent by coordinators: dispatch, control, welcome, resync, refused. By workers: the rest.
+  /// Kinds sent by coordinators: dispatch, control, welcome, resync, refused, chunks. By workers:
+  /// the rest.
   var body: OneOf_Body? {
     get {return _storage._body}
     set {_uniqueStorage()._body = newValue}
@@ -301,6 +302,23 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
     set {_uniqueStorage()._body = .tick(newValue)}
   }
 
+  var fetch: ProtoFetch {
+    get {
+      if case .fetch(let v)? = _storage._body {return v}
+      return ProtoFetch()
+    }
+    set {_uniqueStorage()._body = .fetch(newValue)}
+  }
+
+  /// Further kinds: from 35.
+  var chunks: ProtoChunks {
+    get {
+      if case .chunks(let v)? = _storage._body {return v}
+      return ProtoChunks()
+    }
+    set {_uniqueStorage()._body = .chunks(newValue)}
+  }
+
   /// Room for a proof of the sender. Not written and not looked at yet.
   var signature: ProtoSignature {
     get {_storage._signature ?? ProtoSignature()}
@@ -313,7 +331,8 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// Kinds sent by coordinators: dispatch, control, welcome, resync, refused. By workers: the rest.
+  /// Kinds sent by coordinators: dispatch, control, welcome, resync, refused, chunks. By workers:
+  /// the rest.
   nonisolated enum OneOf_Body: Equatable, Sendable {
     case dispatch(ProtoDispatch)
     case control(ProtoControl)
@@ -326,6 +345,9 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
     case refused(ProtoRefusalReason)
     /// From a coordinator to itself.
     case tick(ProtoTick)
+    case fetch(ProtoFetch)
+    /// Further kinds: from 35.
+    case chunks(ProtoChunks)
 
   }
 
@@ -856,9 +878,62 @@ nonisolated struct ProtoBeat: Sendable {
 
   var isDraining: Bool = false
 
+  /// Requests without an answer, as they were sent.
+  var requests: [ProtoOutputRequest] = []
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
+}
+
+/// Asks for pieces of outputs that were too large for a dispatch: at least one.
+nonisolated struct ProtoFetch: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var requests: [ProtoOutputRequest] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// Asks for a piece of an output. The answer may be shorter, but is not empty.
+nonisolated struct ProtoOutputRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Counts the requests of this incarnation, from 1.
+  var number: UInt64 = 0
+
+  /// The attempt whose input it is.
+  var held: ProtoHeldAttempt {
+    get {_held ?? ProtoHeldAttempt()}
+    set {_held = newValue}
+  }
+  /// Returns true if `held` has been explicitly set.
+  var hasHeld: Bool {self._held != nil}
+  /// Clears the value of `held`. Subsequent reads from it will return its default value.
+  mutating func clearHeld() {self._held = nil}
+
+  /// The operation whose output it is: its graph, and its place in it.
+  var graph: UInt32 = 0
+
+  var index: UInt32 = 0
+
+  /// In bytes.
+  var offset: UInt64 = 0
+
+  /// In bytes, from 1.
+  var length: UInt32 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _held: ProtoHeldAttempt? = nil
 }
 
 /// A piece of what an operation prints. May be lost.
@@ -1121,11 +1196,33 @@ nonisolated struct ProtoCommand: Sendable {
   /// From SIGTERM to SIGKILL.
   var graceNanoseconds: Int64 = 0
 
+  /// How much address space each of its processes may have, in bytes, from 1. Absent: no bound.
+  var memoryBytes: UInt64 {
+    get {_memoryBytes ?? 0}
+    set {_memoryBytes = newValue}
+  }
+  /// Returns true if `memoryBytes` has been explicitly set.
+  var hasMemoryBytes: Bool {self._memoryBytes != nil}
+  /// Clears the value of `memoryBytes`. Subsequent reads from it will return its default value.
+  mutating func clearMemoryBytes() {self._memoryBytes = nil}
+
+  /// How long each of its processes may use a processor, more than 0. Absent: no bound.
+  var cpuTimeNanoseconds: Int64 {
+    get {_cpuTimeNanoseconds ?? 0}
+    set {_cpuTimeNanoseconds = newValue}
+  }
+  /// Returns true if `cpuTimeNanoseconds` has been explicitly set.
+  var hasCpuTimeNanoseconds: Bool {self._cpuTimeNanoseconds != nil}
+  /// Clears the value of `cpuTimeNanoseconds`. Subsequent reads from it will return its default value.
+  mutating func clearCpuTimeNanoseconds() {self._cpuTimeNanoseconds = nil}
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 
   fileprivate var _directory: String? = nil
+  fileprivate var _memoryBytes: UInt64? = nil
+  fileprivate var _cpuTimeNanoseconds: Int64? = nil
 }
 
 /// A variable of a process's environment.
@@ -1178,7 +1275,7 @@ nonisolated struct ProtoNamedInput: Sendable {
   /// 1 to 256 bytes.
   var name: String = String()
 
-  /// Absent: it has none.
+  /// Absent: it has none, or is too large to travel here.
   var output: ProtoPayload {
     get {_output ?? ProtoPayload()}
     set {_output = newValue}
@@ -1188,11 +1285,56 @@ nonisolated struct ProtoNamedInput: Sendable {
   /// Clears the value of `output`. Subsequent reads from it will return its default value.
   mutating func clearOutput() {self._output = nil}
 
+  /// Where to fetch it. Absent: it is here, or there is none.
+  var reference: ProtoOutputReference {
+    get {_reference ?? ProtoOutputReference()}
+    set {_reference = newValue}
+  }
+  /// Returns true if `reference` has been explicitly set.
+  var hasReference: Bool {self._reference != nil}
+  /// Clears the value of `reference`. Subsequent reads from it will return its default value.
+  mutating func clearReference() {self._reference = nil}
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 
   fileprivate var _output: ProtoPayload? = nil
+  fileprivate var _reference: ProtoOutputReference? = nil
+}
+
+/// An output that stays with the coordinator until it is fetched.
+nonisolated struct ProtoOutputReference: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The operation whose output it is: its graph, and its place in it.
+  var graph: UInt32 = 0
+
+  var index: UInt32 = 0
+
+  /// In bytes, from 1.
+  var byteCount: UInt64 = 0
+
+  /// SHA-256 of the bytes: 32 bytes.
+  var hash: Data = Data()
+
+  /// Absent: application/json.
+  var contentType: String {
+    get {_contentType ?? String()}
+    set {_contentType = newValue}
+  }
+  /// Returns true if `contentType` has been explicitly set.
+  var hasContentType: Bool {self._contentType != nil}
+  /// Clears the value of `contentType`. Subsequent reads from it will return its default value.
+  mutating func clearContentType() {self._contentType = nil}
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _contentType: String? = nil
 }
 
 /// Orders, acknowledgements, and the answer to a beat.
@@ -1283,6 +1425,84 @@ nonisolated struct ProtoOrder: Sendable {
   init() {}
 }
 
+/// Pieces of outputs, in answer to requests: at least one. Not numbered: they may be overtaken by
+/// everything else that is said to a connection.
+nonisolated struct ProtoChunks: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var chunks: [ProtoChunk] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// The answer to a request for a piece of an output.
+nonisolated struct ProtoChunk: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// That of the request.
+  var number: UInt64 = 0
+
+  var what: ProtoChunk.OneOf_What? = nil
+
+  /// Bytes from the offset of the request on, at least one.
+  var value: Data {
+    get {
+      if case .value(let v)? = what {return v}
+      return Data()
+    }
+    set {what = .value(newValue)}
+  }
+
+  /// The attempt is not the worker's any more.
+  var gone: ProtoEmpty {
+    get {
+      if case .gone(let v)? = what {return v}
+      return ProtoEmpty()
+    }
+    set {what = .gone(newValue)}
+  }
+
+  /// The coordinator has no such output.
+  var missing: ProtoEmpty {
+    get {
+      if case .missing(let v)? = what {return v}
+      return ProtoEmpty()
+    }
+    set {what = .missing(newValue)}
+  }
+
+  /// The answer was sent before this: if it has not come, it is lost, and to be asked for again.
+  var sent: ProtoEmpty {
+    get {
+      if case .sent(let v)? = what {return v}
+      return ProtoEmpty()
+    }
+    set {what = .sent(newValue)}
+  }
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  nonisolated enum OneOf_What: Equatable, Sendable {
+    /// Bytes from the offset of the request on, at least one.
+    case value(Data)
+    /// The attempt is not the worker's any more.
+    case gone(ProtoEmpty)
+    /// The coordinator has no such output.
+    case missing(ProtoEmpty)
+    /// The answer was sent before this: if it has not come, it is lost, and to be asked for again.
+    case sent(ProtoEmpty)
+
+  }
+
+  init() {}
+}
+
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
 
 fileprivate nonisolated let _protobuf_package = "operon.v1"
@@ -1301,7 +1521,7 @@ nonisolated extension ProtoRefusalReason: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Envelope"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}schema_major\0\u{3}schema_minor\0\u{1}reign\0\u{1}epoch\0\u{1}sequence\0\u{1}sender\0\u{1}dispatch\0\u{1}control\0\u{1}events\0\u{1}beat\0\u{1}log\0\u{1}welcome\0\u{1}hello\0\u{1}resync\0\u{1}refused\0\u{1}signature\0\u{2}\u{10}tick\0\u{c}\u{11}\u{f}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}schema_major\0\u{3}schema_minor\0\u{1}reign\0\u{1}epoch\0\u{1}sequence\0\u{1}sender\0\u{1}dispatch\0\u{1}control\0\u{1}events\0\u{1}beat\0\u{1}log\0\u{1}welcome\0\u{1}hello\0\u{1}resync\0\u{1}refused\0\u{1}signature\0\u{2}\u{10}tick\0\u{1}fetch\0\u{1}chunks\0\u{c}\u{11}\u{f}")
 
   fileprivate class _StorageClass {
     var _schemaMajor: UInt32 = 0
@@ -1480,6 +1700,32 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
             _storage._body = .tick(v)
           }
         }()
+        case 33: try {
+          var v: ProtoFetch?
+          var hadOneofValue = false
+          if let current = _storage._body {
+            hadOneofValue = true
+            if case .fetch(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._body = .fetch(v)
+          }
+        }()
+        case 34: try {
+          var v: ProtoChunks?
+          var hadOneofValue = false
+          if let current = _storage._body {
+            hadOneofValue = true
+            if case .chunks(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._body = .chunks(v)
+          }
+        }()
         default: break
         }
       }
@@ -1552,9 +1798,21 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
       try { if let v = _storage._signature {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 16)
       } }()
-      try { if case .tick(let v)? = _storage._body {
+      switch _storage._body {
+      case .tick?: try {
+        guard case .tick(let v)? = _storage._body else { preconditionFailure() }
         try visitor.visitSingularMessageField(value: v, fieldNumber: 32)
-      } }()
+      }()
+      case .fetch?: try {
+        guard case .fetch(let v)? = _storage._body else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 33)
+      }()
+      case .chunks?: try {
+        guard case .chunks(let v)? = _storage._body else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 34)
+      }()
+      default: break
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2412,7 +2670,7 @@ nonisolated extension ProtoTooLarge: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoBeat: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Beat"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}sent_at_nanoseconds\0\u{1}received\0\u{1}sent\0\u{1}held\0\u{3}is_draining\0\u{c}\u{6}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}sent_at_nanoseconds\0\u{1}received\0\u{1}sent\0\u{1}held\0\u{3}is_draining\0\u{1}requests\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2425,6 +2683,7 @@ nonisolated extension ProtoBeat: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.sent) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.held) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.isDraining) }()
+      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.requests) }()
       default: break
       }
     }
@@ -2446,6 +2705,9 @@ nonisolated extension ProtoBeat: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if self.isDraining != false {
       try visitor.visitSingularBoolField(value: self.isDraining, fieldNumber: 5)
     }
+    if !self.requests.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.requests, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2455,6 +2717,96 @@ nonisolated extension ProtoBeat: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.sent != rhs.sent {return false}
     if lhs.held != rhs.held {return false}
     if lhs.isDraining != rhs.isDraining {return false}
+    if lhs.requests != rhs.requests {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoFetch: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Fetch"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}requests\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.requests) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.requests.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.requests, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoFetch, rhs: ProtoFetch) -> Bool {
+    if lhs.requests != rhs.requests {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoOutputRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".OutputRequest"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}held\0\u{1}graph\0\u{1}index\0\u{1}offset\0\u{1}length\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._held) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.graph) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.index) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.offset) }()
+      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.length) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    try { if let v = self._held {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    if self.graph != 0 {
+      try visitor.visitSingularUInt32Field(value: self.graph, fieldNumber: 3)
+    }
+    if self.index != 0 {
+      try visitor.visitSingularUInt32Field(value: self.index, fieldNumber: 4)
+    }
+    if self.offset != 0 {
+      try visitor.visitSingularUInt64Field(value: self.offset, fieldNumber: 5)
+    }
+    if self.length != 0 {
+      try visitor.visitSingularUInt32Field(value: self.length, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoOutputRequest, rhs: ProtoOutputRequest) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs._held != rhs._held {return false}
+    if lhs.graph != rhs.graph {return false}
+    if lhs.index != rhs.index {return false}
+    if lhs.offset != rhs.offset {return false}
+    if lhs.length != rhs.length {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2829,7 +3181,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
 
 nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Command"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}arguments\0\u{1}environment\0\u{3}inherit_environment\0\u{1}directory\0\u{3}grace_nanoseconds\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}arguments\0\u{1}environment\0\u{3}inherit_environment\0\u{1}directory\0\u{3}grace_nanoseconds\0\u{4}\u{f}memory_bytes\0\u{3}cpu_time_nanoseconds\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2842,6 +3194,8 @@ nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 3: try { try decoder.decodeRepeatedStringField(value: &self.inheritEnvironment) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self._directory) }()
       case 5: try { try decoder.decodeSingularInt64Field(value: &self.graceNanoseconds) }()
+      case 20: try { try decoder.decodeSingularUInt64Field(value: &self._memoryBytes) }()
+      case 21: try { try decoder.decodeSingularInt64Field(value: &self._cpuTimeNanoseconds) }()
       default: break
       }
     }
@@ -2867,6 +3221,12 @@ nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if self.graceNanoseconds != 0 {
       try visitor.visitSingularInt64Field(value: self.graceNanoseconds, fieldNumber: 5)
     }
+    try { if let v = self._memoryBytes {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 20)
+    } }()
+    try { if let v = self._cpuTimeNanoseconds {
+      try visitor.visitSingularInt64Field(value: v, fieldNumber: 21)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2876,6 +3236,8 @@ nonisolated extension ProtoCommand: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.inheritEnvironment != rhs.inheritEnvironment {return false}
     if lhs._directory != rhs._directory {return false}
     if lhs.graceNanoseconds != rhs.graceNanoseconds {return false}
+    if lhs._memoryBytes != rhs._memoryBytes {return false}
+    if lhs._cpuTimeNanoseconds != rhs._cpuTimeNanoseconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2957,7 +3319,7 @@ nonisolated extension ProtoRegistered: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension ProtoNamedInput: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".NamedInput"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}output\0\u{c}\u{3}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}output\0\u{1}reference\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2967,6 +3329,7 @@ nonisolated extension ProtoNamedInput: SwiftProtobuf.Message, SwiftProtobuf._Mes
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularMessageField(value: &self._output) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._reference) }()
       default: break
       }
     }
@@ -2983,12 +3346,70 @@ nonisolated extension ProtoNamedInput: SwiftProtobuf.Message, SwiftProtobuf._Mes
     try { if let v = self._output {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
     } }()
+    try { if let v = self._reference {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: ProtoNamedInput, rhs: ProtoNamedInput) -> Bool {
     if lhs.name != rhs.name {return false}
     if lhs._output != rhs._output {return false}
+    if lhs._reference != rhs._reference {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoOutputReference: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".OutputReference"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}graph\0\u{1}index\0\u{3}byte_count\0\u{1}hash\0\u{3}content_type\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.graph) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.index) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.byteCount) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.hash) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self._contentType) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.graph != 0 {
+      try visitor.visitSingularUInt32Field(value: self.graph, fieldNumber: 1)
+    }
+    if self.index != 0 {
+      try visitor.visitSingularUInt32Field(value: self.index, fieldNumber: 2)
+    }
+    if self.byteCount != 0 {
+      try visitor.visitSingularUInt64Field(value: self.byteCount, fieldNumber: 3)
+    }
+    if !self.hash.isEmpty {
+      try visitor.visitSingularBytesField(value: self.hash, fieldNumber: 4)
+    }
+    try { if let v = self._contentType {
+      try visitor.visitSingularStringField(value: v, fieldNumber: 5)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoOutputReference, rhs: ProtoOutputReference) -> Bool {
+    if lhs.graph != rhs.graph {return false}
+    if lhs.index != rhs.index {return false}
+    if lhs.byteCount != rhs.byteCount {return false}
+    if lhs.hash != rhs.hash {return false}
+    if lhs._contentType != rhs._contentType {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3122,6 +3543,137 @@ nonisolated extension ProtoOrder: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
   static func ==(lhs: ProtoOrder, rhs: ProtoOrder) -> Bool {
     if lhs.order != rhs.order {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoChunks: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Chunks"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}chunks\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.chunks) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.chunks.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.chunks, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoChunks, rhs: ProtoChunks) -> Bool {
+    if lhs.chunks != rhs.chunks {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoChunk: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Chunk"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}value\0\u{1}gone\0\u{1}missing\0\u{1}sent\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try {
+        var v: Data?
+        try decoder.decodeSingularBytesField(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .value(v)
+        }
+      }()
+      case 3: try {
+        var v: ProtoEmpty?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .gone(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .gone(v)
+        }
+      }()
+      case 4: try {
+        var v: ProtoEmpty?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .missing(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .missing(v)
+        }
+      }()
+      case 5: try {
+        var v: ProtoEmpty?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .sent(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .sent(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    switch self.what {
+    case .value?: try {
+      guard case .value(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularBytesField(value: v, fieldNumber: 2)
+    }()
+    case .gone?: try {
+      guard case .gone(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case .missing?: try {
+      guard case .missing(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    }()
+    case .sent?: try {
+      guard case .sent(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoChunk, rhs: ProtoChunk) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.what != rhs.what {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
