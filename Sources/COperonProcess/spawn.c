@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,6 +132,16 @@ IN_CHILD void operon_process_close_others(int but) {
     }
 }
 
+// Never above what the parent itself may have, which needs a privilege.
+IN_CHILD static int limit(int resource, uint64_t soft, uint64_t hard) {
+    struct rlimit64 current;
+    if (syscall(SYS_prlimit64, 0, resource, NULL, &current) != 0) return -1;
+    if (hard > current.rlim_max) hard = current.rlim_max;
+    if (soft > hard) soft = hard;
+    const struct rlimit64 wanted = {.rlim_cur = soft, .rlim_max = hard};
+    return (int)syscall(SYS_prlimit64, 0, resource, &wanted, NULL);
+}
+
 // As `execvp`: what is absent is passed over, what may not be executed is remembered.
 IN_CHILD static int execute(const operon_process_request *request) {
     int error = ENOENT;
@@ -184,6 +195,12 @@ IN_CHILD static int child_main(void *argument) {
         if (own > 0) {
             (void)syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - own + request->niceness);
         }
+    }
+    // Last, because until then the child is as large as its parent.
+    if ((request->memory != 0 && limit(RLIMIT_AS, request->memory, request->memory) != 0)
+        || (request->cpu_seconds != 0
+            && limit(RLIMIT_CPU, request->cpu_seconds, request->cpu_seconds_at_most) != 0)) {
+        fail(context, OPERON_PROCESS_LIMITS, errno);
     }
     fail(context, OPERON_PROCESS_EXECUTE, execute(request));
 }
@@ -257,12 +274,17 @@ operon_process_spawned operon_process_spawn(const operon_process_request *reques
     return result;
 }
 
+static uint64_t nanoseconds(struct timeval time) {
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000u;
+}
+
 operon_process_end operon_process_collect(pid_t process) {
     operon_process_end end = {0};
     int status = 0;
+    struct rusage usage = {0};
     pid_t collected;
     do {
-        collected = waitpid(process, &status, WNOHANG);
+        collected = wait4(process, &status, WNOHANG, &usage);
     } while (collected < 0 && errno == EINTR);
     if (collected < 0) {
         end.state = -1;
@@ -273,6 +295,7 @@ operon_process_end operon_process_collect(pid_t process) {
     end.state = 1;
     end.signaled = WIFSIGNALED(status) ? 1 : 0;
     end.value = end.signaled ? WTERMSIG(status) : WEXITSTATUS(status);
+    end.cpu_nanoseconds = nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime);
     return end;
 }
 

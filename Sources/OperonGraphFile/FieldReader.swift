@@ -197,6 +197,15 @@ struct FieldReader {
         return duration
     }
 
+    /// From 1 byte to 8 EiB.
+    mutating func byteCount(_ node: Node, _ key: String) throws(Stop) -> Int? {
+        guard node.bool == nil, let text = node.text, let count = ByteCountText.count(text) else {
+            try mismatch(node, key, ByteCountText.hint)
+            return nil
+        }
+        return count
+    }
+
     mutating func moment(_ node: Node, _ key: String) throws(Stop) -> WallTime? {
         guard case .string(let text) = node.value, let moment = DateText.moment(text) else {
             try mismatch(node, key, DateText.hint)

@@ -237,20 +237,31 @@ struct GraphAssembler {
         case .delay: operation.delay = source.delay
         case .notBefore: operation.notBefore = source.notBefore
         case .deadline: operation.deadline = source.deadline
-        case .environment, .inheritEnvironment, .directory, .grace:
+        case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime:
             guard case .command(var command) = operation.work else { return }
-            let process = defaults.process
-            if key == .environment {
-                // Variables of the operation win over those of the defaults, one by one.
-                command.environment.merge(process.environment) { own, _ in own }
-            } else if key == .inheritEnvironment {
-                command.inheritEnvironment = process.inheritEnvironment
-            } else if key == .directory {
-                command.directory = process.directory
-            } else {
-                command.grace = process.grace
-            }
+            apply(key, of: defaults.process, to: &command)
             operation.work = .command(command)
+        }
+    }
+
+    private static func apply(
+        _ key: OperationKey,
+        of process: CommandDescription,
+        to command: inout CommandDescription
+    ) {
+        if key == .environment {
+            // Variables of the operation win over those of the defaults, one by one.
+            command.environment.merge(process.environment) { own, _ in own }
+        } else if key == .inheritEnvironment {
+            command.inheritEnvironment = process.inheritEnvironment
+        } else if key == .directory {
+            command.directory = process.directory
+        } else if key == .grace {
+            command.grace = process.grace
+        } else if key == .memory {
+            command.memory = process.memory
+        } else {
+            command.cpuTime = process.cpuTime
         }
     }
 }

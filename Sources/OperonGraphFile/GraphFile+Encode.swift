@@ -138,6 +138,8 @@ private struct GraphWriter {
         if command.grace != CommandDescription.defaultGrace {
             text("grace", DurationText.text(command.grace))
         }
+        if let memory = command.memory { text("memory", ByteCountText.text(memory)) }
+        if let cpuTime = command.cpuTime { text("cpuTime", DurationText.text(cpuTime)) }
     }
 
     private mutating func write(_ dependencies: [DependencyDescription]) {

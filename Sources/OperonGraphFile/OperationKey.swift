@@ -22,6 +22,8 @@ enum OperationKey: UInt8, CaseIterable {
     case inheritEnvironment
     case directory
     case grace
+    case memory
+    case cpuTime
 
     /// As it stands in the file: the case's own name.
     var name: String { Self.names[Int(rawValue)] }
@@ -38,7 +40,7 @@ enum OperationKey: UInt8, CaseIterable {
 
     /// Those that mean something only for a process.
     static let process: OperationKeys = [
-        .environment, .inheritEnvironment, .directory, .grace,
+        .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime,
     ]
 
     /// Those that have no place in `defaults`.

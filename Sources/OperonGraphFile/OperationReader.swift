@@ -112,7 +112,7 @@ struct OperationReader {
         case .dependencies: try dependencies(node, into: &result)
         case .queue:
             if let name = try fields.name(node, key.name) { result.description.queue = name }
-        case .environment, .inheritEnvironment, .directory, .grace:
+        case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime:
             try readProcess(key, node, into: &result.process)
         case .priority, .qualityOfService, .timeout, .retry, .expectedDuration, .exclusive,
             .delay, .notBefore, .deadline:
@@ -136,6 +136,11 @@ struct OperationReader {
             process.inheritEnvironment = try fields.names(node, key.name) ?? []
         } else if key == .grace {
             process.grace = try fields.duration(node, key.name) ?? process.grace
+        } else if key == .memory {
+            process.memory = node.isNull ? nil : try fields.byteCount(node, key.name)
+        } else if key == .cpuTime {
+            process.cpuTime =
+                node.isNull ? nil : try fields.duration(node, key.name, isPositive: true)
         } else if node.isNull {
             process.directory = nil
         } else if let text = try fields.text(node, key.name) {

@@ -33,6 +33,7 @@ extension OperationError: CustomStringConvertible {
         case .kindUnknown(let kind): "no worker knows how to run “\(kind)”"
         case .thrown(let type, let message, _): message.isEmpty ? type : message
         case .exit(let code): "exit code \(code)"
+        case .signal("SIGXCPU"): "ended by SIGXCPU: its CPU time was used up"
         case .signal(let name): "ended by \(name)"
         case .timeout: "timed out"
         case .deadline: "not finished by its deadline"

@@ -19,6 +19,7 @@ struct SpawnRequest: Sendable {
     let niceness: Int32
     let timeout: Duration?
     let grace: Duration
+    let limits: ProcessLimits
     let logBytes: Int
     /// Looked for when the process has ended.
     let outputPath: String
@@ -124,6 +125,9 @@ struct ProcessSpawn: Sendable {
         unsafe described.output = output
         unsafe described.error = error
         unsafe described.niceness = request.niceness
+        unsafe described.memory = request.limits.memory
+        unsafe described.cpu_seconds = request.limits.cpuSeconds
+        unsafe described.cpu_seconds_at_most = request.limits.cpuSecondsAtMost
         return unsafe operon_process_spawn(&described)
     }
 
@@ -194,6 +198,8 @@ extension SpawnFailure {
             message = SpawnFailure.directory(request.directory ?? "", spawned.error)
         case OPERON_PROCESS_EXECUTE:
             message = SpawnFailure.program(request, spawned.error)
+        case OPERON_PROCESS_LIMITS:
+            message = "The process could not be given its limits of memory and CPU time: \(why)."
         case OPERON_PROCESS_DESCRIPTORS:
             message = "The process could not be given its input and output: \(why)."
         default:

@@ -18,6 +18,8 @@ final class RunningProcess: @unchecked Sendable {
         let logBytesDropped: UInt64
         /// Whether something lies where its output belongs.
         let hasOutput: Bool
+        /// What it used, and those of its descendants that it collected.
+        let cpuTime: Duration
     }
 
     /// One of its two streams.
@@ -38,6 +40,7 @@ final class RunningProcess: @unchecked Sendable {
     var watch: ProcessWatch
     var tail: LogTail
     var status: ProcessStatus?
+    private var cpuTime = Duration.zero
     let stopSignal: StopSignal
     /// Where its group is noted.
     private let place: Int?
@@ -82,6 +85,7 @@ final class RunningProcess: @unchecked Sendable {
         signalGroup(SIGKILL)
         let end = operon_process_collect(process)
         guard end.state != 0 else { return false }
+        cpuTime = .nanoseconds(Int64(clamping: end.cpu_nanoseconds))
         if end.state < 0 {
             status = .unknown
         } else if end.signaled != 0 {
@@ -160,7 +164,8 @@ final class RunningProcess: @unchecked Sendable {
             endedAt: watch.endedAt ?? now,
             logTail: tail.bytes,
             logBytesDropped: tail.dropped,
-            hasOutput: ProcessFiles.hasOutput(request.outputPath)
+            hasOutput: ProcessFiles.hasOutput(request.outputPath),
+            cpuTime: cpuTime
         )
         request.completion(.ended(end))
     }

@@ -21,6 +21,8 @@ typedef enum operon_process_step {
     OPERON_PROCESS_DESCRIPTORS,
     /// The directory to start in.
     OPERON_PROCESS_DIRECTORY,
+    /// What it may use of the machine.
+    OPERON_PROCESS_LIMITS,
     /// No candidate could be executed.
     OPERON_PROCESS_EXECUTE,
 } operon_process_step;
@@ -41,6 +43,11 @@ typedef struct operon_process_request {
     int error;
     /// Added to the parent's niceness, as far as allowed.
     int niceness;
+    /// Address space in bytes (RLIMIT_AS); 0: as much as the parent may have.
+    uint64_t memory;
+    /// Seconds of CPU time until SIGXCPU and until SIGKILL (RLIMIT_CPU); 0: as the parent.
+    uint64_t cpu_seconds;
+    uint64_t cpu_seconds_at_most;
 } operon_process_request;
 
 typedef struct operon_process_spawned {
@@ -70,6 +77,9 @@ typedef struct operon_process_end {
     /// Exit code or signal number.
     int value;
     int error;
+    /// CPU time of the process and of its descendants that were collected by their parents. (Its
+    /// memory cannot be told: the kernel counts that of our process in, which it shared at first.)
+    uint64_t cpu_nanoseconds;
 } operon_process_end;
 
 /// Collects a child that has ended, without waiting.

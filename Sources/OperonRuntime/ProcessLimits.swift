@@ -1,0 +1,71 @@
+import Glibc
+import OperonModel
+
+/// What each process of a command may use of the machine, as the system counts it; 0: no bound.
+struct ProcessLimits: Hashable, Sendable {
+    let memory: UInt64
+    let cpuSeconds: UInt64
+    /// When one that handles SIGXCPU is killed.
+    let cpuSecondsAtMost: UInt64
+
+    init(_ command: CommandDescription) {
+        memory = command.memory.map { UInt64(max(1, $0)) } ?? 0
+        cpuSeconds = command.cpuTime.map { max(1, Self.wholeSeconds($0)) } ?? 0
+        cpuSecondsAtMost =
+            cpuSeconds == 0 ? 0 : cpuSeconds + max(1, Self.wholeSeconds(command.grace))
+    }
+
+    private static func wholeSeconds(_ duration: Duration) -> UInt64 {
+        let (seconds, attoseconds) = duration.components
+        return UInt64(max(0, seconds)) + (attoseconds > 0 ? 1 : 0)
+    }
+}
+
+// MARK: - What a person is told
+
+extension ProcessLimits {
+    /// A line about the limits under which a process failed. The system does not say that a limit
+    /// was the reason, so this says what is known; `nil`: it did not fail, or was stopped, or has
+    /// no limits.
+    func note(on end: RunningProcess.End, _ result: AttemptEnd) -> String? {
+        guard case .failed = result, end.stopReason == nil, let status = end.status else {
+            return nil
+        }
+        if cpuSeconds > 0, Self.isEnd(status, by: SIGXCPU) {
+            return "its cpuTime of \(cpuSeconds) s was used up (SIGXCPU)"
+        }
+        let tenths = end.cpuTime.nanoseconds / 100_000_000
+        let cpu = "\(tenths / 10).\(tenths % 10) s of CPU time used"
+        if cpuSeconds > 0, Self.isEnd(status, by: SIGKILL),
+            end.cpuTime >= .seconds(Int64(clamping: cpuSeconds))
+        {
+            return "killed with \(cpu), of a cpuTime of \(cpuSeconds) s"
+        }
+        guard memory > 0 else { return nil }
+        return "each of its processes may have \(Self.size(memory)) of memory (address space); "
+            + "one that asks for more is refused it, and may fail so"
+    }
+
+    /// Also by the word of a shell that saw one of its children end so.
+    private static func isEnd(_ status: ProcessStatus, by signal: Int32) -> Bool {
+        status == .signaled(signal) || status == .exited(code: 128 + signal)
+    }
+
+    private static func size(_ bytes: UInt64) -> String {
+        if bytes % (1 << 20) == 0 { return "\(bytes >> 20) MiB" }
+        if bytes % (1 << 10) == 0 { return "\(bytes >> 10) KiB" }
+        return "\(bytes) B"
+    }
+}
+
+extension AttemptResult {
+    /// Adds a line of Operon's own to the end of the log.
+    mutating func add(_ note: String, logBytes: Int) {
+        let isMidLine = logTail.last.map { $0 != UInt8(ascii: "\n") } ?? false
+        logTail += ((isMidLine ? "\n" : "") + "operon: " + note + "\n").utf8
+        let excess = logTail.count - logBytes
+        guard excess > 0 else { return }
+        logTail.removeFirst(min(excess, logTail.count))
+        logBytesDropped += UInt64(excess)
+    }
+}
