@@ -56,6 +56,8 @@ extension Scheduler {
             // What came too late, or is not the sender's, is nobody's.
             guard attemptPlace(of: chunk.held, ownedBy: index) != nil else { return }
             effects.notices.append(.log(chunk))
+        case .fetch(let requests):
+            order(requests, from: index, isRepeated: false, into: &effects)
         }
     }
 
@@ -271,6 +273,7 @@ extension Scheduler {
         judgeClaim(of: worker, at: now, into: &effects)
         takeBackReadAhead(of: worker)
         workers[worker].receivedAtBeat = beat.received
+        order(beat.requests, from: worker, isRepeated: true, into: &effects)
         let orders = outstandingOrders(of: worker, held: beat.held)
         send(
             .plain(

@@ -85,4 +85,6 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case acceptsLowerEpochs
     /// Lists in its beats only what runs.
     case hidesWaiting
+    /// Lists no requests in its beats.
+    case hidesRequests
 }

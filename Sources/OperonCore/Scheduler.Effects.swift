@@ -10,6 +10,8 @@ extension Scheduler {
         package var messages: [Message] = []
         /// Numbers to send to itself, each through both of its queues.
         package var ticks: [UInt64] = []
+        /// Requests for outputs, in the order in which they came; answered after the messages.
+        package var fetches: [FetchOrder] = []
         package var refusals: [Refusal] = []
         package var notices: [Notice] = []
         /// When `timeReached` is wanted; `nil`: not at all.
@@ -22,6 +24,7 @@ extension Scheduler {
             records.removeAll(keepingCapacity: true)
             messages.removeAll(keepingCapacity: true)
             ticks.removeAll(keepingCapacity: true)
+            fetches.removeAll(keepingCapacity: true)
             refusals.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)
         }

@@ -84,7 +84,9 @@ extension WorkerAgent {
                     received: received,
                     sent: sent,
                     held: listed,
-                    isDraining: drain != .none
+                    isDraining: drain != .none,
+                    requests: configuration.violation == .hidesRequests
+                        ? [] : fetcher.openRequests
                 )
             ),
             lane: .beats,
@@ -150,6 +152,9 @@ extension WorkerAgent {
             effects.notices.append(.refused(reason))
             effects.wantsReconnect = true
             return
+        case .chunks(let chunks):
+            takeChunks(chunks, of: envelope, at: now)
+            return
         case .welcome, .dispatch, .control: break
         }
         // Epochs compare only within a reign.
@@ -184,7 +189,7 @@ extension WorkerAgent {
             guard link == .welcomed else { return }
             received = envelope.sequence
             accept(control, at: now, into: &effects)
-        case .resync, .refused: break  // Handled above.
+        case .resync, .refused, .chunks: break  // Handled above.
         }
     }
 
@@ -202,7 +207,7 @@ extension WorkerAgent {
             // A new reign counts events from 1, and answers a hello that names no old one.
             switch envelope.body {
             case .welcome, .resync: return true
-            case .dispatch, .control, .refused: return false
+            case .dispatch, .control, .refused, .chunks: return false
             }
         }
         guard now - heardAt >= settings.orphanAfter else { return false }
@@ -238,6 +243,8 @@ extension WorkerAgent {
         for order in welcome.orders { obey(order, into: &effects) }
         // benign: the answers to several hellos of one connection.
         if !wasWelcomed {
+            // What was asked for before may have been lost with whoever was asked.
+            fetcher.askAgain()
             effects.notices.append(.welcomed(reign, epoch))
             sayBeat(at: now, into: &effects)
         }

@@ -51,7 +51,8 @@ extension WorkerAgent {
     /// unexpired right to do so.
     mutating func startWhatMay(at now: Timestamp, into effects: inout Effects) {
         guard link == .welcomed || configuration.violation == .startsBeforeWelcome else { return }
-        while runningCount < configuration.slots,
+        startFetched(at: now, into: &effects)
+        while runningCount + fetcher.count < configuration.slots,
             retainedBytes <= configuration.limits.retainedBytes,
             let next = waiting.max
         {
@@ -59,16 +60,25 @@ extension WorkerAgent {
                 waiting.removeMax()
                 continue
             }
-            guard hasLease(at: now) || configuration.violation == .startsWithoutLease else {
-                // Nobody may believe any more that this worker holds them: they may be elsewhere.
-                let dropped = dropWaiting(into: &effects)
-                effects.notices.append(.leaseExpired(dropped: dropped))
-                sayHello(at: now, into: &effects)
-                return
-            }
+            guard mayStart(at: now, into: &effects) else { return }
             waiting.removeMax()
-            start(next.attempt, at: now, into: &effects)
+            if let operation = held[next.attempt]?.operation, OutputFetcher.isWanted(by: operation)
+            {
+                fetchInputs(of: operation, at: now)
+            } else {
+                start(next.attempt, at: now, into: &effects)
+            }
         }
+    }
+
+    /// Whether the lease allows a start. If not, whatever waits is let go of.
+    mutating func mayStart(at now: Timestamp, into effects: inout Effects) -> Bool {
+        if hasLease(at: now) || configuration.violation == .startsWithoutLease { return true }
+        // Nobody may believe any more that this worker holds them: they may be elsewhere.
+        let dropped = dropWaiting(into: &effects)
+        effects.notices.append(.leaseExpired(dropped: dropped))
+        sayHello(at: now, into: &effects)
+        return false
     }
 
     /// One second short of the lease: what is started now was still its own when the last beat
@@ -78,7 +88,7 @@ extension WorkerAgent {
         return now - leaseProof < settings.lease - .seconds(1)
     }
 
-    private mutating func start(
+    mutating func start(
         _ attempt: AttemptID,
         at now: Timestamp,
         into effects: inout Effects
@@ -142,9 +152,10 @@ extension WorkerAgent {
         }
     }
 
-    private mutating func remove(_ attempt: AttemptID) {
+    mutating func remove(_ attempt: AttemptID) {
         held[attempt] = nil
         if !exclusive.isEmpty { exclusive.removeAll { $0 == attempt } }
+        fetcher.drop(attempt)
     }
 
     private mutating func giveBack(_ attempt: AttemptID) {

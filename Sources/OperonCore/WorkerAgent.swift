@@ -23,6 +23,8 @@ package struct WorkerAgent: Sendable {
     /// Everything held without a final event. Only looked up; `heldInOrder` is walked.
     var held: [AttemptID: Holding] = [:]
     var runningCount = 0
+    /// Those of the waiting ones that have a slot, and get their inputs before they start.
+    var fetcher: OutputFetcher
     /// Running, and not yet reported as started.
     var unreportedStarts = Deque<AttemptID>()
     /// Running, with keys whose right may run out, in the order of their starts.
@@ -49,6 +51,7 @@ package struct WorkerAgent: Sendable {
 
     package init(configuration: Configuration) {
         self.configuration = configuration
+        fetcher = OutputFetcher(limits: configuration.limits)
     }
 
     /// Takes one event and appends what follows from it.
@@ -63,6 +66,7 @@ package struct WorkerAgent: Sendable {
         case .returned: unansweredSince = nil
         case .message(let envelope): receive(envelope, at: now, into: &effects)
         case .ended(let attempt, let result): ended(attempt, result, into: &effects)
+        case .inputs(let progress): inputsAdvanced(progress, at: now)
         case .drainRequested(let deadline): startDrain(until: deadline, into: &effects)
         case .stopRequested: stopNow(into: &effects)
         case .timeReached: break  // Whatever is due is looked at below, after every event.
@@ -70,6 +74,7 @@ package struct WorkerAgent: Sendable {
         beatIfDue(at: now, into: &effects)
         startWhatMay(at: now, into: &effects)
         endExclusive(at: now, into: &effects)
+        fetchInputs(at: now, into: &effects)
         reportStarts(at: now)
         sendEvents(at: now, into: &effects)
         finishDrain(at: now, into: &effects)
@@ -129,6 +134,8 @@ extension WorkerAgent {
         case message(CoordinatorEnvelope)
         /// What was started has ended.
         case ended(AttemptID, AttemptResult)
+        /// A step towards the inputs of what is to be started was done.
+        case inputs(InputProgress)
         /// Start nothing more, give back what waits, and what still runs at this moment.
         case drainRequested(deadline: Timestamp)
         /// End everything now.
@@ -139,6 +146,7 @@ extension WorkerAgent {
     /// To be done in this order.
     package struct Effects: Sendable {
         package var messages: [(lane: Lane, envelope: WorkerEnvelope)] = []
+        package var inputSteps: [OutputFetcher.Step] = []
         package var starts: [DispatchedOperation] = []
         package var stops: [Stop] = []
         /// The connection says nothing: open another.
@@ -152,6 +160,7 @@ extension WorkerAgent {
 
         package mutating func removeAll() {
             messages.removeAll(keepingCapacity: true)
+            inputSteps.removeAll(keepingCapacity: true)
             starts.removeAll(keepingCapacity: true)
             stops.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)

@@ -9,6 +9,10 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case nameBytes
     case payloadBytes
     case inputsBytes
+    case inlineInputBytes
+    case chunkBytes
+    case chunksAhead
+    case cachedBytes
     case logBytes
     case messageBytes
     case outgoingBytes
@@ -32,6 +36,10 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .nameBytes: "bytes in a name"
         case .payloadBytes: "bytes in an input or output"
         case .inputsBytes: "bytes of outputs given to one operation"
+        case .inlineInputBytes: "bytes of outputs that travel with an operation"
+        case .chunkBytes: "bytes in a piece of an output"
+        case .chunksAhead: "pieces of outputs on their way to a worker"
+        case .cachedBytes: "bytes of outputs that a worker keeps for others"
         case .logBytes: "bytes of log kept for an operation"
         case .messageBytes: "bytes in a message"
         case .outgoingBytes: "bytes waiting to be sent"
@@ -67,6 +75,15 @@ public struct Limits: Hashable, Sendable {
     public var payloadBytes = 1 << 20
     /// Bytes of outputs given to one operation.
     public var inputsBytes = 1 << 30
+    /// Bytes of outputs that travel inside the dispatch of one operation; beyond, the larger ones
+    /// are fetched by the worker.
+    public var inlineInputBytes = 64 << 10
+    /// Bytes of one piece of an output that is fetched: what control may have to wait behind.
+    public var chunkBytes = 256 << 10
+    /// Pieces that a worker asks for before the first of them has come.
+    public var chunksAhead = 4
+    /// Bytes of fetched outputs that a worker holds in memory, for those who need the same.
+    public var cachedBytes = 64 << 20
     /// Bytes of output kept per operation: the last ones.
     public var logBytes = 1 << 20
     /// Bytes of one message: RabbitMQ 4 refuses more than 16 MiB.

@@ -16,6 +16,8 @@ struct SimulatedWorker {
     /// A welcome arrived since the last hello left.
     var wasWelcomed = false
     var running: Set<AttemptID> = []
+    /// What attempts were given before their starts.
+    var inputs: [AttemptID: [NamedInput]] = [:]
     /// When its beats left, by connection: an answer must belong to one of them.
     var beatsSent: [UInt32: Set<Timestamp>] = [:]
     /// Its lives share a state directory: each says that the one before is dead.
@@ -59,6 +61,9 @@ extension Simulator {
             drive(index, .timeReached)
         case .ended(let index, let incarnation, let held): end(held, index, incarnation)
         case .poisoned(let index, let incarnation, let held): poison(held, index, incarnation)
+        case .inputs(let index, let incarnation, let progress):
+            guard workers[index].incarnation == incarnation else { return }
+            accept(.inputs(progress), index)
         case .toWorker(let index, let address, let envelope):
             deliver(envelope, to: index, at: address)
         case .toCoordinator(let connection, let envelope):
@@ -92,6 +97,7 @@ extension Simulator {
         guard coordinatorIsUp else { return }
         for message in effects.messages { send(message) }
         for number in effects.ticks { tick(number) }
+        answer(effects)
     }
 
     /// Through both queues of the coordinator; each may lose it.
@@ -133,7 +139,7 @@ extension Simulator {
             body = .dispatch(
                 Dispatch(
                     acknowledged: acknowledged,
-                    operations: grants.map { Self.operation($0) }
+                    operations: grants.map { operation($0) }
                 )
             )
         }
@@ -169,7 +175,7 @@ extension Simulator {
         ledger.broken("a beat of an old connection was answered on connection \(connection)")
     }
 
-    static func operation(_ grant: Scheduler.Grant) -> DispatchedOperation {
+    func operation(_ grant: Scheduler.Grant) -> DispatchedOperation {
         DispatchedOperation(
             held: grant.held,
             ordinal: grant.ordinal,
@@ -181,7 +187,7 @@ extension Simulator {
             rank: grant.rank,
             timeout: nil,
             qualityOfService: .default,
-            inputs: [],
+            inputs: inputs(of: grant.held.operation),
             isIsolated: grant.isIsolated,
             announcesStart: grant.announcesStart,
             exclusiveLease: grant.exclusiveLease
@@ -224,14 +230,14 @@ extension Simulator {
         .microseconds(100 + Int64(network.next() % UInt64(scenario.delayMax * 1_000)))
     }
 
-    private mutating func isLost() -> Bool {
+    mutating func isLost() -> Bool {
         guard !isHealed, scenario.loss > 0, network.chance() < scenario.loss else { return false }
         ledger.met(.messageLost)
         return true
     }
 
     /// Order is kept within a lane; a message may vanish, alone or with its connection.
-    private mutating func arrival(on lane: Lane, lag: Duration = .zero) -> Timestamp {
+    mutating func arrival(on lane: Lane, lag: Duration = .zero) -> Timestamp {
         let time = max(now + delay() + lag, laneFree[lane] ?? now)
         laneFree[lane] = time
         return time
@@ -270,7 +276,7 @@ extension Simulator {
             for order in welcome.orders { ledger.delivered(order) }
         case .control(let control) where workers[index].wasWelcomed:
             for order in control.orders { ledger.delivered(order) }
-        case .control, .dispatch, .resync, .refused: break
+        case .control, .dispatch, .resync, .refused, .chunks: break
         }
         drive(index, .message(envelope))
     }
@@ -297,6 +303,7 @@ extension Simulator {
             configuration.predecessor = workers[index].predecessor
             if configuration.predecessor != nil { ledger.met(.workerBuried) }
         }
+        configuration.limits = Self.smallPieces(configuration.limits)
         workers[index].agent = WorkerAgent(configuration: configuration)
         workers[index].connection = 0
         workers[index].beatsSent = [:]
@@ -405,6 +412,7 @@ extension Simulator {
         for notice in effects.notices {
             if case .dispatchIgnored = notice, workers[index].wasWelcomed { ledger.copied() }
         }
+        perform(effects.inputSteps, index, incarnation)
         for operation in effects.starts { start(operation, index, incarnation) }
         for (lane, envelope) in effects.messages {
             switch envelope.body {
@@ -412,7 +420,7 @@ extension Simulator {
             case .beat(let beat):
                 workers[index].beatsSent[workers[index].connection, default: []]
                     .insert(beat.sentAt)
-            case .events, .log, .tick: break
+            case .events, .log, .tick, .fetch: break
             }
             post(envelope, lane, index, incarnation)
         }
@@ -466,6 +474,7 @@ extension Simulator {
             wasWelcomed: workers[index].wasWelcomed,
             scheduler: scheduler
         )
+        checkInputs(of: held, index)
         workers[index].running.insert(held.attempt)
         let length = Duration.microseconds(
             1 + Int64(work.next() % UInt64(scenario.durationMax * 1_000))
@@ -556,7 +565,7 @@ extension Simulator {
             epoch: Epoch(rawValue: 1),
             sequence: UInt64(UInt32.max),
             sender: .none,
-            body: .dispatch(Dispatch(acknowledged: 0, operations: [Self.operation(grant)]))
+            body: .dispatch(Dispatch(acknowledged: 0, operations: [operation(grant)]))
         )
         _ = incarnation
         ledger.met(.oldCoordinator)

@@ -18,6 +18,8 @@ package struct Simulator {
 
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
+    /// The coordinator's, for outputs that workers fetch.
+    var desk: OutputDesk
     var coordinatorIsUp = false
     /// Counts the coordinator's connections: what was sent to an old one is lost.
     var coordinatorConnection = 0
@@ -41,6 +43,7 @@ package struct Simulator {
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
         configuration.violation = scenario.violation
+        desk = OutputDesk(limits: Self.smallPieces(configuration.limits))
         scheduler = Scheduler(
             configuration: configuration,
             reign: Reign(rawValue: 7),
@@ -53,11 +56,14 @@ package struct Simulator {
         var generator = SeededGenerator(seed: seed)
         var scenario = SimulatorScenario.drawn(from: &generator)
         scenario.violation = violation
+        scenario.fetchesOutputs = seed % 2 == 0
+        scenario.isDamaging = !scenario.isFaultFree
         self.init(seed: seed, scenario: scenario)
     }
 
     enum Lane: Hashable {
         case toWorker(Incarnation, UInt32)
+        case outputs(Incarnation, UInt32)
         case events(Incarnation, UInt32)
         case beats(Incarnation, UInt32)
         case tick(Tick.Way)
@@ -78,6 +84,7 @@ package struct Simulator {
         case workerWake(Int, incarnation: Incarnation)
         case ended(Int, incarnation: Incarnation, HeldAttempt)
         case poisoned(Int, incarnation: Incarnation, HeldAttempt)
+        case inputs(Int, incarnation: Incarnation, WorkerAgent.InputProgress)
         case toWorker(Int, WorkerAddress, CoordinatorEnvelope)
         case toCoordinator(connection: Int, WorkerEnvelope)
         case command(Scheduler.Event)

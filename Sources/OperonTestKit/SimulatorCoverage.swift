@@ -42,6 +42,9 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case cancelled
         case limitChanged
         case priorityChanged
+        case outputFetched
+        case outputDamaged
+        case outputAskedAgain
     }
 
     private var edges = [Int](repeating: 0, count: Edge.allCases.count)

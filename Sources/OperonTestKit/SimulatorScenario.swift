@@ -38,6 +38,10 @@ package struct SimulatorScenario: Sendable {
     package var hasPoison = false
     /// Whether a worker's next life knows that the one before is dead.
     package var hasStateDirectories = false
+    /// Outputs are fetched by whoever needs them.
+    package var fetchesOutputs = false
+    /// Some of them arrive damaged.
+    package var isDamaging = false
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {

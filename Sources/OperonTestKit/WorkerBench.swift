@@ -174,7 +174,8 @@ extension WorkerAgent.Effects {
 
     /// Whether nothing at all is asked for, but perhaps a wake-up.
     package var isEmpty: Bool {
-        messages.isEmpty && starts.isEmpty && stops.isEmpty && notices.isEmpty && !wantsReconnect
+        messages.isEmpty && inputSteps.isEmpty && starts.isEmpty && stops.isEmpty && notices.isEmpty
+            && !wantsReconnect
             && !wantsExit
     }
 }
