@@ -38,6 +38,17 @@ package final class AMQPCoordinatorTransport: CoordinatorTransport {
         )
     }
 
+    package func sendBulk(_ body: [UInt8], to address: WorkerAddress) async {
+        await link.send(
+            Outbox.Message(
+                destination: .worker(address),
+                priority: 0,
+                body: body,
+                isBulk: true
+            )
+        )
+    }
+
     package func broadcast(_ body: [UInt8]) async {
         await link.send(Outbox.Message(destination: .broadcast, priority: 0, body: body))
     }

@@ -113,7 +113,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
             )
         }
         if outbox.append(message) { loop.execute { self.pump() } }
-        await outbox.waitForRoom()
+        await outbox.waitForRoom(isBulk: message.isBulk)
     }
 
     func reconnect() async {

@@ -3,8 +3,8 @@ import NIOCore
 import OperonModel
 import OperonPorts
 
-/// What was accepted and is not yet in the socket, in two lanes of which the first overtakes the
-/// other. Filled from anywhere, emptied by the connection's event loop.
+/// What was accepted and is not yet in the socket, in three lanes of which each overtakes the next.
+/// Filled from anywhere, emptied by the connection's event loop.
 final class Outbox: Sendable {
     enum Destination: Hashable, Sendable {
         case worker(WorkerAddress)
@@ -25,6 +25,8 @@ final class Outbox: Sendable {
         var destination: Destination
         var priority: UInt8
         var body: [UInt8]
+        /// It goes behind everything else.
+        var isBulk = false
     }
 
     private struct State {
@@ -32,24 +34,30 @@ final class Outbox: Sendable {
         var isPumpScheduled = false
         var urgent = CircularBuffer<Message>()
         var ordinary = CircularBuffer<Message>()
+        var bulk = CircularBuffer<Message>()
     }
 
     /// What a message costs besides its body: method, header and three frames' ends.
     private static let messageOverhead = 128
+    /// Bytes of bulk that may wait: enough to keep the socket busy.
+    static let bulkBytesMax = 1 << 20
     private let gate: RoomGate
+    private let bulkGate = RoomGate(limit: Outbox.bulkBytesMax)
     private let state = NIOLockedValueBox(State())
 
     init(bytesMax: Int) { gate = RoomGate(limit: bytesMax) }
 
-    var bytes: Int { gate.used }
+    var bytes: Int { gate.used + bulkGate.used }
 
     /// Returns whether the event loop has to be told; the caller then waits for room.
     func append(_ message: Message) -> Bool {
         state.withLockedValue { state in
             // Nobody is there: it would be lost with the connection anyway.
             guard state.isAccepting else { return false }
-            gate.add(message.body.count + Self.messageOverhead)
+            gate(of: message).add(message.body.count + Self.messageOverhead)
+            if message.isBulk { state.bulk.append(message) }
             switch message.destination {
+            case .worker where message.isBulk: break
             case .beats: state.urgent.append(message)
             case .worker, .broadcast, .events: state.ordinary.append(message)
             }
@@ -58,23 +66,39 @@ final class Outbox: Sendable {
         }
     }
 
-    func waitForRoom() async { await gate.waitForRoom() }
+    private func gate(of message: Message) -> RoomGate { message.isBulk ? bulkGate : gate }
+
+    /// These wait no longer.
+    private func makeRoom(for messages: [Message]) {
+        for isBulk in [false, true] {
+            let bytes = messages.reduce(0) { sum, message in
+                message.isBulk == isBulk
+                    ? sum + message.body.count + Self.messageOverhead : sum
+            }
+            if bytes > 0 { (isBulk ? bulkGate : gate).remove(bytes) }
+        }
+    }
+
+    func waitForRoom(isBulk: Bool = false) async {
+        await (isBulk ? bulkGate : gate).waitForRoom()
+    }
 
     /// The next messages, until they have `bytesMax`; the urgent ones first.
     func take(bytesMax: Int) -> [Message] {
-        let (messages, bytes) = state.withLockedValue { state in
+        let messages = state.withLockedValue { state in
             var messages: [Message] = []
             var bytes = 0
             while bytes < bytesMax,
                 let message = state.urgent.popFirst() ?? state.ordinary.popFirst()
+                    ?? state.bulk.popFirst()
             {
                 bytes += message.body.count + Self.messageOverhead
                 messages.append(message)
             }
             if messages.isEmpty { state.isPumpScheduled = false }
-            return (messages, bytes)
+            return messages
         }
-        if bytes > 0 { gate.remove(bytes) }
+        makeRoom(for: messages)
         return messages
     }
 
@@ -104,16 +128,15 @@ final class Outbox: Sendable {
         state.withLockedValue { $0.isAccepting = false }
         // The connection is being closed: nobody's message waits for room any more.
         gate.open()
+        bulkGate.open()
     }
 
     private func clear(isAccepting: Bool) {
-        let bytes = state.withLockedValue { state in
-            let bytes = (Array(state.urgent) + Array(state.ordinary)).reduce(0) {
-                $0 + $1.body.count + Self.messageOverhead
-            }
+        let dropped = state.withLockedValue { state in
+            let messages = Array(state.urgent) + Array(state.ordinary) + Array(state.bulk)
             state = State(isAccepting: isAccepting)
-            return bytes
+            return messages
         }
-        if bytes > 0 { gate.remove(bytes) }
+        makeRoom(for: dropped)
     }
 }

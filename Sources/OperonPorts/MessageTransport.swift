@@ -19,6 +19,11 @@ package protocol CoordinatorTransport: Sendable {
     /// more than the limit of outgoing bytes waits; dropped while there is no connection.
     func send(_ body: [UInt8], to address: WorkerAddress, priority: UInt8) async
 
+    /// Sends to one worker connection behind everything else, in order with what was sent to it in
+    /// this way before. Suspends while a mebibyte of such messages waits; dropped while there is no
+    /// connection.
+    func sendBulk(_ body: [UInt8], to address: WorkerAddress) async
+
     /// Sends to every worker that is connected now.
     func broadcast(_ body: [UInt8]) async
 
@@ -28,6 +33,13 @@ package protocol CoordinatorTransport: Sendable {
 
     /// Sends everything accepted so far, closes the connection and ends `run()` and `events`.
     func close() async
+}
+
+extension CoordinatorTransport {
+    /// For transports in which nothing waits.
+    package func sendBulk(_ body: [UInt8], to address: WorkerAddress) async {
+        await send(body, to: address, priority: 0)
+    }
 }
 
 package enum CoordinatorTransportEvent: Hashable, Sendable {

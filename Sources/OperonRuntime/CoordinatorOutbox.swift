@@ -98,7 +98,7 @@ extension CoordinatorEnvelope {
 
 extension DispatchedOperation {
     /// What it takes in a message, to within what names and numbers take.
-    fileprivate var approximateBytes: Int {
+    var approximateBytes: Int {
         var bytes = 128 + name.utf8.count
         switch work {
         case .nothing, .wait: break
@@ -109,7 +109,10 @@ extension DispatchedOperation {
             }
         case .registered(_, let input): bytes += input.bytes.count
         }
-        for input in inputs { bytes += input.output?.bytes.count ?? 0 }
+        for input in inputs {
+            bytes += 16 + input.name.utf8.count + (input.output?.bytes.count ?? 0)
+            if input.reference != nil { bytes += 64 }
+        }
         return bytes
     }
 }

@@ -23,6 +23,9 @@ package actor CoordinatorService {
     private var outbox: CoordinatorOutbox
     /// Ticks to itself that have not been sent yet.
     private var ticks: [UInt64] = []
+    /// Requests of workers for outputs.
+    private var desk: OutputDesk
+    private let deskSignal = Signal()
     /// Whoever waits until everything before has been handed to the transport.
     private var sendWaiters: [Latch] = []
     private let sendSignal = Signal()
@@ -50,6 +53,7 @@ package actor CoordinatorService {
         self.observer = observer
         limits = scheduler.configuration.limits
         outbox = CoordinatorOutbox(operationsPerMessage: operationsPerMessage)
+        desk = OutputDesk(limits: scheduler.configuration.limits)
     }
 
     /// Serves until `shutDown` or until the transport gives up for good, which it throws.
@@ -62,6 +66,8 @@ package actor CoordinatorService {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
+            // Apart from the rest, which must not wait behind outputs.
+            group.addTask { await self.sendOutputs() }
             defer { group.cancelAll() }
             // Not one of the group: its events end before it says why, and that must not be lost.
             try await transport.run()
@@ -73,7 +79,7 @@ package actor CoordinatorService {
     /// Takes a graph that was compiled from this description.
     package func submit(_ graph: GraphDescription, compiled: CompiledGraph) -> GraphID {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
-        contents.append(GraphContents(graph))
+        contents.append(GraphContents(graph, limits: limits))
         handle([.graphSubmitted(compiled)])
         return id
     }
@@ -206,10 +212,12 @@ package actor CoordinatorService {
             pending = []
             for message in effects.messages { enqueue(message, unsendable: &pending) }
             ticks += effects.ticks
+            for order in effects.fetches { desk.take(order) }
             finishNotices(at: now.monotonic)
         }
         alarm.set(effects.wakeAt) { [weak self] in await self?.wake() }
         if !outbox.isEmpty || !ticks.isEmpty { sendSignal.raise() }
+        if !desk.isEmpty { deskSignal.raise() }
         return refusal
     }
 
@@ -222,8 +230,9 @@ package actor CoordinatorService {
                 contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
             case .finished(let operation, _):
                 contents[Int(operation.graph.rawValue)].finished(operation.index)
+            case .workerLost(let worker): desk.forget(worker.incarnation)
             case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .graphFinished,
-                .workerJoined, .workerLost, .workerDraining, .workerBusy, .eventRefused, .log:
+                .workerJoined, .workerDraining, .workerBusy, .eventRefused, .log:
                 continue
             }
         }
@@ -250,16 +259,13 @@ package actor CoordinatorService {
             priority = grants.map(\.priority.level).max() ?? priority
             for grant in grants {
                 let operation = contents[Int(grant.held.operation.graph.rawValue)].dispatched(grant)
-                let bytes = operation.inputs.reduce(0) { $0 + ($1.output?.bytes.count ?? 0) }
-                let names = operation.inputs.reduce(0) { $0 + 16 + $1.name.utf8.count }
-                // Half a message for the outputs and a quarter for their names leave room for
-                // everything else in it.
-                if bytes <= limits.messageBytes / 2, names <= limits.messageBytes / 4 {
+                let bytes = operation.inputs.reduce(0) { $0 + $1.byteCount }
+                if bytes <= limits.inputsBytes {
                     operations.append(operation)
                 } else {
                     let error = OperationError.inputTooLarge(
-                        bytes: bytes + names,
-                        limit: limits.messageBytes / 2
+                        bytes: bytes,
+                        limit: limits.inputsBytes
                     )
                     unsendable.append(.attemptUnsendable(grant.held, error))
                 }
@@ -340,14 +346,57 @@ package actor CoordinatorService {
         )
     }
 
+    // MARK: Outputs
+
+    private nonisolated func sendOutputs() async {
+        for await _ in deskSignal.raised {
+            while let (address, envelope) = await nextOutputs() {
+                do throws(WireError) {
+                    let body = try Wire.encode(envelope, limits: limits)
+                    await transport.sendBulk(body, to: address)
+                } catch {
+                    // The worker's next beat asks again.
+                    logger.error("outputs not sent", metadata: ["reason": "\(error)"])
+                }
+            }
+        }
+    }
+
+    private func nextOutputs() -> (WorkerAddress, CoordinatorEnvelope)? {
+        guard let (address, answers) = desk.next() else { return nil }
+        let chunks = answers.map { answer in
+            switch answer {
+            case .gone(let number): OutputChunk(number: number, content: .gone)
+            case .sent(let number): OutputChunk(number: number, content: .sent)
+            case .piece(let request):
+                OutputChunk(
+                    number: request.number,
+                    content: piece(request).map { .bytes($0) } ?? .missing
+                )
+            }
+        }
+        let envelope = CoordinatorEnvelope(
+            reign: scheduler.reign,
+            epoch: scheduler.epoch,
+            sequence: 0,
+            sender: .none,
+            body: .chunks(chunks)
+        )
+        return (address, envelope)
+    }
+
+    private func piece(_ request: OutputRequest) -> [UInt8]? {
+        let graph = Int(request.operation.graph.rawValue)
+        return contents.indices.contains(graph) ? contents[graph].piece(request) : nil
+    }
+
     /// What no message can carry would be sent again with every beat: it fails instead.
     private func notSent(_ envelope: CoordinatorEnvelope) {
         guard case .dispatch(let dispatch) = envelope.body else { return }
         handle(
             dispatch.operations.map { operation in
-                let bytes = operation.inputs.reduce(operation.work.byteCount) {
-                    $0 + $1.name.utf8.count + ($1.output?.bytes.count ?? 0)
-                }
+                // What names and numbers take beside it is not known exactly, but it was too much.
+                let bytes = max(operation.approximateBytes, limits.messageBytes + 1)
                 return .attemptUnsendable(
                     operation.held,
                     .inputTooLarge(bytes: bytes, limit: limits.messageBytes)

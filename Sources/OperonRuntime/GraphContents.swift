@@ -8,11 +8,15 @@ struct GraphContents: Sendable {
     /// Index of an operation by its name, where it is somebody's dependency.
     private let numbers: [String: UInt32]
     /// Outputs of finished operations that somebody depends on. Only looked up.
-    private var outputs: [UInt32: Payload] = [:]
+    private var outputs: [UInt32: KeptOutput] = [:]
+    private let limits: Limits
+    /// What a reference takes in a dispatch: what is no larger than that travels itself.
+    private static let referenceBytes = 64
     /// How many unfinished operations may still ask for an output. Only looked up.
     private var consumers: [UInt32: Int] = [:]
 
-    init(_ graph: GraphDescription) {
+    init(_ graph: GraphDescription, limits: Limits) {
+        self.limits = limits
         name = graph.name
         operations = graph.operations
         var wanted: Set<String> = []
@@ -49,11 +53,13 @@ struct GraphContents: Sendable {
     /// Keeps an output if an operation that takes inputs depends on it.
     mutating func keep(_ output: Payload, of index: UInt32) {
         guard !output.isEmpty, consumers[index] != nil else { return }
-        outputs[index] = output
+        outputs[index] = KeptOutput(payload: output)
+        // It will be fetched, whatever its dependents have beside it.
+        if output.bytes.count > limits.inlineInputBytes { _ = outputs[index]?.makeHash() }
     }
 
     /// What a worker needs to know of an operation to run it.
-    func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
+    mutating func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
         let index = Int(grant.held.operation.index)
         // Field by field: a copy of the whole description would cost more than all the rest.
         return DispatchedOperation(
@@ -67,7 +73,7 @@ struct GraphContents: Sendable {
             rank: grant.rank,
             timeout: operations[index].timeout,
             qualityOfService: operations[index].qualityOfService,
-            inputs: inputs(of: grant.held.operation.index),
+            inputs: inputs(of: grant.held.operation),
             isIsolated: grant.isIsolated,
             announcesStart: grant.announcesStart,
             exclusiveLease: grant.exclusiveLease
@@ -75,14 +81,70 @@ struct GraphContents: Sendable {
     }
 
     /// The outputs of its direct dependencies, each dependency once, in the order they are listed.
-    func inputs(of index: UInt32) -> [NamedInput] {
-        guard operations[Int(index)].wantsInputs else { return [] }
+    /// Together they travel with it as far as that is allowed; then the larger ones stay here, and
+    /// are fetched.
+    mutating func inputs(of operation: OperationID) -> [NamedInput] {
+        let index = Int(operation.index)
+        guard operations[index].wantsInputs else { return [] }
         var seen: Set<String> = []
-        return operations[Int(index)].dependencies.compactMap { dependency in
-            guard seen.insert(dependency.name).inserted else { return nil }
-            let output = numbers[dependency.name].flatMap { outputs[$0] }
-            return NamedInput(name: dependency.name, output: output)
+        var inputs: [NamedInput] = []
+        var numbersOfInputs: [UInt32] = []
+        var bytes = 0
+        for dependency in operations[index].dependencies
+        where seen.insert(dependency.name).inserted {
+            let number = numbers[dependency.name]
+            let output = number.flatMap { outputs[$0]?.payload }
+            bytes += output?.bytes.count ?? 0
+            inputs.append(NamedInput(name: dependency.name, output: output))
+            numbersOfInputs.append(number ?? 0)
         }
+        guard bytes > limits.inlineInputBytes else { return inputs }
+        let largest = inputs.indices.sorted { left, right in
+            (inputs[right].byteCount, left) < (inputs[left].byteCount, right)
+        }
+        for place in largest where inputs[place].byteCount > Self.referenceBytes {
+            guard bytes > limits.inlineInputBytes else { break }
+            let number = numbersOfInputs[place]
+            bytes -= inputs[place].byteCount
+            inputs[place].reference = outputs[number]?
+                .reference(number, graph: operation.graph)
+            inputs[place].output = nil
+        }
+        return inputs
+    }
+
+    /// The bytes that a request asks for, if they are there, and no more than a piece.
+    func piece(_ request: OutputRequest) -> [UInt8]? {
+        guard let bytes = outputs[request.operation.index]?.payload.bytes,
+            request.offset < bytes.count
+        else { return nil }
+        let length = min(request.length, limits.chunkBytes, bytes.count - request.offset)
+        return Array(bytes[request.offset..<request.offset + length])
+    }
+}
+
+/// An output that unfinished operations may ask for.
+private struct KeptOutput: Sendable {
+    let payload: Payload
+    /// Made when it is first wanted.
+    private var hash: ContentHash?
+
+    init(payload: Payload) { self.payload = payload }
+
+    /// Computes the hash if that was not done before.
+    mutating func makeHash() -> ContentHash {
+        let hash = hash ?? ContentHash(of: payload.bytes)
+        self.hash = hash
+        return hash
+    }
+
+    mutating func reference(_ index: UInt32, graph: GraphID) -> OutputReference {
+        OutputReference(
+            operation: OperationID(graph: graph, index: index),
+            byteCount: payload.bytes.count,
+            hash: makeHash(),
+            contentType: payload.contentType
+        )
     }
 }
 

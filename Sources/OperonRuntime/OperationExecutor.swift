@@ -11,6 +11,8 @@ final class OperationExecutor: Sendable {
     private let startContinuation: AsyncStream<DispatchedOperation>.Continuation
     private let processes: ProcessRunner
     private let kinds: RegisteredKinds
+    /// Inputs that were too large for a dispatch.
+    let staging: InputStaging
     private let limits: Limits
     private let stops = NIOLockedValueBox<[AttemptID: StopSignal]>([:])
 
@@ -20,6 +22,7 @@ final class OperationExecutor: Sendable {
     init(processes: ProcessRunner, kinds: RegisteredKinds, limits: Limits) {
         self.processes = processes
         self.kinds = kinds
+        staging = InputStaging(processes: processes)
         self.limits = limits
         (logs, logContinuation) = AsyncStream.makeStream(
             bufferingPolicy: .bufferingNewest(Self.logChunksMax)
@@ -44,7 +47,13 @@ final class OperationExecutor: Sendable {
     }
 
     /// The result of what takes no time; anything else is started, and ends later.
-    func start(_ operation: DispatchedOperation, at now: Timestamp) -> AttemptResult? {
+    func start(_ started: DispatchedOperation, at now: Timestamp) -> AttemptResult? {
+        var operation = started
+        if case .registered = operation.work,
+            let inputs = staging.inputs(for: operation.held.attempt)
+        {
+            operation.inputs = inputs
+        }
         switch operation.work {
         case .nothing, .wait(.zero):
             return AttemptResult(end: .succeeded, startedAt: now, endedAt: now)
@@ -77,6 +86,7 @@ final class OperationExecutor: Sendable {
             let result = await processes.run(
                 command,
                 attempt: ProcessContext(operation, limits: limits),
+                inputs: staging.file(for: held.attempt),
                 stop: stop
             ) { stream, offset, bytes in
                 logs.yield(LogChunk(held: held, stream: stream, offset: offset, bytes: bytes))

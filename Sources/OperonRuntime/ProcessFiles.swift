@@ -17,9 +17,6 @@ struct ProcessFiles: Sendable {
 
     let directory: String
 
-    /// Bytes written at once: few system calls, little memory, whatever the size of the inputs.
-    private static let writeBytes = 256 << 10
-
     /// Begins the name of every such directory.
     static let namePrefix = "operon-"
 
@@ -54,65 +51,11 @@ struct ProcessFiles: Sendable {
 
     // MARK: - Inputs
 
-    /// Writes `{"name": output or null, …}` to a new file: JSON outputs as they are, others as
-    /// strings in base64.
+    /// Writes all of them to a new file.
     static func write(_ inputs: [NamedInput], to path: String) throws(SystemError) {
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-        let number = unsafe open(path, flags, 0o400)
-        guard number >= 0 else { throw .current("making the file of inputs") }
-        let file = Descriptor(owning: number)
-
-        var pending: [UInt8] = []
-        var separator = Array("{".utf8)
-        for input in inputs {
-            pending += separator + JSONText.quoted(input.name) + ":".utf8
-            separator = Array(",".utf8)
-            try append(input.output, to: &pending, flushingTo: file)
-        }
-        pending += (inputs.isEmpty ? "{}\n" : "}\n").utf8
-        try flush(&pending, to: file)
-    }
-
-    private static func append(
-        _ output: Payload?,
-        to pending: inout [UInt8],
-        flushingTo file: borrowing Descriptor
-    ) throws(SystemError) {
-        guard let output, !output.isEmpty else {
-            pending += "null".utf8
-            return
-        }
-        guard output.contentType != Payload.json else {
-            if pending.count + output.bytes.count > writeBytes { try flush(&pending, to: file) }
-            pending += output.bytes
-            return
-        }
-        pending.append(UInt8(ascii: "\""))
-        // A multiple of three, so that padding comes only at the end.
-        let groupBytes = writeBytes / 4 * 3
-        for start in stride(from: 0, to: output.bytes.count, by: groupBytes) {
-            let end = min(start + groupBytes, output.bytes.count)
-            Base64.append(output.bytes[start..<end], to: &pending)
-            if pending.count > writeBytes { try flush(&pending, to: file) }
-        }
-        pending.append(UInt8(ascii: "\""))
-    }
-
-    private static func flush(
-        _ pending: inout [UInt8],
-        to file: borrowing Descriptor
-    ) throws(SystemError) {
-        var written = 0
-        while written < pending.count {
-            let number = file.number
-            let count = unsafe pending.withUnsafeBytes { bytes in
-                unsafe Glibc.write(number, bytes.baseAddress! + written, bytes.count - written)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw .current("writing the file of inputs") }
-            written += count
-        }
-        pending.removeAll(keepingCapacity: true)
+        let writer = try InputsWriter(path)
+        for input in inputs { try writer.append(input) }
+        try writer.finish()
     }
 
     // MARK: - Output
@@ -186,28 +129,4 @@ struct ProcessFiles: Sendable {
     /// What cannot be removed is left for `removeAll`, and after that for whoever cleans the
     /// temporary directory.
     private static func removeTree(_ path: String) { unsafe operon_process_remove(path) }
-}
-
-/// RFC 4648, section 4.
-enum Base64 {
-    private static let alphabet = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
-    )
-
-    /// Appends the encoding of `bytes`, padded.
-    static func append(_ bytes: ArraySlice<UInt8>, to text: inout [UInt8]) {
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
-            let left = bytes.endIndex - index
-            let group =
-                UInt32(bytes[index]) << 16
-                | (left > 1 ? UInt32(bytes[index + 1]) << 8 : 0)
-                | (left > 2 ? UInt32(bytes[index + 2]) : 0)
-            text.append(alphabet[Int(group >> 18)])
-            text.append(alphabet[Int(group >> 12 & 63)])
-            text.append(left > 1 ? alphabet[Int(group >> 6 & 63)] : UInt8(ascii: "="))
-            text.append(left > 2 ? alphabet[Int(group & 63)] : UInt8(ascii: "="))
-            index += 3
-        }
-    }
 }

@@ -64,23 +64,26 @@ package final class ProcessRunner: Sendable {
     /// Runs a command to its end and reports it; never throws, whatever the command is.
     ///
     /// - Parameters:
+    ///   - inputs: those that were stored before, in place of the context's.
     ///   - stop: asks it to stop; for this run only. Cancelling the task asks `cancel()`.
     ///   - onLog: gets what it prints, while it runs.
     @concurrent package func run(
         _ command: CommandDescription,
         attempt context: ProcessContext,
+        inputs: StoredInputs? = nil,
         stop: StopSignal = StopSignal(),
         onLog: ProcessOutputHandler? = nil
     ) async -> ProcessResult {
-        let id: UInt64? = state.withLockedValue { state in
-            guard !state.isShutDown else { return nil }
-            state.lastID += 1
-            return state.lastID
-        }
-        guard let id else {
+        guard let id = inputs?.id ?? nextID() else {
             return Report.notStarted(.cancelled).value
         }
-        let attempt = files.attempt(id, hasInputs: !context.inputs.isEmpty)
+        if let inputs, let error = await finish(inputs) {
+            return Report.notStarted(.failed(error)).value
+        }
+        var context = context
+        if inputs != nil { context.inputs = [] }
+        let attempt =
+            inputs?.attempt ?? files.attempt(id, hasInputs: !context.inputs.isEmpty)
         let result = await withTaskCancellationHandler {
             await run(command, context, attempt, id, stop, onLog)
         } onCancel: {
@@ -91,6 +94,15 @@ package final class ProcessRunner: Sendable {
             await filesThread.perform { ProcessFiles.remove(attempt) }
         }
         return result.value
+    }
+
+    /// The number of the next run; `nil`: there is none any more.
+    private func nextID() -> UInt64? {
+        state.withLockedValue { state in
+            guard !state.isShutDown else { return nil }
+            state.lastID += 1
+            return state.lastID
+        }
     }
 
     /// Kills what still runs, waits for its end, kills what left its group, ends the threads,
@@ -158,6 +170,7 @@ extension ProcessRunner {
                 niceness: context.niceness,
                 timeout: context.timeout,
                 grace: command.grace,
+                limits: ProcessLimits(command),
                 logBytes: context.limits.logBytes,
                 outputPath: attempt.output,
                 stopSignal: stop,
@@ -171,7 +184,12 @@ extension ProcessRunner {
         switch outcome {
         case .stopped: return .notStarted(.cancelled)
         case .failed(let failure): return .notStarted(.failed(failure.operationError))
-        case .ended(let end): return await report(end, attempt, context.limits.payloadBytes)
+        case .ended(let end):
+            var report = await report(end, attempt, context.limits.payloadBytes)
+            if let note = ProcessLimits(command).note(on: end, report.value.attempt.end) {
+                report.value.attempt.add(note, logBytes: context.limits.logBytes)
+            }
+            return report
         }
     }
 
@@ -180,7 +198,7 @@ extension ProcessRunner {
         _ context: ProcessContext,
         to attempt: ProcessFiles.Attempt
     ) async -> OperationError? {
-        guard attempt.hasInputs else { return nil }
+        guard !context.inputs.isEmpty else { return nil }
         let bytes = context.inputs.reduce(0) { $0 + ($1.output?.bytes.count ?? 0) }
         guard bytes <= context.limits.inputsBytes else {
             return .inputTooLarge(bytes: bytes, limit: context.limits.inputsBytes)
@@ -191,8 +209,7 @@ extension ProcessRunner {
                 try ProcessFiles.write(inputs, to: attempt.inputs)
                 return nil
             } catch {
-                let message = "The process could not be given its inputs: \(error)."
-                return SpawnFailure(message: message).operationError
+                return StoredInputs.failure(error)
             }
         }
     }
@@ -255,6 +272,67 @@ extension ProcessRunner {
         case (.unknown, nil), (nil, nil):
             .failed(SpawnFailure(message: "How the process ended is unknown.").operationError)
         }
+    }
+}
+
+// MARK: - Inputs that come before the run
+
+/// The file of inputs of an attempt that is not running yet, filled piece by piece in the order of
+/// its dependencies. Whoever made it runs the attempt with it, or discards it.
+package final class StoredInputs: Sendable {
+    fileprivate let id: UInt64
+    fileprivate let attempt: ProcessFiles.Attempt
+    /// Made by the first piece. Only the files thread looks.
+    private let writer = NIOLockedValueBox<InputsWriter?>(nil)
+
+    fileprivate init(id: UInt64, attempt: ProcessFiles.Attempt) {
+        self.id = id
+        self.attempt = attempt
+    }
+
+    fileprivate func write(_ inputs: [NamedInput], isLast: Bool) -> OperationError? {
+        do throws(SystemError) {
+            let opened = self.writer.withLockedValue { $0 }
+            let writer = if let opened { opened } else { try InputsWriter(attempt.inputs) }
+            self.writer.withLockedValue { $0 = isLast ? nil : writer }
+            for input in inputs { try writer.append(input) }
+            if isLast { try writer.finish() }
+            return nil
+        } catch {
+            return Self.failure(error)
+        }
+    }
+
+    fileprivate static func failure(_ error: SystemError) -> OperationError {
+        SpawnFailure(message: "The process could not be given its inputs: \(error).")
+            .operationError
+    }
+}
+
+extension ProcessRunner {
+    /// Room for the inputs of one attempt; `nil` when nothing is run any more.
+    package func makeInputs() -> StoredInputs? {
+        nextID().map { StoredInputs(id: $0, attempt: files.attempt($0, hasInputs: true)) }
+    }
+
+    /// Appends to them. `done` gets why that failed, on a thread of ours; not at all once the
+    /// runner is shut down.
+    package func store(
+        _ inputs: [NamedInput],
+        in stored: StoredInputs,
+        done: @escaping @Sendable (OperationError?) -> Void
+    ) {
+        filesThread.submit { done(stored.write(inputs, isLast: false)) }
+    }
+
+    /// They will not be used.
+    package func discard(_ inputs: StoredInputs) {
+        filesThread.submit { ProcessFiles.remove(inputs.attempt) }
+    }
+
+    private func finish(_ inputs: StoredInputs) async -> OperationError? {
+        guard !state.withLockedValue({ $0.isShutDown }) else { return nil }
+        return await filesThread.perform { inputs.write([], isLast: true) }
     }
 }
 

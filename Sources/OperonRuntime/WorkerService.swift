@@ -63,6 +63,7 @@ package actor WorkerService {
             group.addTask { await self.sendAll() }
             group.addTask { await self.leaveWhenAsked() }
             group.addTask { await self.forwardLogs() }
+            group.addTask { await self.followInputs() }
             // Starting processes blocks, wherever messages are handled.
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 await executor.run { attempt, result in await self.ended(attempt, result) }
@@ -130,6 +131,10 @@ package actor WorkerService {
         handle([.ended(attempt, result)])
     }
 
+    private nonisolated func followInputs() async {
+        for await progress in executor.staging.progress { await handle([.inputs(progress)]) }
+    }
+
     private func wake() {
         alarm.rang()
         handle([.timeReached])
@@ -145,6 +150,11 @@ package actor WorkerService {
             agent.handle(event, at: now, into: &effects)
             for (lane, envelope) in effects.messages {
                 outbox.append(.message(lane == .beats ? .beats : .events, envelope))
+            }
+            for step in effects.inputSteps {
+                if let progress = executor.staging.perform(step) {
+                    pending.append(.inputs(progress))
+                }
             }
             for operation in effects.starts {
                 if let result = executor.start(operation, at: now) {

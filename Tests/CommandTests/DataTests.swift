@@ -144,31 +144,4 @@ import Testing
         let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
         return "\"\(escaped)\""
     }
-
-    /// Four inputs of a mebibyte are half a message; a fifth is too much for what travels in one.
-    @Test(arguments: Place.allCases)
-    func `inputs of half a message go through, and more is a clear failure`(
-        place: Place
-    ) async throws {
-        try await Scene.play { scene in
-            let writers = (1...5).map { number in
-                "\"w\(number)\": {\"run\": \(Self.quoted(Self.writer(1 << 20)))}"
-            }
-            let json = """
-                {"operations": {
-                  \(writers.joined(separator: ",\n  ")),
-                  "four": {"run": "wc -c < $OPERON_INPUTS > four",
-                    "dependencies": ["w1", "w2", "w3", "w4"]},
-                  "five": {"run": "true", "dependencies": ["w1", "w2", "w3", "w4", "w5"]}
-                }}
-                """
-            let path = try scene.write("graph.json", json)
-            let ended = try await scene.run(path, on: place, ["--output", "json"])
-
-            let report = try ended.report()
-            #expect(report["four"]?.outcome == "succeeded")
-            #expect(report["five"]?.outcome == "failed")
-            #expect(report["five"]?.error?.code == "inputTooLarge")
-        }
-    }
 }

@@ -86,7 +86,7 @@ final class ChildWorld: Sendable {
                     await send(.control(answer), to: envelope.sender)
                 case .log(let chunk): log.append(chunk.bytes)
                 case .events: continuation.yield(envelope)
-                case .tick: break
+                case .tick, .fetch: break
                 }
             }
         }

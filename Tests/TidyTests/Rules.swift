@@ -30,7 +30,10 @@ enum Rules {
             // The parser under Yams, whose events it reads without building a tree.
             "OperonGraphFile": libc.union(["OperonModel", "CYaml"]),
             "OperonTerminal": libc.union(["OperonModel", "Rainbow"]),
-            "OperonRuntime": shell.union(libc).union(["NIOConcurrencyHelpers", "DequeModule"]),
+            // The hash by which large outputs are known.
+            "OperonRuntime": shell.union(libc).union([
+                "NIOConcurrencyHelpers", "DequeModule", "Crypto",
+            ]),
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
             "OperonFaultKit": nio.union(libc).union(["COperonProcess", "Foundation"]),
             // It makes what programs make, and leaves the choice to them. Not Foundation, which

@@ -31,6 +31,54 @@ import Testing
         #expect(outbox.bytes == 0)
     }
 
+    private func bulk(_ bytes: Int) -> Outbox.Message {
+        var message = message(
+            .worker(WorkerAddress(incarnation: Incarnation(rawValue: 1), connection: 1)),
+            bytes
+        )
+        message.isBulk = true
+        return message
+    }
+
+    @Test func `bulk is overtaken by everything else and keeps its own order`() {
+        let outbox = Outbox(bytesMax: 1 << 20)
+        outbox.begin()
+        for bytes in [20, 21] { _ = outbox.append(bulk(bytes)) }
+        _ = outbox.append(message(.events, 11))
+        _ = outbox.append(message(.beats, 12))
+
+        #expect(outbox.take(bytesMax: 1 << 20).map(\.body.count) == [12, 11, 20, 21])
+        #expect(outbox.bytes == 0)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `whoever sends bulk waits behind a mebibyte of it, and nobody else does`() async {
+        let outbox = Outbox(bytesMax: 1 << 20)
+        outbox.begin()
+        for _ in 0..<5 { _ = outbox.append(bulk(256 << 10)) }
+        // Returns at once: this lane is empty.
+        await outbox.waitForRoom()
+
+        let waiting = Task {
+            await outbox.waitForRoom(isBulk: true)
+            return outbox.bytes
+        }
+        #expect(outbox.take(bytesMax: 1).count == 1)
+        #expect(outbox.take(bytesMax: 1).count == 1)
+        #expect(await waiting.value <= 1 << 20)
+    }
+
+    @Test func `bulk of an earlier connection is gone with it`() {
+        let outbox = Outbox(bytesMax: 1 << 20)
+        outbox.begin()
+        _ = outbox.append(bulk(1_000))
+        outbox.drop()
+
+        #expect(outbox.bytes == 0)
+        outbox.begin()
+        #expect(outbox.take(bytesMax: 1 << 20).isEmpty)
+    }
+
     @Test func `the event loop is told once until it has found the outbox empty`() {
         let outbox = Outbox(bytesMax: 1 << 20)
         outbox.begin()

@@ -1,0 +1,12 @@
+import Crypto
+package import OperonModel
+
+extension ContentHash {
+    /// The hash of these bytes: some milliseconds for a mebibyte at worst.
+    package init(of bytes: [UInt8]) {
+        guard let hash = ContentHash(bytes: Array(SHA256.hash(data: bytes))) else {
+            preconditionFailure("a SHA-256 has as many bytes as it is said to have")
+        }
+        self = hash
+    }
+}

@@ -1,0 +1,95 @@
+import Glibc
+import OperonModel
+
+/// Writes `{"name": output or null, …}` to a new file, input by input: JSON outputs as they are,
+/// others as strings in base64.
+///
+/// Every call blocks: they belong on the files thread. `@unchecked Sendable`: only that thread
+/// touches it.
+final class InputsWriter: @unchecked Sendable {
+    private let file: Descriptor
+    private var pending = Array("{".utf8)
+    private var isEmpty = true
+
+    /// Bytes written at once: few system calls, little memory, whatever the size of the inputs.
+    private static let writeBytes = 256 << 10
+
+    init(_ path: String) throws(SystemError) {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
+        let number = unsafe open(path, flags, 0o400)
+        guard number >= 0 else { throw .current("making the file of inputs") }
+        file = Descriptor(owning: number)
+    }
+
+    func append(_ input: NamedInput) throws(SystemError) {
+        if !isEmpty { pending.append(UInt8(ascii: ",")) }
+        isEmpty = false
+        pending += JSONText.quoted(input.name) + ":".utf8
+        try append(input.output)
+        if pending.count > Self.writeBytes { try flush() }
+    }
+
+    func finish() throws(SystemError) {
+        pending += "}\n".utf8
+        try flush()
+    }
+
+    private func append(_ output: Payload?) throws(SystemError) {
+        guard let output, !output.isEmpty else {
+            pending += "null".utf8
+            return
+        }
+        guard output.contentType != Payload.json else {
+            if pending.count + output.bytes.count > Self.writeBytes { try flush() }
+            pending += output.bytes
+            return
+        }
+        pending.append(UInt8(ascii: "\""))
+        // A multiple of three, so that padding comes only at the end.
+        let groupBytes = Self.writeBytes / 4 * 3
+        for start in stride(from: 0, to: output.bytes.count, by: groupBytes) {
+            let end = min(start + groupBytes, output.bytes.count)
+            Base64.append(output.bytes[start..<end], to: &pending)
+            if pending.count > Self.writeBytes { try flush() }
+        }
+        pending.append(UInt8(ascii: "\""))
+    }
+
+    private func flush() throws(SystemError) {
+        var written = 0
+        while written < pending.count {
+            let number = file.number
+            let count = unsafe pending.withUnsafeBytes { bytes in
+                unsafe Glibc.write(number, bytes.baseAddress! + written, bytes.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw .current("writing the file of inputs") }
+            written += count
+        }
+        pending.removeAll(keepingCapacity: true)
+    }
+}
+
+/// RFC 4648, section 4.
+enum Base64 {
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
+    )
+
+    /// Appends the encoding of `bytes`, padded.
+    static func append(_ bytes: ArraySlice<UInt8>, to text: inout [UInt8]) {
+        var index = bytes.startIndex
+        while index < bytes.endIndex {
+            let left = bytes.endIndex - index
+            let group =
+                UInt32(bytes[index]) << 16
+                | (left > 1 ? UInt32(bytes[index + 1]) << 8 : 0)
+                | (left > 2 ? UInt32(bytes[index + 2]) : 0)
+            text.append(alphabet[Int(group >> 18)])
+            text.append(alphabet[Int(group >> 12 & 63)])
+            text.append(left > 1 ? alphabet[Int(group >> 6 & 63)] : UInt8(ascii: "="))
+            text.append(left > 2 ? alphabet[Int(group & 63)] : UInt8(ascii: "="))
+            index += 3
+        }
+    }
+}
