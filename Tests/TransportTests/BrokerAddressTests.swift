@@ -134,7 +134,9 @@ import Testing
 
 @Suite struct PrefixHolderTests {
     @Test func `who holds a prefix is told and understood`() {
-        let holder = PrefixHolder(host: "alpha", processID: 42, since: 1_700_000_000)
+        var holder = PrefixHolder(host: "alpha", processID: 42, since: 1_700_000_000)
+        holder.workers = 3
+        holder.slots = 24
 
         #expect(PrefixHolder(answer: holder.answer) == holder)
         #expect(holder.sentence == "alpha, process 42, since 2023-11-14 22:13:20 UTC")
