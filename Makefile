@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test check benchmark format lint up package down
+.PHONY: help quickstart build test test-faults check benchmark format lint up package down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -12,8 +12,11 @@ build: ## build the programs
 	@scripts/install-dependencies
 	@swift build
 
-test: ## every test, with a private RabbitMQ
+test: ## the tests, with a private RabbitMQ
 	@scripts/test
+
+test-faults: ## every test of faults, those of slow, cut and silent links included
+	@scripts/test-faults
 
 check: ## everything that continuous integration checks
 	@scripts/check
