@@ -15,7 +15,7 @@ build: ## build the programs
 test: ## the tests, with a private RabbitMQ
 	@scripts/test
 
-test-faults: ## every test of faults, those of slow, cut and silent links included
+test-faults: ## only the tests of faults: killed, frozen, cut, slow and silent
 	@scripts/test-faults
 
 check: ## everything that continuous integration checks

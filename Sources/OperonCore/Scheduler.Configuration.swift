@@ -14,11 +14,13 @@ extension Scheduler {
         package var patienceMax: Duration = .seconds(300)
         /// How long after the last word of its worker an operation that holds keys keeps them.
         package var exclusiveLease: Duration = .seconds(60)
-        /// Deaths of its own child process after which an operation fails: `workerLost`.
+        /// Deaths of its own child process after which an operation fails: `workerLost`. Five, as
+        /// HyperQueue counts: a crash may have other causes once or twice.
         package var crashLimit = 5
         /// Workers lost under it after which an operation fails; `nil`: however many.
         package var lostLimit: Int?
-        /// Workers that are gone and kept in mind, in case they come back.
+        /// Workers that are gone and kept in mind, in case they come back: every message walks the
+        /// table, and a worker that dies again and again adds an entry each time.
         package var goneWorkersMax = 256
         /// Bytes of events that a worker may have in flight.
         package var eventWindow: UInt32 = 1 << 20

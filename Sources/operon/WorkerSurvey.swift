@@ -48,7 +48,8 @@ struct WorkerSurvey {
             }
             tasks.addTask {
                 await up.wait(within: Self.connectPatience)
-                do { try await Task.sleep(for: Self.patience) } catch {}
+                // How long is listened is what is asked for: nothing says that all have spoken.
+                if up.isOpen { do { try await Task.sleep(for: Self.patience) } catch {} }
                 await transport.close()
             }
             var workers: [Incarnation: Worker] = [:]

@@ -61,6 +61,39 @@ import Testing
         }
     }
 
+    @Test func `a long operation beside one that traps loses an attempt, and gets no blame`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let started = scene.path("started")
+            let go = scene.path("go")
+            let gated = #"{"started": "\#(started)", "go": "\#(go)"}"#
+            let lines = [
+                #"{"name": "long", "operation": "Gated", "input": \#(gated)}"#,
+                #"{"name": "ready", "run": "until test -e \#(started); do sleep 0.02; done"}"#,
+                #"{"name": "trap", "operation": "Trap", "dependencies": ["ready"]}"#,
+                #"{"name": "last", "run": "touch \#(go)", "dependencies": {"trap": "finished"}}"#,
+            ]
+            let file = try scene.write("graph.jsonl", lines.joined(separator: "\n"))
+            let first = try await Self.startWorker("a", in: scene)
+            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
+            // Only then somebody else comes: both were on one worker.
+            _ = try await first.end()
+            let second = try await Self.startWorker("b", in: scene)
+            let ended = try await run.end()
+
+            let report = try ended.report()
+            let long = try #require(report.operations.first { $0.name == "long" })
+            #expect(long.outcome == "succeeded")
+            #expect(long.attempts.map(\.ended) == ["lost", "succeeded"])
+            let trap = try #require(report.operations.first { $0.name == "trap" })
+            #expect(trap.error?.code == "workerLost")
+            #expect(trap.attempts.map(\.ended) == ["lost"] + Array(repeating: "crashed", count: 5))
+            #expect(report.counts.succeeded == 3)
+            #expect(!second.hasEnded)
+        }
+    }
+
     @Test(arguments: [SIGTERM, SIGINT])
     func `a second signal ends a worker, whatever its operations ignore`(
         number: Int32

@@ -9,13 +9,21 @@ import Testing
     ) async throws {
         let broker = try #require(BrokerFixture.current)
         try await Scene.play(broker: broker.url) { scene in
-            let (file, graph) = try scene.writeGraph(layers: 8, width: 6, milliseconds: 100...200)
+            // The last layer waits until the broker is back: however slow the machine, the run is
+            // in its middle.
+            let (file, graph) = try scene.writeGraph(
+                layers: 8,
+                width: 6,
+                milliseconds: 100...200,
+                gates: [7: "back"]
+            )
             try scene.startWorkers(3, slots: 2)
             let run = try scene.startReportedRun(file)
             try await run.says("running o2-")
             if losesDisk { try await broker.wipe() } else { try await broker.kill9() }
             #expect(!run.hasEnded)
             try await broker.restart()
+            _ = try scene.write("back", "")
             let ended = try await run.end()
 
             try scene.expectSound(ended, of: graph, limit: 6)
@@ -41,7 +49,12 @@ import Testing
     @Test func `a frozen broker that thaws costs nothing`() async throws {
         let broker = try #require(BrokerFixture.current)
         try await Scene.play(broker: broker.url) { scene in
-            let (file, graph) = try scene.writeGraph(layers: 6, width: 4, milliseconds: 100...200)
+            let (file, graph) = try scene.writeGraph(
+                layers: 6,
+                width: 4,
+                milliseconds: 100...200,
+                gates: [5: "thawed"]
+            )
             try scene.startWorkers(2, slots: 2)
             let run = try scene.startReportedRun(file)
             try await run.says("running o1-")
@@ -49,6 +62,7 @@ import Testing
             // Longer than a beat, shorter than a lease: nobody may be given up for it.
             try await Task.sleep(for: .seconds(3))
             try await broker.thaw()
+            _ = try scene.write("thawed", "")
             let ended = try await run.end()
 
             try scene.expectOnce(ended, of: graph)

@@ -15,7 +15,8 @@ import Operon
             .on(Trap.self),
             .on(Leave.self),
             .on(Linger.self),
-            .on(Stubborn.self)
+            .on(Stubborn.self),
+            .on(Gated.self)
         ).run()
     }
 }
@@ -78,5 +79,16 @@ struct Stubborn: Operon.Operation {
     func main(_ context: OperationContext) async throws {
         try Data("\(getpid())\n".utf8).write(to: URL(fileURLWithPath: started))
         while true { usleep(100_000) }
+    }
+}
+
+/// Runs until a file is there. Says in another when it has started.
+struct Gated: Operon.Operation {
+    var started: String
+    var go: String
+
+    func main(_ context: OperationContext) async throws {
+        try Data("\(context.attempt)\n".utf8).write(to: URL(fileURLWithPath: started))
+        while access(go, F_OK) != 0 { usleep(20_000) }
     }
 }
