@@ -34,12 +34,22 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(
+            url: "https://github.com/hummingbird-project/hummingbird",
+            from: "2.28.1",
+            traits: []
+        ),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/onevcat/Rainbow", from: "4.2.2"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
@@ -96,7 +106,7 @@ let package = Package(
         .target(
             name: "OperonGraphFile",
             dependencies: [
-                "OperonModel",
+                "OperonModel", "OperonPorts",
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: settings
@@ -104,6 +114,31 @@ let package = Package(
         .target(
             name: "OperonTerminal",
             dependencies: ["OperonModel", .product(name: "Rainbow", package: "Rainbow")],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "OperonSQLite",
+            dependencies: [
+                "OperonModel", "OperonPorts",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "OperonHTTP",
+            dependencies: [
+                "OperonModel", "OperonPorts",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdTLS", package: "hummingbird"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            resources: [.copy("Resources/openapi.json")],
             swiftSettings: settings
         ),
 
@@ -146,8 +181,9 @@ let package = Package(
         .executableTarget(
             name: "operon",
             dependencies: [
-                "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonTerminal", "OperonWire",
+                "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonHTTP",
+                "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTerminal",
+                "OperonWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -302,6 +338,23 @@ let package = Package(
                 "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
                 "OperonTestKit",
                 .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "StoreTests",
+            dependencies: [
+                "OperonModel", "OperonPorts", "OperonSQLite", "OperonTestKit",
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "OperonHTTPTests",
+            dependencies: [
+                "OperonHTTP", "OperonModel", "OperonPorts", "OperonTestKit",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: testSettings
         ),

@@ -51,16 +51,16 @@ struct CoreRun {
         case .cancelled: cluster.drive(.cancelRequested(.graph(graph), reason: "", cascade: false))
         case .suspended:
             for _ in 0..<10 {
-                cluster.drive(.suspensionRequested(.graph(graph), true))
-                cluster.drive(.suspensionRequested(.graph(graph), false))
+                cluster.drive(.suspensionRequested(.graph(graph), Suspension()))
+                cluster.drive(.suspensionRequested(.graph(graph), nil))
             }
         case .suspendedOneByOne:
-            for suspended in [true, false] {
+            for suspension in [Suspension(), nil] {
                 for index in 0..<UInt32(operations) {
                     let target = Scheduler.Target.operation(
                         OperationID(graph: graph, index: index)
                     )
-                    cluster.drive(.suspensionRequested(target, suspended))
+                    cluster.drive(.suspensionRequested(target, suspension))
                 }
             }
         }

@@ -5,8 +5,9 @@ import OperonModel
 extension Scheduler {
     mutating func cancel(
         _ target: Target,
-        reason: String,
-        cascade: Bool,
+        as record: Record,
+        _ reason: String,
+        _ cascade: Bool,
         at now: Moment,
         into effects: inout Effects
     ) {
@@ -16,7 +17,7 @@ extension Scheduler {
                 effects.refusals.append(unknown(target))
                 return
             }
-            effects.records.append(.cancelled(target, reason: reason, cascade: cascade))
+            effects.records.append(record)
             let members = cascade ? withDependents(operation) : [operation]
             cancel(members, reason: reason, at: now, into: &effects)
         case .graph(let id):
@@ -25,7 +26,7 @@ extension Scheduler {
                 return
             }
             guard graphs[Int(id.rawValue)].unfinished > 0 else { return }
-            effects.records.append(.cancelled(target, reason: reason, cascade: cascade))
+            effects.records.append(record)
             if !graphs[Int(id.rawValue)].isCancelled {
                 graphs[Int(id.rawValue)].isCancelled = true
                 graphs[Int(id.rawValue)].cancelReason = reason
@@ -38,7 +39,7 @@ extension Scheduler {
                 effects.refusals.append(unknown(target))
                 return
             }
-            effects.records.append(.cancelled(target, reason: reason, cascade: cascade))
+            effects.records.append(record)
             cancel(members(of: queue), reason: reason, at: now, into: &effects)
         }
     }
@@ -152,9 +153,10 @@ extension Scheduler {
 extension Scheduler {
     mutating func setSuspended(
         _ target: Target,
-        _ suspended: Bool,
+        _ suspension: Suspension?,
         into effects: inout Effects
     ) {
+        let suspended = suspension != nil
         switch target {
         case .operation(let operation):
             guard exists(operation) else {
@@ -194,7 +196,7 @@ extension Scheduler {
             queues[queue].isSuspended = suspended
             if suspended { recall(into: &effects) { $0.queue(of: $1) == queue } }
         }
-        effects.records.append(.suspended(target, suspended))
+        effects.records.append(.suspended(target, suspension))
     }
 
     /// Puts back what a suspension set aside, unless another suspension still holds it.

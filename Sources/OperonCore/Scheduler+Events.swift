@@ -167,7 +167,7 @@ extension Scheduler {
         )
         graphs[graph].state[index] = .ready
         graphs[graph].flags[index].insert([.comesBack, .delayed])
-        effects.records.append(.retryScheduled(operation, pause: pause))
+        effects.records.append(.retryScheduled(operation, at: now.wall + pause))
         effects.notices.append(.retry(operation, at: now.monotonic + pause))
         if pause > .zero {
             arm(.release(operation), at: now.monotonic + pause)

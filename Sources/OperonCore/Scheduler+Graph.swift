@@ -226,13 +226,10 @@ extension Scheduler {
         drainWorklist(at: now, into: &effects)
         let graph = Int(operation.graph.rawValue)
         if outcome.kind == .failed, graphs[graph].compiled.failFast, !graphs[graph].isCancelled {
-            cancel(
-                .graph(operation.graph),
-                reason: "an operation failed",
-                cascade: false,
-                at: now,
-                into: &effects
-            )
+            let reason = "an operation failed"
+            let target = Target.graph(operation.graph)
+            let record = Record.cancelled(target, reason: reason, cascade: false, by: "")
+            cancel(target, as: record, reason, false, at: now, into: &effects)
         }
     }
 

@@ -30,37 +30,8 @@ extension Scheduler {
         }
     }
 
-    /// What a store keeps: enough to rebuild the scheduler.
-    package enum Record: Hashable, Sendable {
-        case graphAdded(GraphID)
-        case granted(AttemptID, OperationID, ordinal: UInt32, to: Incarnation)
-        case started(AttemptID, OperationID)
-        /// An attempt that was taken for lost goes on: its worker came back in time.
-        case resumed(AttemptID, OperationID)
-        /// The attempt ended, but gave its operation no result that counts: given back, lost with
-        /// its worker, never sent because it could not be, or failed and to be tried again. What
-        /// ends with the operation's own result is told by `finished` alone.
-        case attemptEnded(AttemptID, OperationID, AttemptEnding)
-        case finished(OperationID, Outcome)
-        case retryScheduled(OperationID, pause: Duration)
-        case cancelled(Target, reason: String, cascade: Bool)
-        case suspended(Target, Bool)
-        case queueLimit(queue: String, maximum: Int?)
-        case priority(OperationID, QueuePriority)
-    }
-
-    /// How an attempt ended, from the coordinator's point of view.
-    package enum AttemptEnding: Hashable, Sendable {
-        case succeeded
-        case failed(OperationError)
-        case cancelled
-        /// Its worker gave it back.
-        case returned
-        /// Its worker's lease ran out, or its worker is known to be dead.
-        case lost
-        /// The child process that ran it died without a result.
-        case crashed
-    }
+    package typealias Record = StoreRecord
+    package typealias AttemptEnding = OperonModel.AttemptEnding
 
     package struct Message: Hashable, Sendable {
         package var destination: Destination

@@ -7,10 +7,10 @@ extension Scheduler {
         case graphSubmitted(CompiledGraph)
         /// A client set the limit of a queue; `nil`: as many as there are slots.
         case queueLimitSet(queue: String, maximum: Int?)
-        /// A client wants it suspended, or to go on.
-        case suspensionRequested(Target, Bool)
+        /// A client wants it suspended, or, with `nil`, to go on.
+        case suspensionRequested(Target, Suspension?)
         /// A client wants it cancelled; with `cascade` whatever depends on it too.
-        case cancelRequested(Target, reason: String, cascade: Bool)
+        case cancelRequested(Target, reason: String, cascade: Bool, by: String = "")
         /// A client changed the priority of an operation that has not started.
         case priorityRequested(OperationID, QueuePriority)
         /// A worker's message arrived.
@@ -30,10 +30,5 @@ extension Scheduler {
         case timeReached
     }
 
-    /// What a command acts on.
-    package enum Target: Hashable, Sendable {
-        case operation(OperationID)
-        case graph(GraphID)
-        case queue(String)
-    }
+    package typealias Target = OperonModel.Target
 }

@@ -64,10 +64,11 @@ package struct Scheduler: Sendable {
         case .graphSubmitted(let graph): submit(graph, at: now, into: &effects)
         case .queueLimitSet(let queue, let maximum):
             setLimit(of: queue, to: maximum, into: &effects)
-        case .suspensionRequested(let target, let suspended):
-            setSuspended(target, suspended, into: &effects)
-        case .cancelRequested(let target, let reason, let cascade):
-            cancel(target, reason: reason, cascade: cascade, at: now, into: &effects)
+        case .suspensionRequested(let target, let suspension):
+            setSuspended(target, suspension, into: &effects)
+        case .cancelRequested(let target, let reason, let cascade, let client):
+            let record = Record.cancelled(target, reason: reason, cascade: cascade, by: client)
+            cancel(target, as: record, reason, cascade, at: now, into: &effects)
         case .priorityRequested(let operation, let priority):
             setPriority(of: operation, to: priority, into: &effects)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)

@@ -58,6 +58,14 @@ public struct WallTime: Hashable, Comparable, Sendable, Codable {
     }
 }
 
+extension WallTime {
+    /// Saturates, at both ends.
+    public static func + (moment: WallTime, duration: Duration) -> WallTime {
+        let sum = Timestamp(nanoseconds: moment.nanosecondsSince1970) + duration
+        return WallTime(nanosecondsSince1970: sum.nanoseconds)
+    }
+}
+
 extension Int64 {
     fileprivate func saturatingSubtract(_ other: Int64) -> Int64 {
         let (difference, overflow) = subtractingReportingOverflow(other)

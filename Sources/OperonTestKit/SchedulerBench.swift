@@ -139,11 +139,11 @@ package struct SchedulerBench {
     }
 
     package mutating func suspend(_ target: Scheduler.Target) {
-        drive(.suspensionRequested(target, true))
+        drive(.suspensionRequested(target, Suspension()))
     }
 
     package mutating func resume(_ target: Scheduler.Target) {
-        drive(.suspensionRequested(target, false))
+        drive(.suspensionRequested(target, nil))
     }
 
     package mutating func setLimit(_ maximum: Int?, of queue: String = "default") {

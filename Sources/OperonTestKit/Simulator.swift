@@ -221,10 +221,10 @@ extension Simulator {
             ]
             let target = targets[Int(faults.next() % 3)]
             let time = some()
-            at(time, .command(.suspensionRequested(target, true)))
+            at(time, .command(.suspensionRequested(target, Suspension())))
             at(
                 time + .milliseconds(Int64(faults.next() % 10_000)),
-                .command(.suspensionRequested(target, false))
+                .command(.suspensionRequested(target, nil))
             )
         }
         for _ in 0..<scenario.cancels {
@@ -260,12 +260,12 @@ extension Simulator {
         isHealed = true
         if !brokerIsUp { perform(.brokerUp) }
         drive(.queueLimitSet(queue: "a", maximum: 2))
-        for name in ["a", "b"] { drive(.suspensionRequested(.queue(name), false)) }
+        for name in ["a", "b"] { drive(.suspensionRequested(.queue(name), nil)) }
         let graph = GraphID(rawValue: 0)
-        drive(.suspensionRequested(.graph(graph), false))
+        drive(.suspensionRequested(.graph(graph), nil))
         for index in 0..<UInt32(scenario.operations) {
             let operation = OperationID(graph: graph, index: index)
-            drive(.suspensionRequested(.operation(operation), false))
+            drive(.suspensionRequested(.operation(operation), nil))
         }
     }
 }

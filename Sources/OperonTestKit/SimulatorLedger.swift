@@ -63,7 +63,9 @@ package struct SimulatorLedger {
             case .attemptEnded(_, let operation, _): follow(operation, to: .ready, .retried)
             case .finished(let operation, let outcome):
                 follow(operation, to: .finished, .outcome(outcome.kind))
-            case .graphAdded, .retryScheduled, .cancelled, .suspended, .queueLimit, .priority:
+            case .graphAdded, .operationsAdded, .graphClosed, .retryScheduled, .cancelled,
+                .suspended, .queueLimit, .queuePriority, .priority, .reopened,
+                .dependencyAdded, .dependencyRemoved:
                 continue
             }
         }
@@ -121,8 +123,9 @@ package struct SimulatorLedger {
                 if let before = finished.updateValue(outcome, forKey: operation) {
                     broken("\(operation) finished twice: \(before), then \(outcome)")
                 }
-            case .graphAdded, .started, .retryScheduled, .cancelled, .suspended,
-                .queueLimit, .priority:
+            case .graphAdded, .operationsAdded, .graphClosed, .started, .retryScheduled,
+                .cancelled, .suspended, .queueLimit, .queuePriority, .priority, .reopened,
+                .dependencyAdded, .dependencyRemoved:
                 continue
             }
         }

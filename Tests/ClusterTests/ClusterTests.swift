@@ -33,7 +33,7 @@ import Testing
             }
             let id = try await cluster.submit(Self.graph(operations, settings))
             #expect(cluster.history.current.attempts.isEmpty)
-            try await cluster.coordinator.command(.suspensionRequested(.queue(Self.queue), false))
+            try await cluster.coordinator.command(.suspensionRequested(.queue(Self.queue), nil))
             await cluster.coordinator.waitUntilFinished(id)
 
             let attempts = cluster.history.current.attempts

@@ -16,7 +16,7 @@ struct CancelTests {
             let effects = bench.drain()
             #expect(
                 effects.records == [
-                    .cancelled(.operation(id), reason: "not wanted", cascade: false),
+                    .cancelled(.operation(id), reason: "not wanted", cascade: false, by: ""),
                     .finished(id, .cancelled(reason: "not wanted")),
                 ]
             )
@@ -138,7 +138,7 @@ struct CancelTests {
         let effects = bench.drain()
         #expect(
             effects.records == [
-                .cancelled(.graph(graph), reason: "stop", cascade: false),
+                .cancelled(.graph(graph), reason: "stop", cascade: false, by: ""),
                 .finished(bench.id("b"), .cancelled(reason: "stop")),
                 .finished(bench.id("c"), .cancelled(reason: "stop")),
             ]

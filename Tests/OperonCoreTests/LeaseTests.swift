@@ -180,7 +180,7 @@ struct LeaseTests {
                 .granted(second.attempt, id, ordinal: 2, to: worker),
                 .started(second.attempt, id),
                 .attemptEnded(second.attempt, id, .failed(.timeout)),
-                .retryScheduled(id, pause: .zero),
+                .retryScheduled(id, at: bench.now.wall),
                 .granted(third.attempt, id, ordinal: 3, to: worker),
                 .started(third.attempt, id),
                 .finished(id, .succeeded),

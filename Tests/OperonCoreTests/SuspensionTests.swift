@@ -38,7 +38,7 @@ struct SuspensionTests {
         bench.drain()
         bench.resume(target)
         let effects = bench.drain()
-        #expect(effects.records.first == .suspended(target, false))
+        #expect(effects.records.first == .suspended(target, nil))
         #expect(bench.state("a") == .dispatched)
     }
 
@@ -54,7 +54,7 @@ struct SuspensionTests {
         bench.drain()
 
         bench.suspend(target)
-        #expect(bench.drain().records == [.suspended(target, true)])
+        #expect(bench.drain().records == [.suspended(target, Suspension())])
         #expect(bench.takeOrders(of: 0) == [.recall(held)])
         #expect(bench.state("a") == .dispatched)
 

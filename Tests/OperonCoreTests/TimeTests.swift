@@ -24,7 +24,8 @@ struct TimeTests {
 
         bench.finish("a", end)
         var effects = bench.drain()
-        #expect(effects.records.contains(.retryScheduled(held.operation, pause: .seconds(4))))
+        let retryAt = bench.now.wall + .seconds(4)
+        #expect(effects.records.contains(.retryScheduled(held.operation, at: retryAt)))
         #expect(bench.state("a") == .ready)
         #expect(bench.explain("a").contains(.notBefore(bench.now.monotonic + .seconds(4))))
 
@@ -37,7 +38,8 @@ struct TimeTests {
 
         bench.finish("a", end)
         effects = bench.drain()
-        #expect(effects.records.contains(.retryScheduled(held.operation, pause: .seconds(8))))
+        let nextRetryAt = bench.now.wall + .seconds(8)
+        #expect(effects.records.contains(.retryScheduled(held.operation, at: nextRetryAt)))
         // Its lease is renewed by the beat, or the pause would outlast the worker.
         bench.advance(by: .seconds(4))
         bench.beat(from: 0)
@@ -93,7 +95,9 @@ struct TimeTests {
         var pauses: [Duration] = []
         for _ in 0..<20 {
             bench.finish("a", .failed(.timeout))
-            for case .retryScheduled(_, let pause) in bench.drain().records { pauses.append(pause) }
+            for case .retryScheduled(_, let time) in bench.drain().records {
+                pauses.append(time - bench.now.wall)
+            }
             bench.advance(by: .seconds(2))
             bench.beat(from: 0)
         }

@@ -15,6 +15,7 @@ enum Rules {
         let shell = ports.union(["OperonCore", "OperonWire", "COperonProcess", "Logging"])
         let programs = shell.union(libc).union([
             "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile", "OperonArguments",
+            "OperonHTTP", "OperonSQLite",
             "ArgumentParser", "Foundation", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix",
             "UnixSignals",
         ])
@@ -28,8 +29,14 @@ enum Rules {
                 "OperonCore", "CRabbitMQ", "Logging",
             ]),
             // The parser under Yams, whose events it reads without building a tree.
-            "OperonGraphFile": libc.union(["OperonModel", "CYaml"]),
+            "OperonGraphFile": libc.union(["OperonModel", "OperonPorts", "CYaml"]),
             "OperonTerminal": libc.union(["OperonModel", "Rainbow"]),
+            "OperonSQLite": ports.union(libc).union(["GRDB", "NIOConcurrencyHelpers"]),
+            // JSON needs Foundation's coders, which live in the smaller part of it.
+            "OperonHTTP": ports.union(nio).union([
+                "AsyncHTTPClient", "Crypto", "FoundationEssentials", "HTTPTypes", "Hummingbird",
+                "HummingbirdTLS", "Logging",
+            ]),
             // The hash by which large outputs are known.
             "OperonRuntime": shell.union(libc).union([
                 "NIOConcurrencyHelpers", "DequeModule", "Crypto",

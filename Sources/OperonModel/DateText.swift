@@ -1,12 +1,11 @@
-import OperonModel
-
 /// Moments of the calendar as ISO 8601 writes them, with a zone: `2026-05-01T08:30:00+02:00`.
-enum DateText {
-    static let hint = "a date with a time and a zone such as 2026-05-01T08:30:00Z or …+02:00"
+package enum DateText {
+    package static let hint =
+        "a date with a time and a zone such as 2026-05-01T08:30:00Z or …+02:00"
 
     /// `nil`: not such a moment, or outside the years 1677 to 2262, which nanoseconds since 1970
     /// reach in 64 bits.
-    static func moment(_ text: String) -> WallTime? {
+    package static func moment(_ text: String) -> WallTime? {
         var reader = DigitReader(text)
         guard let year = reader.number(digits: 4), reader.take("-"),
             let month = reader.number(digits: 2), reader.take("-"),
@@ -41,7 +40,7 @@ enum DateText {
     }
 
     /// In UTC, to the second, or to the nanosecond if it has a fraction.
-    static func text(_ moment: WallTime) -> String {
+    package static func text(_ moment: WallTime) -> String {
         let (seconds, nanosecond) = moment.nanosecondsSince1970.flooredDivision(by: 1_000_000_000)
         let (days, second) = seconds.flooredDivision(by: 86_400)
         let (year, month, day) = calendarDay(days)
@@ -113,8 +112,9 @@ private struct DigitReader {
     mutating func number(digits: Int) -> Int64? {
         var value: Int64 = 0
         for _ in 0..<digits {
-            guard let byte = rest.first, (Byte.zero...Byte.nine).contains(byte) else { return nil }
-            value = value * 10 + Int64(byte - Byte.zero)
+            guard let byte = rest.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            else { return nil }
+            value = value * 10 + Int64(byte - UInt8(ascii: "0"))
             rest = rest.dropFirst()
         }
         return value

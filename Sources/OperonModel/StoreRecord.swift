@@ -1,0 +1,67 @@
+/// What a command acts on.
+package enum Target: Hashable, Sendable, Codable {
+    case operation(OperationID)
+    case graph(GraphID)
+    case queue(String)
+}
+
+/// Who suspended something, why, and until when.
+package struct Suspension: Hashable, Sendable, Codable {
+    /// The name of the client; empty: it has none.
+    package var by: String
+    /// Empty: none was given.
+    package var reason: String
+    /// `nil`: until it is resumed.
+    package var until: WallTime?
+
+    package init(by: String = "", reason: String = "", until: WallTime? = nil) {
+        self.by = by
+        self.reason = reason
+        self.until = until
+    }
+}
+
+/// How an attempt ended, from the coordinator's point of view.
+package enum AttemptEnding: Hashable, Sendable, Codable {
+    case succeeded
+    case failed(OperationError)
+    case cancelled
+    /// Its worker gave it back.
+    case returned
+    /// Its worker's lease ran out, or its worker is known to be dead.
+    case lost
+    /// The child process that ran it died without a result.
+    case crashed
+}
+
+/// What a store keeps of what the scheduler decided: together, in their order, they are enough to
+/// rebuild it. Records of one batch are kept in one transaction.
+package enum StoreRecord: Hashable, Sendable, Codable {
+    /// What it is made of travels beside it: see `StoreBatch.graphs`.
+    case graphAdded(GraphID)
+    /// Further operations of an open graph, from this index on; what they are made of travels in
+    /// `StoreBatch.graphs`.
+    case operationsAdded(GraphID, first: UInt32)
+    case graphClosed(GraphID)
+    case granted(AttemptID, OperationID, ordinal: UInt32, to: Incarnation)
+    case started(AttemptID, OperationID)
+    /// An attempt that was taken for lost goes on: its worker came back in time.
+    case resumed(AttemptID, OperationID)
+    /// The attempt ended, but gave its operation no result that counts: given back, lost with
+    /// its worker, never sent because it could not be, or failed and to be tried again. What
+    /// ends with the operation's own result is told by `finished` alone.
+    case attemptEnded(AttemptID, OperationID, AttemptEnding)
+    case finished(OperationID, Outcome)
+    /// Ready again at this time of the calendar.
+    case retryScheduled(OperationID, at: WallTime)
+    case cancelled(Target, reason: String, cascade: Bool, by: String)
+    /// `nil`: resumed.
+    case suspended(Target, Suspension?)
+    case queueLimit(queue: String, maximum: Int?)
+    case queuePriority(queue: String, QueuePriority)
+    case priority(OperationID, QueuePriority)
+    /// It has its next round before it: neither outcome nor attempts of that yet.
+    case reopened(OperationID)
+    case dependencyAdded(OperationID, on: OperationID, DependencyCondition)
+    case dependencyRemoved(OperationID, on: OperationID)
+}
