@@ -46,13 +46,7 @@ extension ProtoDispatchedOperation {
         priority = Int32(operation.priority.rawValue)
         rank = operation.rank
         if let timeout = operation.timeout { timeoutNanoseconds = timeout.nanoseconds }
-        switch operation.qualityOfService {
-        case .default: qualityOfService = .default
-        case .background: qualityOfService = .background
-        case .utility: qualityOfService = .utility
-        case .userInitiated: qualityOfService = .userInitiated
-        case .userInteractive: qualityOfService = .userInteractive
-        }
+        qualityOfService = ProtoQualityOfService(operation.qualityOfService)
         isIsolated = operation.isIsolated
         announcesStart = operation.announcesStart
         if let lease = operation.exclusiveLease { exclusiveLeaseNanoseconds = lease.nanoseconds }
@@ -117,8 +111,20 @@ extension DispatchedOperation {
     }
 }
 
+extension ProtoQualityOfService {
+    init(_ quality: QualityOfService) {
+        switch quality {
+        case .default: self = .default
+        case .background: self = .background
+        case .utility: self = .utility
+        case .userInitiated: self = .userInitiated
+        case .userInteractive: self = .userInteractive
+        }
+    }
+}
+
 extension QualityOfService {
-    fileprivate init(_ proto: ProtoQualityOfService) throws(WireError) {
+    init(_ proto: ProtoQualityOfService) throws(WireError) {
         switch proto {
         case .default: self = .default
         case .background: self = .background
@@ -179,7 +185,7 @@ extension Work {
 }
 
 extension ProtoCommand {
-    fileprivate init(_ command: CommandDescription) {
+    init(_ command: CommandDescription) {
         self.init()
         arguments = command.arguments
         // A dictionary has another order in every process; the bytes must not.
@@ -199,7 +205,7 @@ extension ProtoCommand {
 }
 
 extension CommandDescription {
-    fileprivate init(_ proto: ProtoCommand) throws(WireError) {
+    init(_ proto: ProtoCommand) throws(WireError) {
         guard !proto.arguments.isEmpty else {
             throw .invalid("command.arguments", "is empty: there is no program to run")
         }

@@ -1,0 +1,146 @@
+/// Something that happened, as the store keeps it and clients are told: `EventView` without names.
+package struct Happening: Hashable, Sendable {
+    package enum Kind: UInt8, Hashable, Sendable, CaseIterable {
+        case graphSubmitted = 1
+        case graphAdded
+        case graphClosed
+        case graphFinished
+        case graphCancelled
+        case suspended
+        case resumed
+        case queueSet
+        case queueCancelled
+        case priority
+        case cancelRequested
+        case granted
+        case started
+        case attemptEnded
+        case retry
+        case finished
+        case reopened
+        case dependencyAdded
+        case dependencyRemoved
+        case workerJoined
+        case workerLost
+        case workerDraining
+
+        /// `EventView.kind`.
+        package var name: String { "\(self)" }
+    }
+
+    package var at: WallTime
+    package var kind: Kind
+    package var graph: GraphID?
+    package var operation: OperationID?
+    package var outcome: OutcomeKind?
+    package var attempt: AttemptID?
+    package var ending: Ending?
+    package var error: OperationError?
+    package var worker: Incarnation?
+    package var workerName = ""
+    package var queue = ""
+    package var by = ""
+    package var reason = ""
+
+    /// `AttemptEnding` without what belongs to it.
+    package enum Ending: UInt8, Hashable, Sendable, CaseIterable {
+        case succeeded = 1
+        case failed
+        case cancelled
+        case returned
+        case lost
+        case crashed
+
+        package var name: String { "\(self)" }
+    }
+
+    package init(_ kind: Kind, at: WallTime) {
+        self.kind = kind
+        self.at = at
+    }
+}
+
+extension AttemptEnding {
+    package var kind: Happening.Ending {
+        switch self {
+        case .succeeded: .succeeded
+        case .failed: .failed
+        case .cancelled: .cancelled
+        case .returned: .returned
+        case .lost: .lost
+        case .crashed: .crashed
+        }
+    }
+
+    package var error: OperationError? {
+        guard case .failed(let error) = self else { return nil }
+        return error
+    }
+}
+
+extension Happening {
+    /// What clients are told of a record; `nil`: nothing.
+    package init?(_ record: StoreRecord, at: WallTime) {
+        switch record {
+        case .graphAdded(let id): self.init(.graphSubmitted, at: at, graph: id)
+        case .operationsAdded(let id, _): self.init(.graphAdded, at: at, graph: id)
+        case .graphClosed(let id): self.init(.graphClosed, at: at, graph: id)
+        case .granted(let attempt, let id, _, let worker):
+            self.init(.granted, at: at, id, attempt)
+            self.worker = worker
+        case .started(let attempt, let id), .resumed(let attempt, let id):
+            self.init(.started, at: at, id, attempt)
+        case .attemptEnded(let attempt, let id, let ending):
+            self.init(.attemptEnded, at: at, id, attempt)
+            self.ending = ending.kind
+            error = ending.error
+        case .finished(let id, let outcome):
+            self.init(.finished, at: at, id)
+            self.outcome = outcome.kind
+            if case .failed(let error) = outcome { self.error = error }
+            if case .cancelled(let reason) = outcome { self.reason = reason }
+        case .retryScheduled(let id, _): self.init(.retry, at: at, id)
+        case .cancelled(let target, let reason, _, let client):
+            switch target {
+            case .operation(let id): self.init(.cancelRequested, at: at, id)
+            case .graph(let id): self.init(.graphCancelled, at: at, graph: id)
+            case .queue(let name): self.init(.queueCancelled, at: at, queue: name)
+            }
+            self.reason = reason
+            by = client
+        case .suspended(let target, let suspension):
+            let kind = suspension == nil ? Kind.resumed : .suspended
+            switch target {
+            case .operation(let id): self.init(kind, at: at, id)
+            case .graph(let id): self.init(kind, at: at, graph: id)
+            case .queue(let name): self.init(kind, at: at, queue: name)
+            }
+            by = suspension?.by ?? ""
+            reason = suspension?.reason ?? ""
+        case .queueLimit(let name, _), .queuePriority(let name, _):
+            self.init(.queueSet, at: at, queue: name)
+        case .priority(let id, _): self.init(.priority, at: at, id)
+        case .reopened(let id): self.init(.reopened, at: at, id)
+        case .dependencyAdded(let id, _, _): self.init(.dependencyAdded, at: at, id)
+        case .dependencyRemoved(let id, _): self.init(.dependencyRemoved, at: at, id)
+        }
+    }
+
+    private init(
+        _ kind: Kind,
+        at: WallTime,
+        graph: GraphID? = nil,
+        queue: String = ""
+    ) {
+        self.init(kind, at: at)
+        self.graph = graph
+        self.queue = queue
+    }
+
+    private init(_ kind: Kind, at: WallTime, _ id: OperationID, _ attempt: AttemptID? = nil) {
+        self.init(kind, at: at)
+        graph = id.graph
+        operation = id
+        self.attempt = attempt
+    }
+}

@@ -1,0 +1,280 @@
+package import OperonModel
+import SwiftProtobuf
+
+/// What a coordinator keeps, to bytes and back. The same value gives the same bytes; bytes that no
+/// version of this program wrote give an error, never a trap.
+package enum StoreFormat {
+    /// Operations in one piece, so that no piece is over what a message may be decoded from at
+    /// once, and a graph of millions is never a second time in memory.
+    private static let operationsPerPiece = 10_000
+
+    /// A graph in pieces, each with its length before it.
+    package static func encode(
+        _ graph: GraphDescription,
+        failFast: Bool
+    ) throws(WireError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var start = 0
+        repeat {
+            let end = min(start + operationsPerPiece, graph.operations.count)
+            var piece = ProtoStoredGraph()
+            if start == 0 {
+                piece.name = graph.name
+                piece.queues = graph.queues.map { ProtoStoredQueue($0) }
+                piece.failFast = failFast
+            }
+            piece.operations = graph.operations[start..<end].map { ProtoStoredOperation($0) }
+            let body = try serialized(piece)
+            for shift in stride(from: 0, to: UInt64.bitWidth, by: 8) {
+                bytes.append(UInt8(truncatingIfNeeded: UInt64(body.count) >> UInt64(shift)))
+            }
+            bytes += body
+            start = end
+        } while start < graph.operations.count
+        return bytes
+    }
+
+    /// What `encode` wrote.
+    package static func decodeGraph(
+        _ bytes: [UInt8]
+    ) throws(WireError) -> (graph: GraphDescription, failFast: Bool) {
+        var graph = GraphDescription(name: "")
+        var failFast = false
+        var position = 0
+        while position < bytes.count {
+            guard bytes.count - position >= 8 else { throw cutOff }
+            let length = bytes[position..<position + 8].reversed()
+                .reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            guard let length = Int(exactly: length), length <= bytes.count - position - 8 else {
+                throw cutOff
+            }
+            let piece: ProtoStoredGraph = try parse(bytes[(position + 8)..<(position + 8 + length)])
+            if position == 0 {
+                graph.name = piece.name
+                failFast = piece.failFast
+                for queue in piece.queues { graph.queues.append(try QueueSettings(queue)) }
+            }
+            for operation in piece.operations {
+                graph.operations.append(try OperationDescription(operation))
+            }
+            position += 8 + length
+        }
+        return (graph, failFast)
+    }
+
+    package static func encode(_ happening: Happening) throws(WireError) -> [UInt8] {
+        try serialized(ProtoStoredHappening(happening))
+    }
+
+    package static func decodeHappening(_ bytes: [UInt8]) throws(WireError) -> Happening {
+        try Happening(try parse(bytes[...]))
+    }
+
+    private static var cutOff: WireError { WireError(.malformed, "a stored graph is cut off") }
+
+    private static func serialized(_ message: some Message) throws(WireError) -> [UInt8] {
+        do {
+            return try message.serializedBytes()
+        } catch {
+            throw WireError(.tooLarge, "it is over what can be encoded at all: \(error)")
+        }
+    }
+
+    private static func parse<M: Message>(_ bytes: ArraySlice<UInt8>) throws(WireError) -> M {
+        do {
+            return try M(serializedBytes: Array(bytes))
+        } catch {
+            throw WireError(.malformed, "what is stored cannot be read: \(error)")
+        }
+    }
+}
+
+// MARK: - Operations
+
+extension ProtoStoredQueue {
+    fileprivate init(_ queue: QueueSettings) {
+        self.init()
+        name = queue.name
+        if let maximum = queue.maxConcurrentOperationCount { self.maximum = UInt64(maximum) }
+        isSuspended = queue.isSuspended
+        priority = Int32(queue.priority.rawValue)
+    }
+}
+
+extension QueueSettings {
+    fileprivate init(_ proto: ProtoStoredQueue) throws(WireError) {
+        self.init(name: proto.name)
+        if proto.hasMaximum {
+            maxConcurrentOperationCount = try Check.bytes(proto.maximum, "queue.maximum")
+        }
+        isSuspended = proto.isSuspended
+        priority = try QueuePriority(stored: proto.priority)
+    }
+}
+
+extension QueuePriority {
+    fileprivate init(stored: Int32) throws(WireError) {
+        guard let level = Int8(exactly: stored), let priority = QueuePriority(rawValue: level)
+        else { throw .invalid("priority", "is \(stored): it must be -8, -4, 0, 4 or 8") }
+        self = priority
+    }
+}
+
+extension ProtoStoredOperation {
+    fileprivate init(_ operation: OperationDescription) {
+        self.init()
+        name = operation.name
+        summary = operation.summary
+        dependencies = operation.dependencies.map { dependency in
+            var stored = ProtoStoredDependency()
+            stored.name = dependency.name
+            stored.condition = UInt32(dependency.condition.rawValue)
+            return stored
+        }
+        if operation.queue != QueueSettings.defaultName { queue = operation.queue }
+        if let priority = operation.priority { self.priority = Int32(priority.rawValue) }
+        qualityOfService = ProtoQualityOfService(operation.qualityOfService)
+        if let timeout = operation.timeout { timeoutNanoseconds = timeout.nanoseconds }
+        if operation.retry != .never { retry = ProtoStoredRetry(operation.retry) }
+        if let time = operation.expectedDuration { expectedNanoseconds = time.nanoseconds }
+        exclusive = operation.exclusive
+        if let delay = operation.delay { delayNanoseconds = delay.nanoseconds }
+        if let time = operation.notBefore { notBeforeNanoseconds = time.nanosecondsSince1970 }
+        if let time = operation.deadline { deadlineNanoseconds = time.nanosecondsSince1970 }
+        switch operation.work {
+        case .nothing: work = .nothing(ProtoEmpty())
+        case .wait(let duration): work = .waitNanoseconds(duration.nanoseconds)
+        case .command(let command): work = .command(ProtoCommand(command))
+        case .registered(let kind, let input):
+            var registered = ProtoRegistered()
+            registered.kind = kind
+            if input != .empty { registered.input = ProtoPayload(input) }
+            work = .registered(registered)
+        }
+    }
+}
+
+extension OperationDescription {
+    fileprivate init(_ proto: ProtoStoredOperation) throws(WireError) {
+        self.init(name: proto.name, work: try Work(stored: proto.work))
+        summary = proto.summary
+        for dependency in proto.dependencies {
+            guard let raw = UInt8(exactly: dependency.condition),
+                let condition = DependencyCondition(rawValue: raw)
+            else { throw .invalid("dependency.condition", "is \(dependency.condition)") }
+            dependencies.append(DependencyDescription(dependency.name, condition))
+        }
+        if !proto.queue.isEmpty { queue = proto.queue }
+        if proto.hasPriority { priority = try QueuePriority(stored: proto.priority) }
+        qualityOfService = try QualityOfService(proto.qualityOfService)
+        if proto.hasTimeoutNanoseconds { timeout = .nanoseconds(proto.timeoutNanoseconds) }
+        if proto.hasRetry { retry = try RetryPolicy(proto.retry) }
+        if proto.hasExpectedNanoseconds {
+            expectedDuration = .nanoseconds(proto.expectedNanoseconds)
+        }
+        exclusive = proto.exclusive
+        if proto.hasDelayNanoseconds { delay = .nanoseconds(proto.delayNanoseconds) }
+        if proto.hasNotBeforeNanoseconds {
+            notBefore = WallTime(nanosecondsSince1970: proto.notBeforeNanoseconds)
+        }
+        if proto.hasDeadlineNanoseconds {
+            deadline = WallTime(nanosecondsSince1970: proto.deadlineNanoseconds)
+        }
+    }
+}
+
+extension Work {
+    fileprivate init(stored proto: ProtoStoredOperation.OneOf_Work?) throws(WireError) {
+        switch proto {
+        case .nothing: self = .nothing
+        case .waitNanoseconds(let duration): self = .wait(.nanoseconds(duration))
+        case .command(let command): self = .command(try CommandDescription(command))
+        case .registered(let registered):
+            self = .registered(
+                kind: registered.kind,
+                input: registered.hasInput ? Payload(registered.input) : .empty
+            )
+        case nil: throw .missing("operation.work")
+        }
+    }
+}
+
+extension ProtoStoredRetry {
+    fileprivate init(_ retry: RetryPolicy) {
+        self.init()
+        limit = UInt32(retry.limit)
+        delayNanoseconds = retry.delay.nanoseconds
+        factor = retry.factor
+        maxDelayNanoseconds = retry.maxDelay.nanoseconds
+        jitter = retry.jitter
+    }
+}
+
+extension RetryPolicy {
+    fileprivate init(_ proto: ProtoStoredRetry) throws(WireError) {
+        guard let limit = UInt16(exactly: proto.limit) else {
+            throw .invalid("retry.limit", "is \(proto.limit)")
+        }
+        self.init(
+            limit: limit,
+            delay: .nanoseconds(proto.delayNanoseconds),
+            factor: proto.factor,
+            maxDelay: .nanoseconds(proto.maxDelayNanoseconds),
+            jitter: proto.jitter
+        )
+    }
+}
+
+// MARK: - What happened
+
+extension ProtoStoredHappening {
+    fileprivate init(_ happening: Happening) {
+        self.init()
+        atNanoseconds = UInt64(bitPattern: happening.at.nanosecondsSince1970)
+        kind = UInt32(happening.kind.rawValue)
+        if let graph = happening.graph { self.graph = graph.rawValue }
+        if let operation = happening.operation { index = operation.index }
+        if let outcome = happening.outcome { self.outcome = UInt32(outcome.rawValue) + 1 }
+        if let attempt = happening.attempt {
+            attemptEpoch = attempt.epoch.rawValue
+            attemptNumber = attempt.number
+        }
+        if let ending = happening.ending { self.ending = UInt32(ending.rawValue) }
+        if let error = happening.error { self.error = ProtoOperationError(error) }
+        if let worker = happening.worker { self.worker = worker.rawValue }
+        workerName = happening.workerName
+        queue = happening.queue
+        by = happening.by
+        reason = happening.reason
+    }
+}
+
+extension Happening {
+    fileprivate init(_ proto: ProtoStoredHappening) throws(WireError) {
+        guard let raw = UInt8(exactly: proto.kind), let kind = Kind(rawValue: raw) else {
+            throw .missing("happening.kind")
+        }
+        let at = Int64(bitPattern: proto.atNanoseconds)
+        self.init(kind, at: WallTime(nanosecondsSince1970: at))
+        if proto.hasGraph { graph = GraphID(rawValue: proto.graph) }
+        if proto.hasGraph, proto.hasIndex {
+            operation = OperationID(graph: GraphID(rawValue: proto.graph), index: proto.index)
+        }
+        if let raw = UInt8(exactly: proto.outcome), raw > 0 {
+            outcome = OutcomeKind(rawValue: raw - 1)
+        }
+        if proto.attemptNumber > 0 {
+            attempt = AttemptID(
+                epoch: Epoch(rawValue: proto.attemptEpoch),
+                number: proto.attemptNumber
+            )
+        }
+        ending = UInt8(exactly: proto.ending).flatMap { Ending(rawValue: $0) }
+        if proto.hasError { error = try OperationError(proto.error) }
+        if proto.worker != 0 { worker = Incarnation(rawValue: proto.worker) }
+        workerName = proto.workerName
+        queue = proto.queue
+        by = proto.by
+        reason = proto.reason
+    }
+}
