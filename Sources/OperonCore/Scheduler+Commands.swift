@@ -1,4 +1,4 @@
-import OperonModel
+package import OperonModel
 
 // Cancelling, suspending, limits and priorities: requests that act on operations that wait, are
 // dispatched or run.
@@ -85,7 +85,7 @@ extension Scheduler {
     }
 
     /// The operation and everything that depends on it, directly or not, each once.
-    private func withDependents(_ operation: OperationID) -> [OperationID] {
+    package func withDependents(_ operation: OperationID) -> [OperationID] {
         let topology = graphs[Int(operation.graph.rawValue)].compiled.topology
         var seen = [Bool](repeating: false, count: topology.operationCount)
         seen[Int(operation.index)] = true

@@ -14,6 +14,20 @@ package struct StoreBatch: Sendable {
         self.wall = wall
         self.records = records
     }
+
+    /// Whether there is nothing to keep.
+    package var isEmpty: Bool {
+        records.isEmpty && graphs.isEmpty && results.isEmpty && events.isEmpty
+    }
+
+    /// Adds what is to be kept behind it, in the same transaction.
+    package mutating func append(_ later: StoreBatch) {
+        wall = later.wall
+        records += later.records
+        graphs += later.graphs
+        results += later.results
+        events += later.events
+    }
 }
 
 /// Operations that were submitted together: a graph, or an addition to one.

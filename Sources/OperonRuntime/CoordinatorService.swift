@@ -13,13 +13,19 @@ package actor CoordinatorService {
     /// Called on the service, in order, with what has just happened; must return at once.
     package typealias Observer = @Sendable ([Scheduler.Notice], Timestamp) -> Void
 
-    private var scheduler: Scheduler
+    var scheduler: Scheduler
     private var effects = Scheduler.Effects()
     private let transport: any CoordinatorTransport
     private let observer: Observer
-    private let logger: Logger
-    private let limits: Limits
-    private var contents: [GraphContents] = []
+    let logger: Logger
+    let limits: Limits
+    var contents: [GraphContents]
+    var register = GraphRegister()
+    let startedAt = SystemClock.wall()
+    /// What is kept on a disk; `nil`: nothing is.
+    var keeping: Keeping?
+    let commitSignal = Signal()
+    let syncSignal = Signal()
     private var outbox: CoordinatorOutbox
     /// Ticks to itself that have not been sent yet.
     private var ticks: [UInt64] = []
@@ -31,7 +37,14 @@ package actor CoordinatorService {
     private let sendSignal = Signal()
     private var alarm = Alarm()
     private let connected = Latch()
-    private var hasEnded = false
+    private(set) var hasEnded = false
+    /// Why the service cannot go on.
+    var fatal: (any Error)?
+    /// Names of workers that were heard of, by incarnation. Only looked up.
+    var workerNames: [Incarnation: String] = [:]
+    /// Whoever listens to what an operation prints.
+    var logListeners: [LogListener] = []
+    var nextListener: UInt64 = 0
     private var finished: [GraphID: Latch] = [:]
     /// Messages that could not be read.
     package private(set) var undecodableCount = 0
@@ -45,9 +58,13 @@ package actor CoordinatorService {
         transport: any CoordinatorTransport,
         logger: Logger,
         operationsPerMessage: Int = defaultOperationsPerMessage,
+        restored: Restored? = nil,
         observer: @escaping Observer
     ) {
         self.scheduler = scheduler
+        contents = restored?.contents ?? []
+        register = restored?.register ?? GraphRegister()
+        keeping = restored.map { Keeping(store: $0.store, lastEvent: $0.lastEvent) }
         self.transport = transport
         self.logger = logger
         self.observer = observer
@@ -68,18 +85,44 @@ package actor CoordinatorService {
             group.addTask { await self.sendAll() }
             // Apart from the rest, which must not wait behind outputs.
             group.addTask { await self.sendOutputs() }
+            group.addTask { await self.commitAll() }
+            group.addTask { await self.syncAll() }
             defer { group.cancelAll() }
             // Not one of the group: its events end before it says why, and that must not be lost.
             try await transport.run()
         }
+        if let fatal { throw fatal }
+    }
+
+    /// Nothing can be kept any more: whoever holds this service ends, and recovery takes over.
+    func fail(_ error: any Error) async {
+        fatal = fatal ?? error
+        failKeeping(error)
+        await transport.close()
     }
 
     // MARK: - Commands
 
     /// Takes a graph that was compiled from this description.
-    package func submit(_ graph: GraphDescription, compiled: CompiledGraph) -> GraphID {
+    package func submit(
+        _ graph: GraphDescription,
+        compiled: CompiledGraph,
+        kept: StoredContents? = nil
+    ) -> GraphID {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
         contents.append(GraphContents(graph, limits: limits))
+        register.append(
+            GraphRegister.Entry(
+                name: graph.name,
+                submitter: kept?.submitter ?? "",
+                submittedAt: SystemClock.wall(),
+                isOpen: kept?.isOpen ?? false
+            )
+        )
+        if var kept {
+            kept.graph = id
+            keeping?.submitted.append(kept)
+        }
         handle([.graphSubmitted(compiled)])
         return id
     }
@@ -116,6 +159,8 @@ package actor CoordinatorService {
     package func shutDown(kill: Bool = false) async {
         guard !hasEnded else { return }
         handle([.shutdownRequested(kill: kill)])
+        // The last words wait for the disk as well.
+        await durable(within: kill ? Self.killPatience : Self.shutdownPatience)
         let handedOver = Latch()
         sendWaiters.append(handedOver)
         sendSignal.raise()
@@ -132,6 +177,9 @@ package actor CoordinatorService {
     /// What has no outcome by now gets none here: nobody shall wait for it.
     private func end() {
         hasEnded = true
+        failKeeping(CancellationError())
+        for listener in logListeners { listener.continuation.finish() }
+        logListeners = []
         for graph in finished.keys.sorted() { finished[graph]?.open() }
         finished = [:]
     }
@@ -191,13 +239,15 @@ package actor CoordinatorService {
 
     // MARK: - Effects
 
-    /// The first refusal among what follows from the events, if any.
+    /// The first refusal among what follows from the events, if any. Its records are kept before
+    /// anything else of it is done.
     ///
     /// What waits is handled together and its effects are performed together, in their order: one
     /// message for many operations, and one call of the observer.
     @discardableResult
-    private func handle(_ events: [Scheduler.Event]) -> Refusal? {
+    func handle(_ events: [Scheduler.Event]) -> Refusal? {
         var refusal: Refusal?
+        var wakeAt: Timestamp?
         var pending = events
         while !pending.isEmpty {
             effects.removeAll()
@@ -207,18 +257,47 @@ package actor CoordinatorService {
                 scheduler.handle(event, at: now, into: &effects)
             }
             refusal = refusal ?? effects.refusals.first
-            // Records go first, to the store; this program keeps none.
+            wakeAt = effects.wakeAt
             keepOutputs()
             pending = []
-            for message in effects.messages { enqueue(message, unsendable: &pending) }
-            ticks += effects.ticks
-            for order in effects.fetches { desk.take(order) }
-            finishNotices(at: now.monotonic)
+            if keeping == nil {
+                perform(effects, at: now.monotonic, unsendable: &pending)
+            } else {
+                let taken = effects
+                effects = Scheduler.Effects()
+                if let free = keep(taken, at: now) {
+                    perform(free, at: now.monotonic, unsendable: &pending)
+                }
+            }
         }
-        alarm.set(effects.wakeAt) { [weak self] in await self?.wake() }
+        alarm.set(wakeAt) { [weak self] in await self?.wake() }
+        raiseSignals()
+        return refusal
+    }
+
+    private func raiseSignals() {
         if !outbox.isEmpty || !ticks.isEmpty { sendSignal.raise() }
         if !desk.isEmpty { deskSignal.raise() }
-        return refusal
+    }
+
+    /// What follows from effects whose records are kept.
+    func perform(_ steps: [Scheduler.Effects], _ messages: [Scheduler.Message]) {
+        var unsendable: [Scheduler.Event] = []
+        let now = SystemClock.now()
+        for step in steps { perform(step, at: now, unsendable: &unsendable) }
+        for message in messages { enqueue(message, unsendable: &unsendable) }
+        if unsendable.isEmpty { raiseSignals() } else { handle(unsendable) }
+    }
+
+    private func perform(
+        _ effects: Scheduler.Effects,
+        at now: Timestamp,
+        unsendable: inout [Scheduler.Event]
+    ) {
+        for message in effects.messages { enqueue(message, unsendable: &unsendable) }
+        ticks += effects.ticks
+        for order in effects.fetches { desk.take(order) }
+        finishNotices(effects.notices, at: now)
     }
 
     /// Before messages: a dependent that is released by the same event finds its input. What
@@ -230,20 +309,26 @@ package actor CoordinatorService {
                 contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
             case .finished(let operation, _):
                 contents[Int(operation.graph.rawValue)].finished(operation.index)
+            case .graphFinished(let graph): register.finished(graph, at: SystemClock.wall())
             case .workerLost(let worker): desk.forget(worker.incarnation)
-            case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .graphFinished,
-                .workerJoined, .workerDraining, .workerBusy, .eventRefused, .log:
+            case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .workerJoined,
+                .workerDraining, .workerBusy, .eventRefused, .log:
                 continue
             }
         }
     }
 
-    private func finishNotices(at now: Timestamp) {
-        guard !effects.notices.isEmpty else { return }
-        observer(effects.notices, now)
-        for notice in effects.notices {
-            guard case .graphFinished(let graph) = notice else { continue }
-            finished.removeValue(forKey: graph)?.open()
+    private func finishNotices(_ notices: [Scheduler.Notice], at now: Timestamp) {
+        guard !notices.isEmpty else { return }
+        observer(notices, now)
+        for notice in notices {
+            switch notice {
+            case .graphFinished(let graph): finished.removeValue(forKey: graph)?.open()
+            case .finished(let operation, _): endListening(to: operation)
+            case .workerJoined(let worker, _, _): workerNames[worker.incarnation] = worker.name
+            case .log(let chunk): tell(chunk)
+            default: continue
+            }
         }
     }
 

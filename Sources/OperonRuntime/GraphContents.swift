@@ -7,6 +7,8 @@ struct GraphContents: Sendable {
     let operations: [OperationDescription]
     /// Index of an operation by its name, where it is somebody's dependency.
     private let numbers: [String: UInt32]
+    /// Of all operations, once somebody has asked. Only looked up.
+    private var byName: [String: UInt32]?
     /// Outputs of finished operations that somebody depends on. Only looked up.
     private var outputs: [UInt32: KeptOutput] = [:]
     private let limits: Limits
@@ -32,6 +34,18 @@ struct GraphContents: Sendable {
         for operation in operations where operation.wantsInputs {
             for number in dependencies(of: operation) { consumers[number, default: 0] += 1 }
         }
+    }
+
+    /// The number of the operation of this name. The first question costs a walk over all names.
+    mutating func number(of name: String) -> UInt32? {
+        if let byName { return byName[name] }
+        var byName: [String: UInt32] = [:]
+        byName.reserveCapacity(operations.count)
+        for (index, operation) in operations.enumerated() {
+            byName[operation.name] = UInt32(index)
+        }
+        self.byName = byName
+        return byName[name]
     }
 
     /// Its dependencies by number, each once.

@@ -1,0 +1,220 @@
+import DequeModule
+package import OperonModel
+
+/// Holds effects back until what they rest on is kept: the order of effects as a value.
+///
+/// Driven by the coordinator's shell: what the scheduler asked for goes in as steps; what may be
+/// performed comes out. A step leaves once its records are committed. Three things wait longer, for
+/// the sync that a power cut does not undo: acknowledgements to workers, since a worker forgets what
+/// is acknowledged; grants of operations that hold keys; and what clients are told. An
+/// acknowledgement in a dispatch is not waited for: the dispatch goes with the last number that is
+/// on the disk.
+package struct EffectGate: Sendable {
+    /// What one call of the scheduler asked for.
+    package struct Step: Sendable {
+        /// From 1, without gaps.
+        package let number: UInt64
+        package var effects: Scheduler.Effects
+        package var batch: StoreBatch
+    }
+
+    private struct Acknowledgement: Sendable {
+        let step: UInt64
+        let incarnation: Incarnation
+        let number: UInt64
+    }
+
+    /// Messages to one worker behind one that waits for the sync.
+    private struct Held: Sendable {
+        let address: WorkerAddress
+        var messages: [(step: UInt64, message: Scheduler.Message)]
+    }
+
+    /// Records in one transaction, beyond those of a single step: a transaction of ten thousand
+    /// takes some tens of milliseconds, for which everybody waits.
+    package static let recordsPerTransaction = 10_000
+
+    private var waiting = Deque<Step>()
+    private var committing: [Step] = []
+    private var lastStep: UInt64 = 0
+    /// Every step up to this one is committed.
+    package private(set) var committed: UInt64 = 0
+    /// Every step up to this one survives a power cut.
+    package private(set) var synced: UInt64 = 0
+    private var acknowledgements = Deque<Acknowledgement>()
+    /// The last acknowledgement that is on the disk, by worker. Only looked up.
+    private var durable: [Incarnation: UInt64] = [:]
+    private var held: [Held] = []
+
+    package init() {}
+
+    /// The number of the last step that was taken.
+    package var last: UInt64 { lastStep }
+    /// Whether something waits to be committed.
+    package var hasWaiting: Bool { !waiting.isEmpty }
+    /// Whether something is committed that no sync has covered.
+    package var wantsSync: Bool { synced < committed }
+    /// Whether somebody waits for the sync already, so that it should not be put off.
+    package var isSyncUrgent: Bool { !held.isEmpty }
+
+    // MARK: - In
+
+    /// Takes what one call asked for. Returns what may be performed at once: nothing, unless there
+    /// is nothing to be kept and nothing before it.
+    package mutating func append(
+        _ effects: Scheduler.Effects,
+        _ batch: StoreBatch
+    ) -> Scheduler.Effects? {
+        lastStep += 1
+        guard batch.isEmpty, synced == lastStep - 1 else {
+            waiting.append(Step(number: lastStep, effects: effects, batch: batch))
+            return nil
+        }
+        committed = lastStep
+        synced = lastStep
+        for message in effects.messages { keepAcknowledgement(of: message, step: lastStep) }
+        settleAcknowledgements()
+        return effects
+    }
+
+    /// What is to be committed next, in one transaction; `nil`: nothing, or a transaction is not
+    /// over yet.
+    package mutating func nextBatch() -> StoreBatch? {
+        guard committing.isEmpty, let first = waiting.popFirst() else { return nil }
+        var batch = first.batch
+        committing = [first]
+        while let next = waiting.first,
+            batch.records.count + next.batch.records.count <= Self.recordsPerTransaction
+        {
+            waiting.removeFirst()
+            batch.append(next.batch)
+            committing.append(next)
+        }
+        return batch
+    }
+
+    // MARK: - Out
+
+    /// The transaction is over: what of it may be performed before the sync, in its order.
+    package mutating func didCommit() -> [Scheduler.Effects] {
+        let steps = committing
+        committing = []
+        guard let last = steps.last else { return [] }
+        committed = last.number
+        return steps.map { step in
+            var effects = step.effects
+            effects.messages = []
+            for message in step.effects.messages {
+                keepAcknowledgement(of: message, step: step.number)
+                if let free = pass(message, step: step.number) { effects.messages.append(free) }
+            }
+            return effects
+        }
+    }
+
+    /// A sync that began when this step was committed is over: what was held back for it.
+    package mutating func didSync(upTo step: UInt64) -> [Scheduler.Message] {
+        synced = max(synced, min(step, committed))
+        settleAcknowledgements()
+        var free: [Scheduler.Message] = []
+        for place in held.indices {
+            let messages = held[place].messages
+            held[place].messages = []
+            for (step, message) in messages {
+                // Behind one that is held again everything is.
+                if !held[place].messages.isEmpty || mustWait(message, step: step) {
+                    held[place].messages.append((step, message))
+                } else {
+                    free.append(lowered(message))
+                }
+            }
+        }
+        held.removeAll { $0.messages.isEmpty }
+        return free
+    }
+
+    /// A worker that is gone for good: nothing is sent to it any more.
+    package mutating func forget(_ incarnation: Incarnation) {
+        durable[incarnation] = nil
+        held.removeAll { $0.address.incarnation == incarnation }
+    }
+
+    // MARK: - Acknowledgements
+
+    private mutating func pass(
+        _ message: Scheduler.Message,
+        step: UInt64
+    ) -> Scheduler.Message? {
+        guard case .worker(let address) = message.destination else { return message }
+        if let place = held.firstIndex(where: { $0.address == address }) {
+            held[place].messages.append((step, message))
+            return nil
+        }
+        guard mustWait(message, step: step) else { return lowered(message) }
+        held.append(Held(address: address, messages: [(step, message)]))
+        return nil
+    }
+
+    private func mustWait(_ message: Scheduler.Message, step: UInt64) -> Bool {
+        guard step > synced else { return false }
+        switch message.body {
+        case .dispatch(_, let grants):
+            // The holder of a key may act on what nobody else may touch: its grant must last.
+            return grants.contains { $0.exclusiveLease != nil }
+        case .plain(let plain):
+            guard let number = plain.acknowledged,
+                case .worker(let address) = message.destination
+            else { return false }
+            return number > durable[address.incarnation] ?? 0
+        }
+    }
+
+    private func lowered(_ message: Scheduler.Message) -> Scheduler.Message {
+        guard case .worker(let address) = message.destination,
+            case .dispatch(let number, let grants) = message.body
+        else { return message }
+        let onDisk = durable[address.incarnation] ?? 0
+        guard number > onDisk else { return message }
+        var message = message
+        message.body = .dispatch(acknowledged: onDisk, grants)
+        return message
+    }
+
+    private mutating func keepAcknowledgement(of message: Scheduler.Message, step: UInt64) {
+        guard case .worker(let address) = message.destination else { return }
+        let number: UInt64
+        switch message.body {
+        case .dispatch(let acknowledged, _): number = acknowledged
+        case .plain(let plain):
+            guard let acknowledged = plain.acknowledged else { return }
+            number = acknowledged
+        }
+        // A worker that followed another reign for a while counts anew: a welcome says from where.
+        if case .plain(.welcome) = message.body {
+            durable[address.incarnation] = nil
+            acknowledgements.removeAll { $0.incarnation == address.incarnation }
+        }
+        acknowledgements.append(
+            Acknowledgement(step: step, incarnation: address.incarnation, number: number)
+        )
+    }
+
+    private mutating func settleAcknowledgements() {
+        while let first = acknowledgements.first, first.step <= synced {
+            acknowledgements.removeFirst()
+            durable[first.incarnation] = max(durable[first.incarnation] ?? 0, first.number)
+        }
+    }
+}
+
+extension CoordinatorMessage {
+    /// The number of the last event that it says is handled; `nil`: it says none.
+    fileprivate var acknowledged: UInt64? {
+        switch self {
+        case .welcome(let welcome): welcome.acknowledged
+        case .control(let control): control.acknowledged
+        case .dispatch(let dispatch): dispatch.acknowledged
+        case .resync, .refused, .chunks: nil
+        }
+    }
+}

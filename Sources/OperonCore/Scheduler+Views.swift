@@ -1,0 +1,197 @@
+package import OperonModel
+
+// What clients are shown of a scheduler. Questions only.
+extension Scheduler {
+    /// Operations of a graph by state. O(operations) while any is unfinished.
+    package func stateCounts(of graph: GraphID) -> StateCounts {
+        let graph = graphs[Int(graph.rawValue)]
+        var counts = StateCounts()
+        counts.succeeded = graph.counts[Int(OutcomeKind.succeeded.rawValue)]
+        counts.failed = graph.counts[Int(OutcomeKind.failed.rawValue)]
+        counts.cancelled = graph.counts[Int(OutcomeKind.cancelled.rawValue)]
+        counts.skipped = graph.counts[Int(OutcomeKind.skipped.rawValue)]
+        guard graph.unfinished > 0 else { return counts }
+        for state in graph.state {
+            switch state {
+            case .pending: counts.pending += 1
+            case .ready: counts.ready += 1
+            case .dispatched: counts.dispatched += 1
+            case .executing: counts.executing += 1
+            case .finished: continue
+            }
+        }
+        return counts
+    }
+
+    package func unfinishedCount(of graph: GraphID) -> Int {
+        graphs[Int(graph.rawValue)].unfinished
+    }
+
+    package func isCancelled(_ graph: GraphID) -> Bool {
+        graphs[Int(graph.rawValue)].isCancelled
+    }
+
+    package func cancelReason(of graph: GraphID) -> String {
+        graphs[Int(graph.rawValue)].cancelReason
+    }
+
+    package func isCancelRequested(_ operation: OperationID) -> Bool {
+        graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)]
+            .contains(.cancelRequested)
+    }
+
+    package func priority(of operation: OperationID) -> QueuePriority {
+        let level = graphs[Int(operation.graph.rawValue)].level[Int(operation.index)]
+        guard let priority = QueuePriority(level: level) else {
+            preconditionFailure("levels come from priorities")
+        }
+        return priority
+    }
+
+    /// The attempt that it has in flight, and who has it.
+    package func attempt(
+        of operation: OperationID
+    ) -> (id: AttemptID, ordinal: UInt32, worker: Incarnation, hasStarted: Bool)? {
+        let place = graphs[Int(operation.graph.rawValue)].attempt[Int(operation.index)]
+        guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else { return nil }
+        return (
+            attempt.id, attempt.ordinal, workers[attempt.worker].identity.incarnation,
+            attempt.hasStarted
+        )
+    }
+
+    /// Every queue that was named, in the order in which they were.
+    package var queueStatus: [QueueStatus] {
+        queues.map { queue in
+            QueueStatus(
+                name: queue.name,
+                maximum: queue.maximum,
+                priority: queue.priority,
+                isSuspended: queue.isSuspended,
+                ready: queue.ready,
+                inFlight: queue.inFlight
+            )
+        }
+    }
+
+    /// Workers that are alive, or gone and remembered.
+    package func workerStatus(at now: Timestamp) -> [WorkerStatus] {
+        var executing = [Int](repeating: 0, count: workers.count)
+        for case .some(let attempt) in attempts where attempt.hasStarted {
+            executing[attempt.worker] += 1
+        }
+        return workers.enumerated().map { index, worker in
+            WorkerStatus(
+                identity: worker.identity,
+                host: worker.host,
+                slots: worker.slots,
+                executing: executing[index],
+                held: worker.held,
+                isAlive: worker.isAlive,
+                isDraining: worker.isDraining,
+                queues: worker.queueNames,
+                kinds: worker.kindNames,
+                silence: now - worker.heardAt
+            )
+        }
+    }
+
+    package var isUp: Bool { isConnected }
+
+    /// Who suspended it, why and until when; `nil`: it is not suspended itself.
+    package func suspension(of target: Target) -> Suspension? {
+        switch target {
+        case .operation(let id):
+            let flags = graphs[Int(id.graph.rawValue)].flags[Int(id.index)]
+            return flags.contains(.suspended) ? Suspension() : nil
+        case .graph(let id): return graphs[Int(id.rawValue)].isSuspended ? Suspension() : nil
+        case .queue(let name):
+            guard let queue = queueNumbers[name], queues[queue].isSuspended else { return nil }
+            return Suspension()
+        }
+    }
+
+    /// What it waits for, in the order in which that was said.
+    package func dependencies(
+        of operation: OperationID
+    ) -> [(operation: OperationID, condition: DependencyCondition)] {
+        graphs[Int(operation.graph.rawValue)].compiled.topology
+            .dependencies(of: operation.index)
+            .map { (OperationID(graph: operation.graph, index: $0.operation), $0.condition) }
+    }
+
+    /// What waits for it.
+    package func dependents(of operation: OperationID) -> [OperationID] {
+        graphs[Int(operation.graph.rawValue)].compiled.topology
+            .dependents(of: operation.index)
+            .map { OperationID(graph: operation.graph, index: $0.operation) }
+    }
+
+    /// The unfinished operations that a command acts on.
+    package func unfinished(of target: Target) -> [OperationID] {
+        switch target {
+        case .operation(let id): return outcome(of: id) == nil ? [id] : []
+        case .graph(let id): return unfinished(of: id) { _ in true }
+        case .queue(let name):
+            guard let queue = queueNumbers[name] else { return [] }
+            return graphs.indices.flatMap { number in
+                let graph = GraphID(rawValue: UInt32(number))
+                return unfinished(of: graph) { graphs[number].queue($0) == queue }
+            }
+        }
+    }
+
+    private func unfinished(
+        of id: GraphID,
+        where matches: (UInt32) -> Bool
+    ) -> [OperationID] {
+        let graph = graphs[Int(id.rawValue)]
+        guard graph.unfinished > 0 else { return [] }
+        return (0..<UInt32(graph.state.count)).compactMap { index in
+            guard graph.state[Int(index)] != .finished, matches(index) else { return nil }
+            return OperationID(graph: id, index: index)
+        }
+    }
+
+    /// Whether none of these can start any more unless something is released: nothing of it is
+    /// dispatched that has not said that it started.
+    package func isEffective(for operations: [OperationID]) -> Bool {
+        operations.allSatisfy { state(of: $0) != .dispatched }
+    }
+
+    /// Whether something was skipped for want of a success: a handler for a failure that did not
+    /// happen is no loss.
+    package func hasWant(_ id: GraphID) -> Bool {
+        let graph = graphs[Int(id.rawValue)]
+        guard graph.counts[Int(OutcomeKind.skipped.rawValue)] > 0 else { return false }
+        for index in graph.outcome.indices where graph.outcome[index] == .skipped {
+            guard case .skipped(let cause) = graph.outcomes[UInt32(index)] else { continue }
+            let edge = graph.compiled.topology.dependencies(of: UInt32(index))
+                .first { $0.operation == cause.index }
+            if edge?.condition != .failed { return true }
+        }
+        return false
+    }
+
+    package struct QueueStatus: Hashable, Sendable {
+        package let name: String
+        package let maximum: Int?
+        package let priority: QueuePriority
+        package let isSuspended: Bool
+        package let ready: Int
+        package let inFlight: Int
+    }
+
+    package struct WorkerStatus: Hashable, Sendable {
+        package let identity: WorkerIdentity
+        package let host: String
+        package let slots: Int
+        package let executing: Int
+        package let held: Int
+        package let isAlive: Bool
+        package let isDraining: Bool
+        package let queues: [String]
+        package let kinds: [String]
+        package let silence: Duration
+    }
+}

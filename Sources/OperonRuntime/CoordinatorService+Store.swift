@@ -1,0 +1,334 @@
+import Logging
+import OperonCore
+import OperonModel
+package import OperonPorts
+import OperonWire
+
+// Keeping: records first, then what rests on them. Which effect waits for what is decided by
+// `EffectGate`; here transactions and syncs are made, one at a time each.
+extension CoordinatorService {
+    /// What a store gave back of the lives before.
+    package struct Restored: Sendable {
+        let store: any OperationStore
+        let lastEvent: UInt64
+        let contents: [GraphContents]
+        let register: GraphRegister
+    }
+
+    struct Keeping: Sendable {
+        let store: any OperationStore
+        var gate = EffectGate()
+        /// Number of the last event that was taken.
+        var lastEvent: UInt64
+        /// Number of the last event that survives a power cut.
+        var syncedEvent: UInt64
+        /// Graphs that were submitted and whose step is not taken yet.
+        var submitted: [StoredContents] = []
+        /// The last event of each step that has any.
+        var marks: [(step: UInt64, event: UInt64)] = []
+        /// Why nothing can be kept at present.
+        var trouble: StoreError?
+        var waiters: [Waiter] = []
+        var lastSync = Timestamp.zero
+
+        struct Waiter: Sendable {
+            let step: UInt64
+            let event: UInt64
+            let latch: Latch
+        }
+
+        init(store: any OperationStore, lastEvent: UInt64) {
+            self.store = store
+            self.lastEvent = lastEvent
+            syncedEvent = lastEvent
+        }
+    }
+
+    /// From one sync to the next, unless somebody waits for it: at this pace a disk that syncs in a
+    /// few milliseconds does little else than to take what is written.
+    private static let syncInterval = Duration.milliseconds(20)
+
+    // MARK: - Taking
+
+    /// Takes what one call of the scheduler asked for; returns what may be done at once.
+    func keep(_ effects: Scheduler.Effects, at now: Moment) -> Scheduler.Effects? {
+        guard var keeping else { return effects }
+        // Gives up the second reference, so that nothing is copied.
+        self.keeping = nil
+        var batch = StoreBatch(wall: now.wall, records: effects.records)
+        batch.graphs = keeping.submitted
+        keeping.submitted = []
+        collect(effects.notices, at: now, into: &batch)
+        for happening in happenings(of: effects, at: now.wall) {
+            do throws(WireError) {
+                let body = try StoreFormat.encode(happening)
+                keeping.lastEvent += 1
+                batch.events.append(StoredEvent(sequence: keeping.lastEvent, body: body))
+            } catch {
+                logger.error("event not kept", metadata: ["reason": "\(error)"])
+            }
+        }
+        let hasEvents = !batch.events.isEmpty
+        let free = keeping.gate.append(effects, batch)
+        if hasEvents { keeping.marks.append((keeping.gate.last, keeping.lastEvent)) }
+        let hasWaiting = keeping.gate.hasWaiting
+        self.keeping = keeping
+        if hasWaiting { commitSignal.raise() }
+        return free
+    }
+
+    /// Outputs and logs of attempts that ended.
+    private func collect(
+        _ notices: [Scheduler.Notice],
+        at now: Moment,
+        into batch: inout StoreBatch
+    ) {
+        var results: [AttemptID: AttemptResult] = [:]
+        for notice in notices {
+            switch notice {
+            case .result(_, let attempt, let result): results[attempt] = result
+            case .attemptEnded(let operation, let attempt, _, let start, let end):
+                guard let result = results.removeValue(forKey: attempt) else { continue }
+                batch.results.append(
+                    StoredResult(
+                        operation: operation,
+                        attempt: attempt,
+                        output: result.output,
+                        logTail: result.logTail,
+                        startedAt: start.map { now.wall + ($0 - now.monotonic) },
+                        endedAt: now.wall + (end - now.monotonic)
+                    )
+                )
+            default: continue
+            }
+        }
+    }
+
+    private func happenings(of effects: Scheduler.Effects, at now: WallTime) -> [Happening] {
+        var happenings = effects.records.compactMap { Happening($0, at: now) }
+        for notice in effects.notices {
+            switch notice {
+            case .graphFinished(let graph):
+                var happening = Happening(.graphFinished, at: now)
+                happening.graph = graph
+                happenings.append(happening)
+            case .workerJoined(let worker, _, _):
+                happenings.append(Happening(.workerJoined, worker, at: now))
+            case .workerLost(let worker):
+                happenings.append(Happening(.workerLost, worker, at: now))
+            case .workerDraining(let worker):
+                happenings.append(Happening(.workerDraining, worker, at: now))
+            default: continue
+            }
+        }
+        return happenings
+    }
+
+    // MARK: - Committing
+
+    nonisolated func commitAll() async {
+        for await _ in commitSignal.raised {
+            while let (store, batch) = await nextBatch() {
+                do {
+                    try await commit(batch, to: store)
+                } catch {
+                    // What is on the disk now is unknown: only a new start can tell.
+                    await fail(error)
+                    return
+                }
+                await committed()
+            }
+        }
+    }
+
+    private func nextBatch() -> ((any OperationStore), StoreBatch)? {
+        guard fatal == nil, let store = keeping?.store else { return nil }
+        return (keeping?.gate.nextBatch()).map { (store, $0) }
+    }
+
+    /// A transaction that left nothing behind is tried again until it succeeds: nothing later is
+    /// done meanwhile, and the windows of the workers hold what they report.
+    private nonisolated func commit(
+        _ batch: StoreBatch,
+        to store: any OperationStore
+    ) async throws {
+        guard !batch.isEmpty else { return }
+        var pause = Duration.milliseconds(50)
+        while true {
+            do {
+                try await store.commit(batch)
+                await report(nil)
+                return
+            } catch let error as StoreError where error.isTransient {
+                await report(error)
+                // Nothing says when a disk has space again.
+                try await Task.sleep(for: pause)
+                pause = min(pause * 2, .seconds(1))
+            }
+        }
+    }
+
+    private func report(_ trouble: StoreError?) {
+        guard keeping?.trouble != trouble else { return }
+        keeping?.trouble = trouble
+        if let trouble {
+            logger.error("nothing can be kept", metadata: ["reason": "\(trouble)"])
+        } else {
+            logger.notice("the store takes records again")
+        }
+    }
+
+    private func committed() {
+        guard let steps = keeping?.gate.didCommit() else { return }
+        perform(steps, [])
+        if keeping?.gate.wantsSync == true { syncSignal.raise() }
+    }
+
+    // MARK: - Syncing
+
+    nonisolated func syncAll() async {
+        for await _ in syncSignal.raised {
+            while let (store, step, pause) = await nextSync() {
+                if pause > .zero {
+                    do { try await Task.sleep(for: pause) } catch { return }
+                    continue
+                }
+                do {
+                    try await store.sync()
+                } catch {
+                    // A sync that failed cannot be asked again: the system forgot what it was for.
+                    await fail(error)
+                    return
+                }
+                await synced(upTo: step)
+            }
+        }
+    }
+
+    private func nextSync() -> ((any OperationStore), UInt64, Duration)? {
+        guard fatal == nil, let keeping, keeping.gate.wantsSync else { return nil }
+        let isUrgent =
+            keeping.gate.isSyncUrgent || keeping.waiters.contains { $0.step > keeping.gate.synced }
+        let due = keeping.lastSync + Self.syncInterval
+        let pause = isUrgent ? .zero : max(.zero, due - SystemClock.now())
+        return (keeping.store, keeping.gate.committed, pause)
+    }
+
+    private func synced(upTo step: UInt64) {
+        guard keeping != nil else { return }
+        keeping?.lastSync = SystemClock.now()
+        let messages = keeping?.gate.didSync(upTo: step) ?? []
+        perform([], messages)
+        settleWaiters()
+    }
+
+    private func settleWaiters() {
+        guard var keeping else { return }
+        while let mark = keeping.marks.first, mark.step <= keeping.gate.synced {
+            keeping.syncedEvent = mark.event
+            keeping.marks.removeFirst()
+        }
+        let ready = keeping.waiters.filter {
+            $0.step <= keeping.gate.synced && $0.event <= keeping.syncedEvent
+        }
+        keeping.waiters.removeAll {
+            $0.step <= keeping.gate.synced && $0.event <= keeping.syncedEvent
+        }
+        self.keeping = keeping
+        for waiter in ready { waiter.latch.open() }
+    }
+
+    /// Nobody shall wait for a store that keeps nothing any more.
+    func failKeeping(_ error: any Error) {
+        for waiter in keeping?.waiters ?? [] { waiter.latch.open() }
+        keeping?.waiters = []
+    }
+
+    // MARK: - Waiting
+
+    /// Returns when everything that was decided before survives a power cut.
+    ///
+    /// - Throws: `ClientError.unavailable` if that cannot be.
+    package func durable() async throws(ClientError) {
+        guard let keeping, keeping.gate.synced < keeping.gate.last else { return }
+        if let trouble = keeping.trouble { throw ClientError(.unavailable, trouble.message) }
+        let waiter = Keeping.Waiter(step: keeping.gate.last, event: 0, latch: Latch())
+        self.keeping?.waiters.append(waiter)
+        syncSignal.raise()
+        await waiter.latch.wait()
+        guard let after = self.keeping, after.gate.synced >= waiter.step else {
+            throw ClientError(.unavailable, "The coordinator ends: nothing can be kept any more.")
+        }
+    }
+
+    func durable(within limit: Duration) async {
+        guard let keeping, keeping.gate.synced < keeping.gate.last, fatal == nil else { return }
+        let waiter = Keeping.Waiter(step: keeping.gate.last, event: 0, latch: Latch())
+        self.keeping?.waiters.append(waiter)
+        syncSignal.raise()
+        await waiter.latch.wait(within: limit)
+    }
+
+    /// Returns when an event behind this one is on the disk; the number of the last one.
+    func waitForEvents(after sequence: UInt64) async -> UInt64 {
+        guard let keeping, keeping.syncedEvent <= sequence, !hasEnded else {
+            return keeping?.syncedEvent ?? 0
+        }
+        let waiter = Keeping.Waiter(step: 0, event: sequence + 1, latch: Latch())
+        self.keeping?.waiters.append(waiter)
+        await waiter.latch.wait()
+        return self.keeping?.syncedEvent ?? 0
+    }
+}
+
+extension Happening {
+    fileprivate init(_ kind: Kind, _ worker: WorkerIdentity, at: WallTime) {
+        self.init(kind, at: at)
+        self.worker = worker.incarnation
+        workerName = worker.name
+    }
+}
+
+/// Somebody who reads what an operation prints while it prints it.
+struct LogListener: Sendable {
+    let id: UInt64
+    let operation: OperationID
+    let continuation: AsyncStream<LogChunk>.Continuation
+}
+
+extension CoordinatorService {
+    /// Chunks that may wait for a slow reader: beyond, the oldest are dropped, as logs may be.
+    private static let chunksKept = 256
+
+    func listen(to operation: OperationID) -> (id: UInt64, chunks: AsyncStream<LogChunk>) {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: LogChunk.self,
+            bufferingPolicy: .bufferingNewest(Self.chunksKept)
+        )
+        nextListener += 1
+        logListeners.append(
+            LogListener(id: nextListener, operation: operation, continuation: continuation)
+        )
+        return (nextListener, stream)
+    }
+
+    func stopListening(_ id: UInt64) {
+        for listener in logListeners where listener.id == id { listener.continuation.finish() }
+        logListeners.removeAll { $0.id == id }
+    }
+
+    /// It prints nothing more.
+    func endListening(to operation: OperationID) {
+        guard !logListeners.isEmpty else { return }
+        for listener in logListeners where listener.operation == operation {
+            listener.continuation.finish()
+        }
+        logListeners.removeAll { $0.operation == operation }
+    }
+
+    func tell(_ chunk: LogChunk) {
+        for listener in logListeners where listener.operation == chunk.held.operation {
+            listener.continuation.yield(chunk)
+        }
+    }
+}

@@ -1,0 +1,331 @@
+import OperonCore
+import OperonModel
+import OperonPorts
+
+// What clients are shown: names and sentences for what the scheduler knows by number.
+extension CoordinatorService {
+    var store: (any OperationStore)? { keeping?.store }
+
+    var lastEvent: UInt64 { keeping?.syncedEvent ?? 0 }
+
+    // MARK: - Finding
+
+    func find(_ selector: String) throws(ClientError) -> GraphID {
+        guard let graph = register.find(selector) else { throw .noGraph(selector) }
+        return graph
+    }
+
+    /// By its name; where none has that name, by its number.
+    func find(_ selector: OperationSelector) throws(ClientError) -> OperationID {
+        let graph = try find(selector.graph)
+        let number = Int(graph.rawValue)
+        if let index = contents[number].number(of: selector.operation) {
+            return OperationID(graph: graph, index: index)
+        }
+        if let index = UInt32(selector.operation), index < contents[number].operations.count {
+            return OperationID(graph: graph, index: index)
+        }
+        if register[graph].isTombstone {
+            throw ClientError(
+                .notFound,
+                "Graph \(graph) was dropped after its retention: only its name is left."
+            )
+        }
+        throw ClientError(
+            .notFound,
+            "Graph \(graph) (“\(register[graph].name)”) has no operation "
+                + "“\(selector.operation)”; `operon operations \(graph)` lists them."
+        )
+    }
+
+    func find(_ selector: TargetSelector) throws(ClientError) -> Target {
+        switch selector {
+        case .operation(let operation): .operation(try find(operation))
+        case .graph(let graph): .graph(try find(graph))
+        case .queue(let name): .queue(name)
+        }
+    }
+
+    // MARK: - Names
+
+    func name(of operation: OperationID) -> OperationName {
+        let operations = contents[Int(operation.graph.rawValue)].operations
+        let index = Int(operation.index)
+        return OperationName(
+            graph: operation.graph.rawValue,
+            index: operation.index,
+            // A tombstone has no names any more.
+            name: index < operations.count ? operations[index].name : "\(index)"
+        )
+    }
+
+    func name(of worker: Incarnation) -> String { workerNames[worker] ?? worker.description }
+
+    // MARK: - Graphs
+
+    func view(of graph: GraphID) -> GraphView {
+        let entry = register[graph]
+        let counts = scheduler.stateCounts(of: graph)
+        var view = GraphView(
+            id: graph.rawValue,
+            name: entry.name,
+            status: status(of: graph, counts),
+            isOpen: entry.isOpen,
+            submittedAt: TimeText(entry.submittedAt),
+            counts: counts
+        )
+        view.submittedBy = entry.submitter.isEmpty ? nil : entry.submitter
+        view.finishedAt = entry.finishedAt.map { TimeText($0) }
+        if scheduler.isCancelled(graph) { view.cancelReason = scheduler.cancelReason(of: graph) }
+        view.suspension = scheduler.suspension(of: .graph(graph)).map { SuspensionView($0) }
+        if counts.unfinished == 0, !entry.isOpen {
+            view.exitCode =
+                counts.failed > 0
+                ? 1 : counts.cancelled > 0 ? 3 : scheduler.hasWant(graph) ? 7 : 0
+        }
+        return view
+    }
+
+    private func status(of graph: GraphID, _ counts: StateCounts) -> GraphStatus {
+        guard counts.unfinished > 0 else { return register[graph].isOpen ? .idle : .finished }
+        if scheduler.isCancelled(graph) { return .cancelling }
+        return scheduler.suspension(of: .graph(graph)) == nil ? .running : .suspended
+    }
+
+    func page(_ query: GraphQuery) -> GraphPage {
+        var views: [GraphView] = []
+        var index = Int(query.after ?? UInt32(register.entries.count))
+        index = min(index, register.entries.count)
+        while index > 0 {
+            index -= 1
+            let entry = register.entries[index]
+            if entry.isTombstone { continue }
+            if let name = query.name, entry.name != name { continue }
+            let view = view(of: GraphID(rawValue: UInt32(index)))
+            if let status = query.status, view.status != status { continue }
+            guard views.count < query.limit else {
+                return GraphPage(graphs: views, next: UInt32(index + 1))
+            }
+            views.append(view)
+        }
+        return GraphPage(graphs: views, next: nil)
+    }
+
+    // MARK: - Operations
+
+    func view(of operation: OperationID) -> OperationView {
+        let description = contents[Int(operation.graph.rawValue)].operations[Int(operation.index)]
+        var view = OperationView(
+            graph: operation.graph.rawValue,
+            index: operation.index,
+            name: description.name,
+            kind: description.work.kind,
+            queue: description.queue,
+            priority: scheduler.priority(of: operation),
+            state: scheduler.state(of: operation)
+        )
+        view.attempts = UInt32(scheduler.attemptCount(of: operation))
+        view.isCancelRequested = scheduler.isCancelRequested(operation)
+        guard let outcome = scheduler.outcome(of: operation) else { return view }
+        view.outcome = outcome.kind
+        switch outcome {
+        case .succeeded: break
+        case .failed(let error): view.error = ErrorView(error)
+        case .cancelled(let reason): view.reason = reason.isEmpty ? nil : reason
+        case .skipped(let cause): view.skippedFor = name(of: cause)
+        }
+        return view
+    }
+
+    func page(of graph: GraphID, _ query: OperationQuery) -> OperationPage {
+        let count = UInt32(contents[Int(graph.rawValue)].operations.count)
+        var views: [OperationView] = []
+        var index = query.after ?? 0
+        while index < count {
+            defer { index += 1 }
+            let id = OperationID(graph: graph, index: index)
+            if let state = query.state, scheduler.state(of: id) != state { continue }
+            if let outcome = query.outcome, scheduler.outcome(of: id)?.kind != outcome { continue }
+            if let queue = query.queue,
+                contents[Int(graph.rawValue)].operations[Int(index)].queue != queue
+            {
+                continue
+            }
+            guard views.count < query.limit else {
+                return OperationPage(operations: views, next: index)
+            }
+            views.append(view(of: id))
+        }
+        return OperationPage(operations: views, next: nil)
+    }
+
+    /// Dependents named in one answer.
+    private static let dependentsMax = 100
+
+    func detail(of operation: OperationID) -> OperationDetail {
+        let index = Int(operation.index)
+        let description = contents[Int(operation.graph.rawValue)].operations[index]
+        var detail = OperationDetail(
+            operation: view(of: operation),
+            graphName: register[operation.graph].name
+        )
+        detail.summary = description.summary.isEmpty ? nil : description.summary
+        detail.dependencies = scheduler.dependencies(of: operation).map { edge in
+            DependencyView(
+                operation: name(of: edge.operation),
+                condition: edge.condition,
+                state: scheduler.state(of: edge.operation),
+                outcome: scheduler.outcome(of: edge.operation)?.kind
+            )
+        }
+        let dependents = scheduler.dependents(of: operation)
+        detail.dependents = dependents.prefix(Self.dependentsMax).map { name(of: $0) }
+        detail.moreDependents = max(0, dependents.count - Self.dependentsMax)
+        detail.reasons = scheduler.explain(operation).map { view(of: $0, for: operation) }
+        return detail
+    }
+
+    func views(of attempts: [StoredAttempt]) -> [AttemptView] {
+        attempts.map { attempt in
+            var view = AttemptView(
+                id: attempt.id.description,
+                number: attempt.ordinal,
+                worker: name(of: attempt.worker),
+                grantedAt: TimeText(attempt.grantedAt)
+            )
+            view.startedAt = attempt.startedAt.map { TimeText($0) }
+            view.endedAt = attempt.endedAt.map { TimeText($0) }
+            view.ending = attempt.ending?.kind.name
+            view.error = attempt.ending?.error.map { ErrorView($0) }
+            return view
+        }
+    }
+
+    func explanation(of operation: OperationID) -> Explanation {
+        var explanation = Explanation(
+            operation: view(of: operation),
+            reasons: scheduler.explain(operation).map { view(of: $0, for: operation) }
+        )
+        var current = operation
+        while case .skipped(let cause) = scheduler.outcome(of: current) {
+            explanation.chain.append(view(of: cause))
+            current = cause
+        }
+        return explanation
+    }
+
+    // MARK: - Queues and workers
+
+    func queueViews() -> [QueueView] {
+        scheduler.queueStatus.map { queue in
+            var view = QueueView(
+                name: queue.name,
+                maxConcurrentOperationCount: queue.maximum,
+                priority: queue.priority,
+                isSuspended: queue.isSuspended,
+                ready: queue.ready,
+                inFlight: queue.inFlight
+            )
+            view.suspension = scheduler.suspension(of: .queue(queue.name))
+                .map { SuspensionView($0) }
+            return view
+        }.sorted { $0.name < $1.name }
+    }
+
+    func workerViews() -> [WorkerView] {
+        scheduler.workerStatus(at: SystemClock.now()).map { worker in
+            WorkerView(
+                id: worker.identity.incarnation.description,
+                name: worker.identity.name,
+                host: worker.host,
+                slots: worker.slots,
+                busySlots: min(worker.executing, worker.slots),
+                held: worker.held,
+                status: worker.isAlive ? (worker.isDraining ? "draining" : "alive") : "gone",
+                queues: worker.queues,
+                kinds: worker.kinds,
+                heardSecondsAgo: max(0, worker.silence.seconds)
+            )
+        }.sorted { ($0.name, $0.id) < ($1.name, $1.id) }
+    }
+
+    func clusterView(version: String) -> ClusterView {
+        var counts = StateCounts()
+        var openGraphs = 0
+        for index in register.entries.indices where !register.entries[index].isTombstone {
+            let graph = GraphID(rawValue: UInt32(index))
+            counts.add(scheduler.stateCounts(of: graph))
+            if !scheduler.isFinished(graph) { openGraphs += 1 }
+        }
+        let alive = scheduler.workerStatus(at: SystemClock.now()).filter(\.isAlive)
+        return ClusterView(
+            version: version,
+            reign: scheduler.reign.description,
+            epoch: scheduler.epoch.rawValue,
+            startedAt: TimeText(startedAt),
+            now: TimeText(SystemClock.wall()),
+            broker: scheduler.isUp ? "ok" : "There is no connection to the broker.",
+            store: keeping?.trouble?.message ?? "ok",
+            workers: alive.count,
+            slots: alive.reduce(0) { $0 + ($1.isDraining ? 0 : $1.slots) },
+            busySlots: alive.reduce(0) { $0 + min($1.executing, $1.slots) },
+            openGraphs: openGraphs,
+            counts: counts
+        )
+    }
+
+    // MARK: - Events
+
+    func view(of happening: Happening, _ sequence: UInt64) -> EventView {
+        var view = EventView(
+            sequence: sequence,
+            at: TimeText(happening.at),
+            kind: happening.kind.name
+        )
+        if let graph = happening.graph, Int(graph.rawValue) < register.entries.count {
+            view.graph = graph.rawValue
+            view.graphName = register[graph].name
+        }
+        view.operation = happening.operation.map { name(of: $0) }
+        view.outcome = happening.outcome
+        view.attempt = happening.attempt?.description
+        view.ending = happening.ending?.name
+        view.error = happening.error.map { ErrorView($0) }
+        if !happening.workerName.isEmpty {
+            view.worker = happening.workerName
+        } else {
+            view.worker = happening.worker.map { name(of: $0) }
+        }
+        view.queue = happening.queue.isEmpty ? nil : happening.queue
+        view.by = happening.by.isEmpty ? nil : happening.by
+        view.reason = happening.reason.isEmpty ? nil : happening.reason
+        return view
+    }
+}
+
+extension ErrorView {
+    init(_ error: OperationError) { self.init(code: error.code, message: "\(error)") }
+}
+
+extension SuspensionView {
+    init(_ suspension: Suspension) {
+        self.init(
+            by: suspension.by.isEmpty ? nil : suspension.by,
+            reason: suspension.reason.isEmpty ? nil : suspension.reason,
+            until: suspension.until.map { TimeText($0) }
+        )
+    }
+}
+
+extension StateCounts {
+    mutating func add(_ other: StateCounts) {
+        pending += other.pending
+        ready += other.ready
+        dispatched += other.dispatched
+        executing += other.executing
+        succeeded += other.succeeded
+        failed += other.failed
+        cancelled += other.cancelled
+        skipped += other.skipped
+    }
+}

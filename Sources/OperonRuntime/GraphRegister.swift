@@ -1,0 +1,56 @@
+import OperonModel
+
+/// What is known of submitted graphs beside their operations: who, when, under which key. Owned by
+/// the coordinator's service.
+struct GraphRegister: Sendable {
+    struct Entry: Sendable {
+        var name: String
+        var submitter: String
+        var submittedAt: WallTime
+        var finishedAt: WallTime?
+        var isOpen = false
+        /// Only what its store remembers of it is left.
+        var isTombstone = false
+    }
+
+    /// What a key was used for.
+    struct Use: Sendable {
+        let graph: GraphID
+        let hash: ContentHash
+    }
+
+    private(set) var entries: [Entry] = []
+    /// Newest graph of each name. Only looked up.
+    private var byName: [String: GraphID] = [:]
+    /// Only looked up.
+    private var uses: [String: Use] = [:]
+
+    mutating func append(_ entry: Entry) {
+        byName[entry.name] = GraphID(rawValue: UInt32(entries.count))
+        entries.append(entry)
+    }
+
+    mutating func keepUse(of key: String, _ use: Use) { uses[key] = use }
+
+    func use(of key: String) -> Use? { uses[key] }
+
+    mutating func finished(_ graph: GraphID, at time: WallTime) {
+        entries[Int(graph.rawValue)].finishedAt = time
+    }
+
+    subscript(graph: GraphID) -> Entry {
+        get { entries[Int(graph.rawValue)] }
+        set { entries[Int(graph.rawValue)] = newValue }
+    }
+
+    /// By `@latest`, number or name: the newest of a name.
+    func find(_ selector: String) -> GraphID? {
+        if selector == "@latest" {
+            return entries.lastIndex { !$0.isTombstone }.map { GraphID(rawValue: UInt32($0)) }
+        }
+        if let number = UInt32(selector), Int(number) < entries.count {
+            return GraphID(rawValue: number)
+        }
+        return byName[selector]
+    }
+}

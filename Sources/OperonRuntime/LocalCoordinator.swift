@@ -1,0 +1,408 @@
+import OperonCore
+package import OperonModel
+package import OperonPorts
+import OperonWire
+
+/// A coordinator in this process, as one client sees it: what the HTTP server serves, and what
+/// programs use that are their own coordinator.
+package struct LocalCoordinator: CoordinatorClient {
+    let service: CoordinatorService
+    /// The name that is stored with what this client asks for; empty: it has none.
+    let caller: String
+    /// Of this program.
+    let version: String
+    let limits: Limits
+
+    package init(
+        service: CoordinatorService,
+        caller: String,
+        version: String,
+        limits: Limits = Limits()
+    ) {
+        self.service = service
+        self.caller = caller
+        self.version = version
+        self.limits = limits
+    }
+
+    // MARK: - Graphs
+
+    package func submit(_ submission: Submission) async throws(ClientError) -> GraphView {
+        let compiled: CompiledGraph
+        do throws(Refusal) {
+            compiled = try CompiledGraph.compile(submission.graph, limits: limits)
+        } catch {
+            throw ClientError(error)
+        }
+        let body: [UInt8]
+        do throws(WireError) {
+            body = try StoreFormat.encode(submission.graph, failFast: compiled.failFast)
+        } catch {
+            throw ClientError(.tooLarge, error.message)
+        }
+        let contents = StoredContents(
+            graph: GraphID(rawValue: 0),
+            name: submission.graph.name,
+            submitter: caller,
+            isOpen: submission.isOpen,
+            idempotencyKey: submission.idempotencyKey ?? "",
+            traceParent: submission.traceParent ?? "",
+            operationCount: submission.graph.operations.count,
+            body: body
+        )
+        let id = try await service.submitOnce(submission.graph, compiled, contents)
+        try await service.durable()
+        return await service.view(of: id)
+    }
+
+    package func add(
+        _ addition: Submission,
+        to graph: String
+    ) async throws(ClientError) -> GraphView {
+        try await service.add(addition, to: try await service.find(graph), caller, limits)
+    }
+
+    package func close(graph: String) async throws(ClientError) -> GraphView {
+        let id = try await service.find(graph)
+        return try await service.close(id)
+    }
+
+    package func graphs(_ query: GraphQuery) async throws(ClientError) -> GraphPage {
+        let page = await service.page(query)
+        try await service.durable()
+        return page
+    }
+
+    package func graph(_ graph: String) async throws(ClientError) -> GraphView {
+        let id = try await service.find(graph)
+        let view = await service.view(of: id)
+        try await service.durable()
+        return view
+    }
+
+    // MARK: - Operations
+
+    package func operations(
+        of graph: String,
+        _ query: OperationQuery
+    ) async throws(ClientError) -> OperationPage {
+        let id = try await service.find(graph)
+        let page = await service.page(of: id, query)
+        try await service.durable()
+        return page
+    }
+
+    package func operation(
+        _ operation: OperationSelector
+    ) async throws(ClientError) -> OperationDetail {
+        let id = try await service.find(operation)
+        var detail = await service.detail(of: id)
+        // Before the store is asked: what it says of attempts must be as new as the rest.
+        try await service.durable()
+        let attempts = try await stored { try await $0.attempts(of: id) } ?? []
+        detail.attempts = await service.views(of: attempts)
+        return detail
+    }
+
+    package func explain(
+        _ operation: OperationSelector
+    ) async throws(ClientError) -> Explanation {
+        let id = try await service.find(operation)
+        let explanation = await service.explanation(of: id)
+        try await service.durable()
+        return explanation
+    }
+
+    package func output(
+        of operation: OperationSelector
+    ) async throws(ClientError) -> Payload? {
+        let id = try await service.find(operation)
+        try await service.durable()
+        let output = try await stored { try await $0.output(of: id) }
+        return output.flatMap { $0 }
+    }
+
+    package func log(of operation: OperationSelector) async throws(ClientError) -> [LogView] {
+        let id = try await service.find(operation)
+        try await service.durable()
+        let logs = try await stored { try await $0.log(of: id) } ?? []
+        let name = await service.name(of: id)
+        return logs.map { log in
+            LogView(
+                operation: name,
+                attempt: log.attempt.description,
+                text: String(decoding: log.tail, as: UTF8.self),
+                isTail: log.tail.count >= limits.logBytes
+            )
+        }
+    }
+
+    package func followLog(
+        of operation: OperationSelector
+    ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
+        let id = try await service.find(operation)
+        // Listens first: what is printed meanwhile is told twice rather than not at all.
+        let (listener, chunks) = await service.listen(to: id)
+        let earlier: [LogView]
+        do throws(ClientError) {
+            earlier = try await log(of: operation)
+        } catch {
+            await service.stopListening(listener)
+            throw error
+        }
+        let name = await service.name(of: id)
+        let isFinished = await service.query { $0.state(of: id) == .finished }
+        if isFinished { await service.stopListening(listener) }
+        return AsyncThrowingStream { continuation in
+            // Not a child of anybody's task: it lives as long as somebody reads.
+            let task = Task { [service] in
+                for view in earlier { continuation.yield(view) }
+                for await chunk in chunks {
+                    continuation.yield(
+                        LogView(
+                            operation: name,
+                            attempt: chunk.held.attempt.description,
+                            text: String(decoding: chunk.bytes, as: UTF8.self),
+                            isTail: false
+                        )
+                    )
+                }
+                continuation.finish()
+                await service.stopListening(listener)
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+
+    /// `nil`: there is no store.
+    private func stored<Value: Sendable>(
+        _ ask: @Sendable (any OperationStore) async throws -> Value
+    ) async throws(ClientError) -> Value? {
+        guard let store = await service.store else { return nil }
+        do {
+            return try await ask(store)
+        } catch {
+            throw ClientError(.unavailable, "\(error)")
+        }
+    }
+
+    // MARK: - Commands
+
+    package func cancel(
+        _ target: TargetSelector,
+        _ request: CancelRequest
+    ) async throws(ClientError) -> CommandView {
+        let target = try await service.find(target)
+        let event = Scheduler.Event.cancelRequested(
+            target,
+            reason: request.reason,
+            cascade: request.cascade,
+            by: caller
+        )
+        var view = try await service.perform(event, on: target)
+        try await service.durable()
+        if let wait = request.wait {
+            view.isEffective = try await service.waitUntilEnded(target, within: wait)
+        }
+        return view
+    }
+
+    package func suspend(
+        _ target: TargetSelector,
+        _ request: SuspendRequest
+    ) async throws(ClientError) -> CommandView {
+        let target = try await service.find(target)
+        let suspension = Suspension(
+            by: caller,
+            reason: request.reason,
+            until: request.until?.time
+        )
+        var view = try await service.perform(.suspensionRequested(target, suspension), on: target)
+        try await service.durable()
+        if let wait = request.wait {
+            view.isEffective = try await service.waitUntilEffective(target, within: wait)
+        }
+        return view
+    }
+
+    package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
+        let target = try await service.find(target)
+        let view = try await service.perform(.suspensionRequested(target, nil), on: target)
+        try await service.durable()
+        return view
+    }
+
+    package func retry(
+        graph: String,
+        _ request: RetryRequest
+    ) async throws(ClientError) -> CommandView {
+        let id = try await service.find(graph)
+        let view = try await service.retry(id, request)
+        try await service.durable()
+        return view
+    }
+
+    package func setPriority(
+        of operation: OperationSelector,
+        to priority: QueuePriority
+    ) async throws(ClientError) -> OperationView {
+        let id = try await service.find(operation)
+        try await service.request(.priorityRequested(id, priority))
+        try await service.durable()
+        return await service.view(of: id)
+    }
+
+    package func addDependency(
+        of operation: OperationSelector,
+        on dependency: OperationSelector,
+        _ condition: DependencyCondition
+    ) async throws(ClientError) -> OperationDetail {
+        let id = try await service.find(operation)
+        let other = try await service.find(dependency)
+        try await service.addDependency(of: id, on: other, condition)
+        return try await self.operation(operation)
+    }
+
+    package func removeDependency(
+        of operation: OperationSelector,
+        on dependency: OperationSelector
+    ) async throws(ClientError) -> OperationDetail {
+        let id = try await service.find(operation)
+        let other = try await service.find(dependency)
+        try await service.removeDependency(of: id, on: other)
+        return try await self.operation(operation)
+    }
+
+    // MARK: - Queues and workers
+
+    package func queues() async throws(ClientError) -> [QueueView] {
+        let views = await service.queueViews()
+        try await service.durable()
+        return views
+    }
+
+    package func queue(_ name: String) async throws(ClientError) -> QueueView {
+        let views = await service.queueViews()
+        guard let view = views.first(where: { $0.name == name }) else {
+            throw .noQueue(name)
+        }
+        try await service.durable()
+        return view
+    }
+
+    package func setQueue(
+        _ name: String,
+        _ change: QueueChange
+    ) async throws(ClientError) -> QueueView {
+        guard change.isUnlimited != true || change.maxConcurrentOperationCount == nil else {
+            throw ClientError(.invalid, "A queue has a limit or it has none: name one of both.")
+        }
+        if change.isUnlimited == true {
+            try await service.request(.queueLimitSet(queue: name, maximum: nil))
+        } else if let maximum = change.maxConcurrentOperationCount {
+            try await service.request(.queueLimitSet(queue: name, maximum: maximum))
+        }
+        if let priority = change.priority {
+            try await service.setPriority(ofQueue: name, to: priority)
+        }
+        return try await queue(name)
+    }
+
+    package func workers() async throws(ClientError) -> [WorkerView] {
+        await service.workerViews()
+    }
+
+    package func drain(worker: String) async throws(ClientError) -> WorkerView {
+        try await service.drain(worker: worker)
+    }
+
+    package func status() async throws(ClientError) -> ClusterView {
+        await service.clusterView(version: version)
+    }
+
+    // MARK: - Events
+
+    package func events(
+        after sequence: UInt64?,
+        graph: String?
+    ) async throws(ClientError) -> AsyncThrowingStream<ClientEvent, any Error> {
+        guard let store = await service.store else {
+            throw ClientError(.unavailable, "This coordinator keeps no events.")
+        }
+        var only: GraphID?
+        if let graph { only = try await service.find(graph) }
+        let start: UInt64
+        if let sequence { start = sequence } else { start = await service.lastEvent }
+        let reader = EventReader(service: service, store: store, graph: only, after: start)
+        return AsyncThrowingStream { try await reader.next() }
+    }
+}
+
+/// Reads events one after the other, from the store: however slow the reader, nothing piles up.
+private actor EventReader {
+    private let service: CoordinatorService
+    private let store: any OperationStore
+    private let graph: GraphID?
+    private var last: UInt64
+    private var page: [StoredEvent] = []
+    private static let pageSize = 256
+
+    init(service: CoordinatorService, store: any OperationStore, graph: GraphID?, after: UInt64) {
+        self.service = service
+        self.store = store
+        self.graph = graph
+        last = after
+    }
+
+    /// `nil`: the coordinator has ended.
+    func next() async throws -> ClientEvent? {
+        while !Task.isCancelled {
+            if page.isEmpty {
+                let newest = await service.waitForEvents(after: last)
+                guard newest > last else { return nil }
+                page = try await store.events(after: last, limit: Self.pageSize).reversed()
+                guard let first = page.last else {
+                    defer { last = newest }
+                    return .gap(last + 1, newest)
+                }
+                if first.sequence > last + 1 {
+                    defer { last = first.sequence - 1 }
+                    return .gap(last + 1, first.sequence - 1)
+                }
+            }
+            guard let event = page.popLast() else { continue }
+            last = event.sequence
+            let happening = try StoreFormat.decodeHappening(event.body)
+            if let graph, happening.graph != graph { continue }
+            return .event(await service.view(of: happening, event.sequence))
+        }
+        return nil
+    }
+}
+
+extension ClientError {
+    package init(_ refusal: Refusal) {
+        let code: Code =
+            switch refusal {
+            case .alreadySubmitted, .alreadyStarted, .alreadyFinished, .graphClosed: .conflict
+            case .limitExceeded: .tooLarge
+            case .unreachable: .unavailable
+            case .dependencyCycle, .unknownOperation, .duplicateOperation, .invalid: .invalid
+            }
+        self.init(code, "\(refusal)", refusal: refusal)
+    }
+
+    static func noGraph(_ selector: String) -> ClientError {
+        ClientError(
+            .notFound,
+            "There is no graph “\(selector)”; `operon list` shows those there are."
+        )
+    }
+
+    static func noQueue(_ name: String) -> ClientError {
+        ClientError(
+            .notFound,
+            "There is no queue “\(name)”; `operon queue list` shows those there are."
+        )
+    }
+}

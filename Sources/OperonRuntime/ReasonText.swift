@@ -1,0 +1,96 @@
+import OperonCore
+import OperonModel
+
+extension CoordinatorService {
+    /// A reason in words that say what to do.
+    func view(of reason: Scheduler.Reason, for operation: OperationID) -> ReasonView {
+        switch reason {
+        case .dependencies(let operations, let more):
+            let names = operations.map { name(of: $0) }
+            var view = ReasonView(
+                code: "dependencies",
+                text: "It waits for " + Self.list(names.map(\.name), more: more) + "."
+            )
+            view.operations = names
+            view.more = more
+            return view
+        case .operationSuspended:
+            return suspended("operationSuspended", "It is", .operation(operation))
+        case .graphSuspended:
+            return suspended("graphSuspended", "Its graph is", .graph(operation.graph))
+        case .queueSuspended(let queue):
+            return suspended("queueSuspended", "Queue “\(queue)” is", .queue(queue))
+        case .queueLimit(let queue, let maximum):
+            return ReasonView(
+                code: "queueLimit",
+                text: maximum == 0
+                    ? "Queue “\(queue)” runs nothing: its limit is 0."
+                    : "Queue “\(queue)” runs \(maximum) at once, and has as many."
+            )
+        case .notBefore(let due):
+            let pause = due.map { max(.zero, $0 - SystemClock.now()) }
+            var view = ReasonView(code: "notBefore", text: "Its time has not come.")
+            if let pause {
+                view.until = TimeText(SystemClock.wall() + pause)
+                view.text = "It may not start before \(TimeText(SystemClock.wall() + pause))."
+            }
+            return view
+        case .keyHeld(let key, let holder):
+            let name = name(of: holder)
+            var view = ReasonView(
+                code: "keyHeld",
+                text: "“\(name.name)” holds “\(key)”, which only one may hold at a time."
+            )
+            view.operations = [name]
+            return view
+        case .noWorkerForKind(let kind):
+            return ReasonView(
+                code: "noWorkerForKind",
+                text: "No live worker knows “\(kind)”: start one that does."
+            )
+        case .noWorkerForQueue(let queue):
+            return ReasonView(
+                code: "noWorkerForQueue",
+                text: "No live worker that knows its kind serves queue “\(queue)”: start one."
+            )
+        case .noFreeSlot:
+            return ReasonView(
+                code: "noFreeSlot",
+                text: "Every worker that could run it is busy with others."
+            )
+        case .dispatched(let worker):
+            return ReasonView(
+                code: "dispatched",
+                text: "Worker \(name(of: worker)) has it and has not said that it started."
+            )
+        case .dispatchedBytes(let bytes, let maximum):
+            return ReasonView(
+                code: "dispatchedBytes",
+                text: "What is dispatched takes \(bytes) of \(maximum) bytes: some must end first."
+            )
+        case .disconnected:
+            return ReasonView(
+                code: "disconnected",
+                text: "The coordinator has no connection to its broker."
+            )
+        }
+    }
+
+    private func suspended(_ code: String, _ what: String, _ target: Target) -> ReasonView {
+        let suspension = scheduler.suspension(of: target) ?? Suspension()
+        var text = what + " suspended"
+        if !suspension.by.isEmpty { text += " by \(suspension.by)" }
+        if let until = suspension.until { text += " until \(TimeText(until))" }
+        if !suspension.reason.isEmpty { text += ": \(suspension.reason)" }
+        var view = ReasonView(code: code, text: text + (text.hasSuffix(".") ? "" : "."))
+        view.until = suspension.until.map { TimeText($0) }
+        return view
+    }
+
+    private static func list(_ names: [String], more: Int) -> String {
+        var names = names.map { "“\($0)”" }
+        if more > 0 { names.append("\(more) more") }
+        guard let last = names.popLast() else { return "nothing" }
+        return names.isEmpty ? last : names.joined(separator: ", ") + " and " + last
+    }
+}
