@@ -1,0 +1,190 @@
+package import OperonModel
+package import OperonPorts
+
+// Commands that change one thing.
+
+extension FakeTruth {
+    package mutating func retry(
+        graph: String,
+        _ request: RetryRequest,
+        by caller: String
+    ) throws(ClientError) -> CommandView {
+        let graphID = try graphID(graph)
+        var chosen: [OperationID] = []
+        if request.operations.isEmpty {
+            for (index, operation) in self[graph: graphID].operations.enumerated() {
+                let id = OperationID(graph: GraphID(rawValue: graphID), index: UInt32(index))
+                let isCancelled = operation.outcome?.kind == .cancelled && request.cancelled
+                if operation.outcome?.kind == .failed || isCancelled { chosen.append(id) }
+            }
+        } else {
+            for name in request.operations {
+                let id = try operationID(OperationSelector(graph: graph, operation: name))
+                guard self[id].state == .finished else {
+                    throw ClientError(.conflict, "“\(name)” has not finished.")
+                }
+                chosen.append(id)
+            }
+        }
+        let answer = CommandView(
+            affected: chosen.count,
+            finished: 0,
+            running: 0,
+            released: 0,
+            isEffective: true
+        )
+        var waiting = chosen
+        var reopened: [OperationID] = []
+        while let id = waiting.popLast() {
+            guard self[id].state == .finished else { continue }
+            reopen(id)
+            reopened.append(id)
+            waiting += self[id].dependents.filter { self[$0].outcome?.kind == .skipped }
+        }
+        for id in reopened {
+            if let outcome = judge(id) { end(id, outcome) }
+        }
+        return answer
+    }
+
+    private mutating func reopen(_ id: OperationID) {
+        self[id].state = .pending
+        self[id].outcome = nil
+        self[id].finishedAt = nil
+        self[id].isCancelRequested = false
+        self[id].round += 1
+        self[graph: id.graph.rawValue].unfinished += 1
+        self[graph: id.graph.rawValue].finishedAt = nil
+        note("reopened", operation: id)
+    }
+
+    package mutating func setPriority(
+        of selector: OperationSelector,
+        to priority: QueuePriority
+    ) throws(ClientError) -> OperationView {
+        let id = try operationID(selector)
+        try refuseStarted(id, selector.operation)
+        self[id].description.priority = priority
+        note("priority", operation: id)
+        return view(id)
+    }
+
+    private func refuseStarted(_ id: OperationID, _ name: String) throws(ClientError) {
+        switch self[id].state {
+        case .pending, .ready: return
+        case .dispatched, .executing: throw ClientError(refused: .alreadyStarted(name: name))
+        case .finished: throw ClientError(refused: .alreadyFinished(name: name))
+        }
+    }
+
+    package mutating func addDependency(
+        of selector: OperationSelector,
+        on dependency: OperationSelector,
+        _ condition: DependencyCondition
+    ) throws(ClientError) -> OperationDetail {
+        let id = try operationID(selector)
+        let on = try operationID(dependency)
+        try refuseStarted(id, selector.operation)
+        if let path = path(from: on, to: id) {
+            throw ClientError(refused: .dependencyCycle(path: [name(of: id).name] + path))
+        }
+        self[id].dependencies.removeAll { $0.on == on }
+        self[id].dependencies.append(FakeEdge(on: on, condition: condition))
+        if !self[on].dependents.contains(id) { self[on].dependents.append(id) }
+        self[id].state = .pending
+        note("dependencyAdded", operation: id)
+        if let outcome = judge(id) { end(id, outcome) }
+        return detail(id)
+    }
+
+    /// The names from one operation along its dependencies to another.
+    private func path(from first: OperationID, to last: OperationID) -> [String]? {
+        var seen: Set<OperationID> = []
+        var paths = [[first]]
+        while let path = paths.popLast(), let id = path.last {
+            if id == last { return path.map { name(of: $0).name } }
+            guard seen.insert(id).inserted else { continue }
+            paths += self[id].dependencies.map { path + [$0.on] }
+        }
+        return nil
+    }
+
+    package mutating func removeDependency(
+        of selector: OperationSelector,
+        on dependency: OperationSelector
+    ) throws(ClientError) -> OperationDetail {
+        let id = try operationID(selector)
+        let on = try operationID(dependency)
+        try refuseStarted(id, selector.operation)
+        guard self[id].dependencies.contains(where: { $0.on == on }) else {
+            throw ClientError(
+                .notFound,
+                "“\(selector.operation)” does not depend on “\(dependency.operation)”."
+            )
+        }
+        self[id].dependencies.removeAll { $0.on == on }
+        self[on].dependents.removeAll { $0 == id }
+        note("dependencyRemoved", operation: id)
+        if let outcome = judge(id) { end(id, outcome) }
+        return detail(id)
+    }
+
+    package func queue(_ name: String) throws(ClientError) -> QueueView {
+        guard hasQueue(name) else {
+            throw ClientError(.notFound, "There is no queue “\(name)”.")
+        }
+        return view(queue: name)
+    }
+
+    package mutating func setQueue(
+        _ name: String,
+        _ change: QueueChange
+    ) throws(ClientError) -> QueueView {
+        guard (1...Limits().nameBytes).contains(name.utf8.count) else {
+            throw ClientError(
+                refused: .invalid(field: "queue", why: "a name has 1 to 256 bytes")
+            )
+        }
+        if change.isUnlimited == true, change.maxConcurrentOperationCount != nil {
+            let why = "not together with maxConcurrentOperationCount"
+            throw ClientError(refused: .invalid(field: "isUnlimited", why: why))
+        }
+        if let count = change.maxConcurrentOperationCount, count < 0 {
+            throw ClientError(
+                refused: .invalid(field: "maxConcurrentOperationCount", why: "not negative")
+            )
+        }
+        var queue = queues[name] ?? FakeQueue()
+        if let count = change.maxConcurrentOperationCount {
+            queue.maxConcurrentOperationCount = count
+        }
+        if change.isUnlimited == true { queue.maxConcurrentOperationCount = nil }
+        if let priority = change.priority { queue.priority = priority }
+        queues[name] = queue
+        note("queueSet") { $0.queue = name }
+        return view(queue: name)
+    }
+
+    package mutating func drain(worker: String) throws(ClientError) -> WorkerView {
+        guard let index = workers.firstIndex(where: { $0.name == worker || $0.id == worker }) else {
+            throw ClientError(.notFound, "There is no worker “\(worker)”.")
+        }
+        workers[index].status = "draining"
+        note("workerDraining") { $0.worker = worker }
+        return workers[index]
+    }
+}
+
+extension ClientError {
+    /// A refusal, as clients are told it.
+    init(refused refusal: Refusal) {
+        let code: Code =
+            switch refusal {
+            case .dependencyCycle, .unknownOperation, .duplicateOperation, .invalid: .invalid
+            case .alreadySubmitted, .alreadyStarted, .alreadyFinished, .graphClosed: .conflict
+            case .limitExceeded: .tooLarge
+            case .unreachable: .unreachable
+            }
+        self.init(code, refusal.description, refusal: refusal)
+    }
+}
