@@ -1,3 +1,235 @@
-import AsyncHTTPClient
-import Hummingbird
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+import HummingbirdCore
 import HummingbirdTLS
+package import Logging
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+import NIOSSL
+package import OperonPorts
+
+/// The coordinator's API over HTTP: `/v1`, its document, health and metrics.
+///
+/// It knows nothing of graphs: it finds out who asks, reads what is asked, asks a
+/// `CoordinatorClient` in the name of the caller, and writes what that answers.
+package final class HTTPServer: Sendable {
+    let context: Context
+    private let logger: Logger
+
+    /// What answering needs.
+    struct Context: Sendable {
+        let configuration: HTTPServerConfiguration
+        let codec: any GraphCodec
+        let health: HTTPHealth
+        let client: @Sendable (_ callerName: String) -> any CoordinatorClient
+        let streams: StreamTable
+        let bodies: BodyBudget
+    }
+
+    /// - Parameter client: the coordinator, for a caller of this name; empty: nobody had to say.
+    package init(
+        _ configuration: HTTPServerConfiguration,
+        codec: any GraphCodec,
+        health: HTTPHealth,
+        logger: Logger,
+        client: @escaping @Sendable (_ callerName: String) -> any CoordinatorClient
+    ) {
+        context = Context(
+            configuration: configuration,
+            codec: codec,
+            health: health,
+            client: client,
+            streams: StreamTable(maximum: configuration.limits.streams),
+            bodies: BodyBudget(bytesMax: configuration.limits.bodyBytesInAll)
+        )
+        self.logger = logger
+    }
+
+    /// Serves until `stop`, or until the task is cancelled.
+    /// - Parameter onListening: is told once where it listens.
+    package func run(
+        onListening: @escaping @Sendable (HTTPAddress) async -> Void = { _ in }
+    ) async throws(HTTPServerError) {
+        let channel = HTTP1Channel(
+            responder: Responder(context: context, logger: logger).respond,
+            configuration: channelConfiguration
+        )
+        if let files = context.configuration.tls {
+            let secured = try Self.secured(channel, files)
+            try await run(secured, onListening)
+        } else {
+            try await run(channel, onListening)
+        }
+    }
+
+    /// Takes no more connections, ends every stream, and lets what is being answered end.
+    package func stop() { context.streams.end() }
+
+    /// Readers of streams now.
+    package var streamCount: Int { context.streams.count }
+
+    private var channelConfiguration: HTTP1Channel.Configuration {
+        let limits = context.configuration.limits
+        return HTTP1Channel.Configuration(
+            additionalChannelHandlers: [RefusalHandler()],
+            idleTimeout: TimeAmount(limits.idleTime),
+            httpDecoderConfiguration: .init(
+                maxHeaderFieldSize: limits.headerBytes,
+                maxHeaderListSize: limits.headerBytes,
+                maxHeaderFieldCount: limits.headerFields
+            )
+        )
+    }
+
+    private static func secured(
+        _ channel: HTTP1Channel,
+        _ files: TLSFiles
+    ) throws(HTTPServerError) -> TLSChannel<HTTP1Channel> {
+        do {
+            let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
+            var tls = TLSConfiguration.makeServerConfiguration(
+                certificateChain: chain.map { .certificate($0) },
+                privateKey: .privateKey(try NIOSSLPrivateKey(file: files.key, format: .pem))
+            )
+            tls.minimumTLSVersion = .tlsv12
+            tls.applicationProtocols = ["http/1.1"]
+            return try TLSChannel(channel, tlsConfiguration: tls)
+        } catch {
+            throw HTTPServerError(
+                .file,
+                "The certificate in \(files.certificate) and the key in \(files.key) cannot be "
+                    + "used: \(error)."
+            )
+        }
+    }
+
+    private func run<Child: ServerChildChannel>(
+        _ child: Child,
+        _ onListening: @escaping @Sendable (HTTPAddress) async -> Void
+    ) async throws(HTTPServerError) {
+        let listen = context.configuration.listen
+        let limits = context.configuration.limits
+        let isExposed = NIOLockedValueBox(false)
+        let server = Server(
+            childChannelSetup: child,
+            configuration: ServerConfiguration(
+                address: .hostname(listen.host, port: listen.port),
+                availableConnectionsDelegate: MaximumAvailableConnections(
+                    limits.connections,
+                    logger: logger
+                )
+            ),
+            onServerRunning: { channel in
+                let address = channel.localAddress
+                // A name may stand for an address that others reach.
+                if listen.isLoopback, address?.isLoopback == false {
+                    isExposed.withLockedValue { $0 = true }
+                    return self.stop()
+                }
+                await onListening(HTTPAddress(host: listen.host, port: address?.port ?? listen.port))
+            },
+            eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+            logger: logger
+        )
+        do {
+            try await serve(server)
+        } catch let error as IOError {
+            throw Self.sentence(error, listen)
+        } catch {
+            throw HTTPServerError(.bind, "The API cannot listen on \(listen): \(error).")
+        }
+        guard !isExposed.withLockedValue({ $0 }) else {
+            throw HTTPServerError(
+                .unsafe,
+                "\(listen.host) stands for an address that other machines reach: listen on "
+                    + "127.0.0.1."
+            )
+        }
+    }
+
+    private enum Part: Sendable {
+        case served
+        case askedToStop
+        case shutDown
+        case timeIsOver
+    }
+
+    private func serve<Child>(_ server: Server<Child>) async throws {
+        let streams = context.streams
+        let stopTime = context.configuration.limits.stopTime
+        try await withThrowingTaskGroup(of: Part.self) { group in
+            group.addTask {
+                try await server.run()
+                return .served
+            }
+            group.addTask {
+                await streams.untilEnd()
+                return .askedToStop
+            }
+            for try await part in group {
+                switch part {
+                case .served: group.cancelAll()
+                case .askedToStop:
+                    streams.end()
+                    group.addTask {
+                        try await server.shutdownGracefully()
+                        return .shutDown
+                    }
+                    group.addTask {
+                        try? await Task.sleep(for: stopTime)
+                        return .timeIsOver
+                    }
+                case .shutDown: continue
+                case .timeIsOver: group.cancelAll()
+                }
+            }
+        }
+    }
+
+    private static func sentence(_ error: IOError, _ listen: HTTPAddress) -> HTTPServerError {
+        switch error.errnoCode {
+        case EADDRINUSE:
+            HTTPServerError(
+                .addressInUse,
+                "Something listens on \(listen) already, another coordinator perhaps: stop it, or "
+                    + "listen elsewhere."
+            )
+        case EACCES:
+            HTTPServerError(
+                .bind,
+                "This user may not listen on \(listen): take a port from 1024 on."
+            )
+        case EADDRNOTAVAIL:
+            HTTPServerError(
+                .bind,
+                "\(listen.host) is no address of this machine: listen on one that is."
+            )
+        default: HTTPServerError(.bind, "The API cannot listen on \(listen): \(error).")
+        }
+    }
+}
+
+/// How many bytes of bodies are in memory, so that many large ones at once are refused and not
+/// taken until nothing is left.
+final class BodyBudget: Sendable {
+    private let bytesMax: Int
+    private let bytes = NIOLockedValueBox(0)
+
+    init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+    func take(_ count: Int) -> Bool {
+        bytes.withLockedValue { bytes in
+            guard bytes + count <= bytesMax else { return false }
+            bytes += count
+            return true
+        }
+    }
+
+    func give(_ count: Int) { bytes.withLockedValue { $0 -= count } }
+}

@@ -33,9 +33,9 @@ enum Rules {
             "OperonTerminal": libc.union(["OperonModel", "Rainbow"]),
             "OperonSQLite": ports.union(libc).union(["GRDB", "NIOConcurrencyHelpers"]),
             // JSON needs Foundation's coders, which live in the smaller part of it.
-            "OperonHTTP": ports.union(nio).union([
-                "AsyncHTTPClient", "Crypto", "FoundationEssentials", "HTTPTypes", "Hummingbird",
-                "HummingbirdTLS", "Logging",
+            "OperonHTTP": ports.union(nio).union(libc).union([
+                "AsyncHTTPClient", "Crypto", "FoundationEssentials", "HTTPTypes",
+                "HummingbirdCore", "HummingbirdTLS", "Logging", "NIOHTTP1", "NIOHTTPTypes",
             ]),
             // The hash by which large outputs are known.
             "OperonRuntime": shell.union(libc).union([

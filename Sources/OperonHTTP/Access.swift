@@ -1,0 +1,112 @@
+import HTTPTypes
+import OperonPorts
+
+/// Who may ask what, from where.
+struct Access: Sendable {
+    let configuration: HTTPServerConfiguration
+
+    /// What a page of another site makes a browser send is refused, and without a token also what
+    /// was sent to another name than this machine's (DNS rebinding).
+    /// - Returns: who asks; `nil`: it is not known, and need not be.
+    func caller(
+        _ request: HTTPRequest,
+        _ access: Route.Access
+    ) throws(Failure) -> Caller? {
+        let isWrite = ![.get, .head, .options].contains(request.method)
+        if isWrite { try checkOrigin(request) }
+        guard !configuration.tokens.isEmpty else {
+            try checkHost(request)
+            return Caller(name: "", scope: .operate)
+        }
+        let caller = bearer(request).flatMap { configuration.tokens.caller(showing: $0) }
+        guard let caller else {
+            if access == .open { return nil }
+            throw unauthorized(hasToken: request.headerFields[.authorization] != nil)
+        }
+        guard access != .operate || caller.scope == .operate else {
+            throw Failure(
+                ClientError(
+                    .forbidden,
+                    "The token of “\(caller.name)” is only for reading: use one that may operate."
+                )
+            )
+        }
+        return caller
+    }
+
+    private func bearer(_ request: HTTPRequest) -> String? {
+        let values = request.headerFields[values: .authorization]
+        guard values.count == 1, let value = values.first else { return nil }
+        let scheme = "bearer "
+        guard value.count > scheme.count, value.prefix(scheme.count).lowercased() == scheme else {
+            return nil
+        }
+        return String(value.dropFirst(scheme.count)).trimmingSpaces
+    }
+
+    private func unauthorized(hasToken: Bool) -> Failure {
+        var headers = HTTPFields()
+        headers[.wwwAuthenticate] = "Bearer realm=\"operon\""
+        let message =
+            hasToken
+            ? "This token is not known here: show one of those that the coordinator was given."
+            : "This coordinator wants a token: send it as “Authorization: Bearer TOKEN”."
+        return Failure(ClientError(.unauthorized, message), headers: headers, closes: true)
+    }
+
+    private func checkHost(_ request: HTTPRequest) throws(Failure) {
+        let authority = request.authority ?? ""
+        guard !isOurs(host: Self.host(of: authority)) else { return }
+        let message =
+            authority.isEmpty
+            ? "The request has no Host, by which this coordinator knows that it is meant."
+            : "“\(authority)” is no name of this coordinator. Use 127.0.0.1 or localhost, or give "
+                + "the coordinator tokens."
+        throw Failure(ClientError(.forbidden, message), closes: true)
+    }
+
+    private func checkOrigin(_ request: HTTPRequest) throws(Failure) {
+        let fields = request.headerFields
+        let problem = Failure(
+            ClientError(.forbidden, "Pages of other sites may not change anything here."),
+            closes: true
+        )
+        for origin in fields[values: .origin] {
+            guard let scheme = origin.firstRange(of: "://") else { throw problem }
+            let authority = String(origin[scheme.upperBound...])
+            let isSame = authority.lowercased() == request.authority?.lowercased()
+            guard isSame, isOurs(host: Self.host(of: authority)) || !configuration.tokens.isEmpty
+            else { throw problem }
+        }
+        if let site = HTTPField.Name("Sec-Fetch-Site"), let value = fields[site],
+            value == "cross-site" || value == "same-site"
+        {
+            throw problem
+        }
+    }
+
+    private func isOurs(host: String) -> Bool {
+        let names = ["localhost", "127.0.0.1", "::1", configuration.listen.host.lowercased()]
+        return names.contains(host) || configuration.hosts.contains { $0.lowercased() == host }
+    }
+
+    /// Without the port and the brackets.
+    static func host(of authority: String) -> String {
+        let text = authority.lowercased()
+        if text.first == "[" { return String(text.dropFirst().prefix { $0 != "]" }) }
+        return String(text.prefix { $0 != ":" })
+    }
+}
+
+extension String {
+    fileprivate func firstRange(of other: String) -> Range<Index>? {
+        var start = startIndex
+        while start < endIndex {
+            if self[start...].hasPrefix(other) {
+                return start..<index(start, offsetBy: other.count)
+            }
+            start = index(after: start)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,168 @@
+import Crypto
+// Digests are compared with bytes through a protocol of this module.
+import FoundationEssentials
+
+/// Who may use the API, by the token they show.
+///
+/// A token is a long random text that its holder shows with each request. The coordinator knows
+/// only its SHA-256, and notes the name that belongs to it with what is done.
+package struct AccessTokens: Sendable {
+    private var entries: [Entry] = []
+
+    private struct Entry: Sendable {
+        let name: String
+        let scope: AccessScope
+        /// SHA-256 of the token.
+        let digest: [UInt8]
+    }
+
+    /// Bytes that a token has at least: half of what `openssl rand -hex 16` writes.
+    package static let tokenBytesMin = 16
+    /// Bytes of a file of tokens.
+    private static let fileBytesMax = 1 << 20
+
+    /// None: whoever reaches the address may do everything.
+    package init() {}
+
+    package var isEmpty: Bool { entries.isEmpty }
+
+    /// Adds a token as its holder shows it.
+    package mutating func add(_ name: String, token: String, scope: AccessScope = .operate) {
+        entries.append(Entry(name: name, scope: scope, digest: Array(Self.digest(token))))
+    }
+
+    /// Whose token it is. Every token is compared, and every byte of it, so that the time it takes
+    /// tells nothing.
+    package func caller(showing token: String) -> Caller? {
+        let digest = Self.digest(token)
+        var found: Caller?
+        for entry in entries {
+            // Compares in constant time.
+            let isEqual = digest == entry.digest
+            if isEqual { found = Caller(name: entry.name, scope: entry.scope) }
+        }
+        return found
+    }
+
+    private static func digest(_ token: String) -> SHA256.Digest {
+        SHA256.hash(data: Array(token.utf8))
+    }
+
+    /// Reads a file of lines `NAME:TOKEN` or `NAME:sha256:HEX`, each with ` read` or ` operate`
+    /// behind it if it likes. Empty lines and those that begin with `#` count for nothing.
+    /// - Throws: a file that others can read, or a line that is not such a one, by its number. The
+    ///   token itself is in no error.
+    package init(file path: String) throws(HTTPServerError) {
+        let bytes: [UInt8]
+        do throws(SecretFile.Problem) {
+            bytes = try SecretFile.read(path, bytesMax: Self.fileBytesMax)
+        } catch {
+            switch error {
+            case .readableByOthers:
+                throw HTTPServerError(
+                    .file,
+                    "Others can read the tokens in \(path): chmod 600 \(path)"
+                )
+            case .tooLarge:
+                throw HTTPServerError(.file, "\(path) is too large for a file of tokens.")
+            case .system(let why):
+                throw HTTPServerError(.file, "The tokens in \(path) cannot be read: \(why).")
+            }
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw HTTPServerError(.file, "\(path) is no text in UTF-8.")
+        }
+        try self.init(text: text, path: path)
+    }
+
+    init(text: String, path: String) throws(HTTPServerError) {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated() {
+            let line = String(line).trimmingSpaces
+            if line.isEmpty || line.hasPrefix("#") { continue }
+            do throws(LineProblem) {
+                let entry = try Self.entry(line)
+                guard !entries.contains(where: { $0.name == entry.name }) else {
+                    throw LineProblem(text: "the name “\(entry.name)” is there twice")
+                }
+                entries.append(entry)
+            } catch {
+                throw HTTPServerError(.file, "\(path), line \(index + 1): \(error.text).")
+            }
+        }
+        guard !entries.isEmpty else {
+            throw HTTPServerError(
+                .file,
+                "\(path) has no token: write a line NAME:TOKEN, such as one made with "
+                    + "“openssl rand -hex 32”."
+            )
+        }
+    }
+
+    private struct LineProblem: Error { let text: String }
+
+    private static func entry(_ line: String) throws(LineProblem) -> Entry {
+        let words = line.split(whereSeparator: \.isWhitespace)
+        guard words.count <= 2, let colon = words[0].firstIndex(of: ":") else {
+            throw LineProblem(text: "it should be NAME:TOKEN, or NAME:TOKEN read")
+        }
+        var scope = AccessScope.operate
+        if words.count == 2 {
+            guard let named = AccessScope(rawValue: String(words[1])) else {
+                throw LineProblem(text: "“\(words[1])” is neither read nor operate")
+            }
+            scope = named
+        }
+        let name = String(words[0][..<colon])
+        let isName = name.utf8.allSatisfy { byte in
+            byte.isASCIILetterOrDigit || "._@-".utf8.contains(byte)
+        }
+        guard (1...64).contains(name.utf8.count), isName else {
+            throw LineProblem(text: "a name has 1 to 64 letters, digits, or any of ._@-")
+        }
+        let secret = words[0][words[0].index(after: colon)...]
+        if secret.hasPrefix("sha256:") {
+            guard let digest = HexText.digest(secret.dropFirst("sha256:".count)) else {
+                throw LineProblem(text: "a SHA-256 has 64 hexadecimal digits")
+            }
+            return Entry(name: name, scope: scope, digest: digest)
+        }
+        guard secret.utf8.count >= tokenBytesMin, secret.utf8.allSatisfy({ (33...126).contains($0) })
+        else {
+            throw LineProblem(
+                text: "a token has at least \(tokenBytesMin) ASCII characters and no space"
+            )
+        }
+        return Entry(name: name, scope: scope, digest: Array(Self.digest(String(secret))))
+    }
+}
+
+/// What a token is good for.
+package enum AccessScope: String, Hashable, Sendable {
+    /// To look.
+    case read
+    /// To look and to do everything else.
+    case operate
+}
+
+/// Who asks.
+package struct Caller: Hashable, Sendable {
+    /// Empty: nobody had to say.
+    package var name: String
+    package var scope: AccessScope
+}
+
+private enum HexText {
+    /// Thirty-two bytes from sixty-four digits.
+    static func digest(_ text: Substring) -> [UInt8]? {
+        let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+        guard digits.count == 64, text.utf8.count == 64 else { return nil }
+        return stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+}
+
+extension UInt8 {
+    var isASCIILetterOrDigit: Bool {
+        (48...57).contains(self) || (65...90).contains(self) || (97...122).contains(self)
+    }
+}

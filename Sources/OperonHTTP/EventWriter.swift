@@ -1,0 +1,108 @@
+import HummingbirdCore
+import NIOConcurrencyHelpers
+import NIOCore
+
+/// Writes server-sent events (WHATWG HTML, 9.2), each in one piece, so that several tasks may write.
+struct EventWriter: Sendable {
+    private let writer: SharedWriter
+    private let channel: any Channel
+    private let writeTime: TimeAmount
+
+    init(_ writer: any ResponseBodyWriter, _ channel: any Channel, writeTime: Duration) {
+        self.writer = SharedWriter(base: writer)
+        self.channel = channel
+        self.writeTime = TimeAmount(writeTime)
+    }
+
+    /// - Parameter event: a word; what is in `data` never ends a line.
+    func send(_ event: String, _ data: some Encodable, id: UInt64? = nil) async throws {
+        var buffer = ByteBuffer()
+        if let id { buffer.writeString("id: \(id)\n") }
+        buffer.writeString("event: \(event)\ndata: ")
+        buffer.writeBytes(try JSONBytes.line(data))
+        buffer.writeString("\n\n")
+        try await write(buffer)
+    }
+
+    /// What readers pass over.
+    func comment(_ text: String) async throws {
+        try await write(ByteBuffer(string: ": \(text)\n\n"))
+    }
+
+    private func write(_ buffer: ByteBuffer) async throws {
+        try await channel.closing(in: writeTime) {
+            var base = writer.base
+            try await base.write(buffer)
+        }
+    }
+
+    /// `@unchecked`: what the server core gives is a value around its outbound writer, which many
+    /// tasks may write with at once; each of ours writes with a copy.
+    private struct SharedWriter: @unchecked Sendable {
+        let base: any ResponseBodyWriter
+    }
+}
+
+extension Channel {
+    /// Does something, and closes the connection if it takes longer than this: somebody does not
+    /// take what we write.
+    func closing<Value>(
+        in time: TimeAmount,
+        _ body: () async throws -> Value
+    ) async throws -> Value {
+        let alarm = eventLoop.scheduleTask(in: time) { self.close(promise: nil) }
+        defer { alarm.cancel() }
+        return try await body()
+    }
+}
+
+/// Who reads streams now, and the word that it is over.
+final class StreamTable: Sendable {
+    private let maximum: Int
+    private let state = NIOLockedValueBox(State())
+
+    private struct State {
+        var count = 0
+        var isOver = false
+        var next = 0
+        var waiting: [Int: AsyncStream<Never>.Continuation] = [:]
+    }
+
+    init(maximum: Int) { self.maximum = maximum }
+
+    /// `false`: there are too many.
+    func enter() -> Bool {
+        state.withLockedValue { state in
+            guard state.count < maximum, !state.isOver else { return false }
+            state.count += 1
+            return true
+        }
+    }
+
+    func leave() { state.withLockedValue { $0.count -= 1 } }
+
+    var count: Int { state.withLockedValue { $0.count } }
+
+    func end() {
+        let waiting = state.withLockedValue { state in
+            state.isOver = true
+            defer { state.waiting = [:] }
+            return Array(state.waiting.values)
+        }
+        for continuation in waiting { continuation.finish() }
+    }
+
+    /// Returns when it is over, or when the task is cancelled.
+    func untilEnd() async {
+        let (stream, continuation) = AsyncStream<Never>.makeStream()
+        let id: Int? = state.withLockedValue { state in
+            guard !state.isOver else { return nil }
+            state.next += 1
+            state.waiting[state.next] = continuation
+            return state.next
+        }
+        guard let id else { return }
+        for await _ in stream {}
+        state.withLockedValue { $0.waiting[id] = nil }
+    }
+}

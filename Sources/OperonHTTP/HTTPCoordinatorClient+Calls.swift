@@ -1,0 +1,185 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+package import OperonModel
+package import OperonPorts
+
+// Every method, as a request.
+
+extension HTTPCoordinatorClient {
+    package func submit(_ submission: Submission) async throws(ClientError) -> GraphView {
+        try await send(submission, Ask(.POST, "graphs"))
+    }
+
+    package func add(
+        _ addition: Submission,
+        to graph: String
+    ) async throws(ClientError) -> GraphView {
+        try await send(addition, Ask(.POST, "graphs", graph, "operations"))
+    }
+
+    private func send(_ submission: Submission, _ ask: Ask) async throws(ClientError) -> GraphView {
+        var ask = ask.within(configuration.submitTime)
+        if submission.isOpen { ask = ask.with("open", true) }
+        do {
+            ask.body = .stream(
+                GraphPieces(pieces: try codec.encode(submission.graph)),
+                length: .unknown
+            )
+        } catch {
+            throw ClientError(.invalid, "\(error)")
+        }
+        ask.headers.add(name: "Content-Type", value: "application/jsonl")
+        if let key = submission.idempotencyKey {
+            ask.headers.add(name: "Idempotency-Key", value: key)
+        }
+        if let trace = submission.traceParent { ask.headers.add(name: "traceparent", value: trace) }
+        return try await value(ask)
+    }
+
+    package func close(graph: String) async throws(ClientError) -> GraphView {
+        try await value(Ask(.POST, "graphs", graph, "close"))
+    }
+
+    package func graphs(_ query: GraphQuery) async throws(ClientError) -> GraphPage {
+        try await value(
+            Ask(.GET, "graphs").with("status", query.status?.rawValue).with("name", query.name)
+                .with("after", query.after).with("limit", query.limit)
+        )
+    }
+
+    package func graph(_ graph: String) async throws(ClientError) -> GraphView {
+        try await value(Ask(.GET, "graphs", graph))
+    }
+
+    package func operations(
+        of graph: String,
+        _ query: OperationQuery
+    ) async throws(ClientError) -> OperationPage {
+        try await value(
+            Ask(.GET, "graphs", graph, "operations").with("state", query.state?.name)
+                .with("outcome", query.outcome?.name).with("queue", query.queue)
+                .with("after", query.after).with("limit", query.limit)
+        )
+    }
+
+    package func operation(
+        _ operation: OperationSelector
+    ) async throws(ClientError) -> OperationDetail {
+        try await value(Ask(.GET, operation))
+    }
+
+    package func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation {
+        try await value(Ask(.GET, operation, "explain"))
+    }
+
+    package func output(of operation: OperationSelector) async throws(ClientError) -> Payload? {
+        var ask = Ask(.GET, operation, "output")
+        ask.headers.add(name: "Accept", value: "*/*")
+        let response = try await response(to: ask)
+        let bytes = try await bytes(of: response)
+        guard response.status != .noContent else { return nil }
+        let type = response.headers.first(name: "Content-Type") ?? "application/octet-stream"
+        return Payload(contentType: type, bytes: bytes)
+    }
+
+    package func log(of operation: OperationSelector) async throws(ClientError) -> [LogView] {
+        try await value(Ask(.GET, operation, "log"), LogsBody.self).logs
+    }
+
+    package func cancel(
+        _ target: TargetSelector,
+        _ request: CancelRequest
+    ) async throws(ClientError) -> CommandView {
+        let time = configuration.answerTime + .seconds(request.wait ?? 0)
+        return try await value(Ask(.POST, target, "cancel").with(json: request).within(time))
+    }
+
+    package func suspend(
+        _ target: TargetSelector,
+        _ request: SuspendRequest
+    ) async throws(ClientError) -> CommandView {
+        let time = configuration.answerTime + .seconds(request.wait ?? 0)
+        return try await value(Ask(.POST, target, "suspend").with(json: request).within(time))
+    }
+
+    package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
+        try await value(Ask(.POST, target, "resume"))
+    }
+
+    package func retry(
+        graph: String,
+        _ request: RetryRequest
+    ) async throws(ClientError) -> CommandView {
+        try await value(Ask(.POST, "graphs", graph, "retry").with(json: request))
+    }
+
+    package func setPriority(
+        of operation: OperationSelector,
+        to priority: QueuePriority
+    ) async throws(ClientError) -> OperationView {
+        try await value(Ask(.PUT, operation, "priority").with(json: ["priority": priority]))
+    }
+
+    package func addDependency(
+        of operation: OperationSelector,
+        on dependency: OperationSelector,
+        _ condition: DependencyCondition
+    ) async throws(ClientError) -> OperationDetail {
+        let names = (dependency.graph, dependency.operation)
+        return try await value(
+            Ask(.PUT, operation, "dependencies", names.0, names.1)
+                .with("condition", condition.name)
+        )
+    }
+
+    package func removeDependency(
+        of operation: OperationSelector,
+        on dependency: OperationSelector
+    ) async throws(ClientError) -> OperationDetail {
+        let names = (dependency.graph, dependency.operation)
+        return try await value(Ask(.DELETE, operation, "dependencies", names.0, names.1))
+    }
+
+    package func queues() async throws(ClientError) -> [QueueView] {
+        try await value(Ask(.GET, "queues"), QueuesBody.self).queues
+    }
+
+    package func queue(_ name: String) async throws(ClientError) -> QueueView {
+        try await value(Ask(.GET, "queues", name))
+    }
+
+    package func setQueue(
+        _ name: String,
+        _ change: QueueChange
+    ) async throws(ClientError) -> QueueView {
+        try await value(Ask(.PATCH, "queues", name).with(json: change))
+    }
+
+    package func workers() async throws(ClientError) -> [WorkerView] {
+        try await value(Ask(.GET, "workers"), WorkersBody.self).workers
+    }
+
+    package func drain(worker: String) async throws(ClientError) -> WorkerView {
+        try await value(Ask(.POST, "workers", worker, "drain"))
+    }
+
+    package func status() async throws(ClientError) -> ClusterView {
+        try await value(Ask(.GET, "status"))
+    }
+}
+
+/// A graph on its way, piece by piece as the connection takes it.
+private struct GraphPieces: AsyncSequence, Sendable {
+    typealias Element = ByteBuffer
+
+    let pieces: any Sequence<[UInt8]> & Sendable
+
+    func makeAsyncIterator() -> Iterator { Iterator(base: pieces.makeIterator()) }
+
+    struct Iterator: AsyncIteratorProtocol {
+        var base: any IteratorProtocol<[UInt8]>
+
+        mutating func next() async -> ByteBuffer? { base.next().map { ByteBuffer(bytes: $0) } }
+    }
+}

@@ -1,0 +1,207 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+package import OperonModel
+package import OperonPorts
+
+extension HTTPCoordinatorClient {
+    package func events(
+        after sequence: UInt64?,
+        graph: String?
+    ) async throws(ClientError) -> AsyncThrowingStream<ClientEvent, any Error> {
+        let reader = StreamReader(self, lastID: sequence.map(String.init)) { lastID in
+            var ask = Ask(.GET, "events").with("graph", graph)
+            if let lastID { ask.headers.add(name: "Last-Event-ID", value: lastID) }
+            return ask
+        }
+        try await reader.open()
+        return AsyncThrowingStream {
+            while let event = try await reader.next() {
+                switch event.event {
+                case "gap":
+                    let gap = try JSONBytes.decode(GapBody.self, event.data)
+                    return .gap(gap.first, gap.last)
+                case "problem":
+                    throw try JSONBytes.decode(Problem.self, event.data).error
+                default: return .event(try JSONBytes.decode(EventView.self, event.data))
+                }
+            }
+            return nil
+        }
+    }
+
+    package func followLog(
+        of operation: OperationSelector
+    ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
+        let reader = StreamReader(self, lastID: nil) { _ in
+            Ask(.GET, operation, "log").with("follow", true)
+        }
+        try await reader.open()
+        return AsyncThrowingStream {
+            guard let event = try await reader.next() else { return nil }
+            switch event.event {
+            case "end": return nil
+            case "problem": throw try JSONBytes.decode(Problem.self, event.data).error
+            default:
+                var log = try JSONBytes.decode(LogView.self, event.data)
+                // Something may have been printed while the connection was away.
+                if await reader.takeWasCut() { log.isTail = true }
+                return log
+            }
+        }
+    }
+
+    /// What went wrong, in a sentence that says what to do.
+    func sentence(_ error: any Error) -> ClientError {
+        let url = configuration.url
+        if let error = error as? ClientError { return error }
+        if error is CancellationError { return ClientError(.timedOut, "It was given up.") }
+        if let error = error as? HTTPClientError {
+            switch error {
+            case .connectTimeout, .getConnectionFromPoolTimeout: return .nobody(url)
+            case .deadlineExceeded, .readTimeout:
+                return ClientError(
+                    .timedOut,
+                    "\(url) took the request and did not answer in time: whether it was done is not "
+                        + "known. Look with “operon status”."
+                )
+            case .cancelled, .requestStreamCancelled:
+                return ClientError(.timedOut, "It was given up.")
+            case .remoteConnectionClosed, .writeTimeout:
+                return ClientError(
+                    .unreachable,
+                    "The connection to \(url) was cut before the answer came: whether it was done is "
+                        + "not known. Ask again; a submission with its idempotency key is done once."
+                )
+            case .tlsHandshakeTimeout: return .noTLS(url, "it did not answer to TLS")
+            default: break
+            }
+        }
+        if error is NIOSSLError || error is BoringSSLError || error is NIOSSLExtraError {
+            return .noTLS(url, "\(error)")
+        }
+        if let error = error as? NIOConnectionError, error.connectionErrors.isEmpty {
+            return ClientError(
+                .unreachable,
+                "There is no machine “\(error.host)”: look whether \(url) is right."
+            )
+        }
+        if error is NIOConnectionError || error is IOError || error is ChannelError {
+            return .nobody(url)
+        }
+        return ClientError(
+            .unreachable,
+            "\(url) did not answer as a coordinator does: look whether the address is right, and "
+                + "whether it is https. (\(error))"
+        )
+    }
+}
+
+extension ClientError {
+    fileprivate static func nobody(_ url: String) -> ClientError {
+        ClientError(
+            .unreachable,
+            "Nobody answers at \(url): start “operon coordinator” or “operon up”, or say where one "
+                + "is with --coordinator."
+        )
+    }
+
+    fileprivate static func noTLS(_ url: String, _ why: String) -> ClientError {
+        ClientError(
+            .unreachable,
+            "\(url) cannot be trusted, or speaks no TLS: look whether the address is right, and "
+                + "whether its certificate is from the authority that was named. (\(why))"
+        )
+    }
+}
+
+/// Reads one stream, and opens it anew after a cut, from where it was.
+actor StreamReader {
+    private let client: HTTPCoordinatorClient
+    private let ask: @Sendable (_ lastID: String?) -> HTTPCoordinatorClient.Ask
+    private var body: HTTPClientResponse.Body.AsyncIterator?
+    private var parser = ServerSentEventParser()
+    private var events: ArraySlice<ServerSentEvent> = []
+    private var lastID: String?
+    private var wasCut = false
+    private var generator = SystemRandomNumberGenerator()
+
+    init(
+        _ client: HTTPCoordinatorClient,
+        lastID: String?,
+        _ ask: @escaping @Sendable (_ lastID: String?) -> HTTPCoordinatorClient.Ask
+    ) {
+        self.client = client
+        self.lastID = lastID
+        self.ask = ask
+    }
+
+    func open() async throws(ClientError) {
+        var ask = ask(lastID)
+        ask.headers.add(name: "Accept", value: "text/event-stream")
+        let response = try await client.response(to: ask, isStream: true)
+        body = response.body.makeAsyncIterator()
+        parser = ServerSentEventParser()
+    }
+
+    /// `nil`: the task was cancelled.
+    func next() async throws -> ServerSentEvent? {
+        while !Task.isCancelled {
+            if let event = events.popFirst() {
+                if let id = event.id { lastID = id }
+                return event
+            }
+            do {
+                if let piece = try await piece() {
+                    events = try parser.read(piece.readableBytesView)[...]
+                    continue
+                }
+            } catch is ServerSentEventParser.EventTooLarge {
+                throw ClientError(.tooLarge, "An event is too large to be one.")
+            } catch {
+                if Task.isCancelled { return nil }
+            }
+            try await reopen()
+        }
+        return nil
+    }
+
+    /// Whether it was cut since this was asked last.
+    func takeWasCut() -> Bool {
+        defer { wasCut = false }
+        return wasCut
+    }
+
+    private func piece() async throws -> ByteBuffer? {
+        guard var iterator = body else { return nil }
+        defer { body = iterator }
+        return try await iterator.next(isolation: self)
+    }
+
+    private func reopen() async throws {
+        let settings = client.configuration
+        let start = ContinuousClock.now
+        var pause = settings.pause
+        wasCut = true
+        body = nil
+        var cause = "the connection was cut"
+        while true {
+            settings.onLink(.cut(cause))
+            let share = Double.random(in: 0.5...1, using: &generator)
+            try await Task.sleep(for: pause * share)
+            pause = min(pause * 2, settings.pauseMax)
+            do throws(ClientError) {
+                try await open()
+                settings.onLink(.restored)
+                return
+            } catch {
+                cause = error.message
+                let isPassing = [.unreachable, .unavailable, .timedOut].contains(error.code)
+                let time = ContinuousClock.now - start
+                guard isPassing, settings.patience.map({ time < $0 }) ?? true else { throw error }
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import OperonModel
+package import OperonPorts
+
+/// A coordinator somewhere else, reached over its HTTP API.
+///
+/// `shutDown` ends it; a client that is forgotten without it stops a debug build.
+package struct HTTPCoordinatorClient: CoordinatorClient {
+    let configuration: Configuration
+    let codec: any GraphCodec
+    /// Without a bound on silence: a command may wait for an hour.
+    private let calls: HTTPClient
+    /// Where silence means that the connection is dead: a stream says something every 15 s.
+    private let streams: HTTPClient
+
+    package struct Configuration: Sendable {
+        /// `http://HOST:PORT` or `https://…`; without a port, 7350.
+        package var url: String
+        package var token: String?
+        /// A file in PEM with the certificates that may vouch for the coordinator's; `nil`: those
+        /// of the system.
+        package var certificateAuthority: String?
+        package var connectTime = Duration.seconds(5)
+        /// For the answer to a call, over the time that it says it waits.
+        package var answerTime = Duration.seconds(60)
+        /// For the answer to a submission.
+        package var submitTime = Duration.seconds(600)
+        /// Silence after which a stream is opened anew.
+        package var silence = Duration.seconds(60)
+        /// How long a stream that was cut is tried again; `nil`: for ever.
+        package var patience: Duration? = .seconds(300)
+        /// First pause before a cut stream is opened anew; the next are twice as long each, up to
+        /// `pauseMax`, and up to a half shorter by chance, so that many clients do not come at once.
+        package var pause = Duration.milliseconds(100)
+        package var pauseMax = Duration.seconds(10)
+        /// Is told when a stream is cut, and when it goes on.
+        package var onLink: @Sendable (Link) -> Void = { _ in }
+
+        package init(url: String = HTTPCoordinatorClient.standardURL, token: String? = nil) {
+            self.url = url
+            self.token = token
+        }
+    }
+
+    package enum Link: Hashable, Sendable {
+        /// And why.
+        case cut(String)
+        case restored
+    }
+
+    /// Where a coordinator listens by default.
+    package static let standardURL = "http://127.0.0.1:7350"
+
+    /// - Throws: a URL that is none, a token that would travel in the clear, or a file of
+    ///   certificates that cannot be read.
+    package init(_ configuration: Configuration, codec: any GraphCodec) throws(ClientError) {
+        var configuration = configuration
+        let url = try CoordinatorURL(configuration.url)
+        configuration.url = url.description
+        if configuration.token != nil, !url.isSecure, !url.address.isLoopback {
+            throw ClientError(
+                .invalid,
+                "The token would travel to \(url.address.host) in the clear: use https://."
+            )
+        }
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.minimumTLSVersion = .tlsv12
+        if let file = configuration.certificateAuthority {
+            do {
+                tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(file))
+            } catch {
+                throw ClientError(
+                    .invalid,
+                    "The certificates in \(file) cannot be read: \(error)."
+                )
+            }
+        }
+        self.configuration = configuration
+        self.codec = codec
+        calls = Self.client(tls, configuration, silence: nil)
+        streams = Self.client(tls, configuration, silence: configuration.silence)
+    }
+
+    private static func client(
+        _ tls: TLSConfiguration,
+        _ configuration: Configuration,
+        silence: Duration?
+    ) -> HTTPClient {
+        var settings = HTTPClient.Configuration(
+            tlsConfiguration: tls,
+            redirectConfiguration: .disallow,
+            timeout: .init(
+                connect: TimeAmount(configuration.connectTime),
+                read: silence.map { TimeAmount($0) }
+            )
+        )
+        settings.httpVersion = .http1Only
+        // The coordinator closes what is idle for a minute: what it may be closing is not used.
+        settings.connectionPool.idleTimeout = .seconds(20)
+        // A coordinator that is not there is said so at once; what waits tries again by itself.
+        settings.connectionPool.retryConnectionEstablishment = false
+        return HTTPClient(
+            eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
+            configuration: settings
+        )
+    }
+
+    /// Closes its connections; streams end.
+    package func shutDown() async {
+        // It can only have been shut down before.
+        try? await calls.shutdown()
+        try? await streams.shutdown()
+    }
+
+    // MARK: - Asking
+
+    struct Ask: Sendable {
+        var method: HTTPMethod = .GET
+        var path: String
+        var query: [(name: String, value: String)] = []
+        var headers = HTTPHeaders()
+        var body: HTTPClientRequest.Body?
+        /// `nil`: as long as it takes.
+        var time: Duration?
+
+        init(_ method: HTTPMethod, _ path: String...) {
+            self.method = method
+            self.path = "/v1/" + path.map(PercentText.encode).joined(separator: "/")
+        }
+
+        init(_ method: HTTPMethod, _ operation: OperationSelector, _ path: String...) {
+            self.method = method
+            let names = ["graphs", operation.graph, "operations", operation.operation] + path
+            self.path = "/v1/" + names.map(PercentText.encode).joined(separator: "/")
+        }
+
+        init(_ method: HTTPMethod, _ target: TargetSelector, _ verb: String) {
+            switch target {
+            case .operation(let operation): self.init(method, operation, verb)
+            case .graph(let graph): self.init(method, "graphs", graph, verb)
+            case .queue(let queue): self.init(method, "queues", queue, verb)
+            }
+        }
+
+        func with(_ name: String, _ value: (some CustomStringConvertible)?) -> Ask {
+            var ask = self
+            if let value { ask.query.append((name, value.description)) }
+            return ask
+        }
+
+        func with(json value: some Encodable) throws(ClientError) -> Ask {
+            var ask = self
+            do {
+                ask.body = .bytes(ByteBuffer(bytes: try JSONBytes.line(value)))
+            } catch {
+                throw ClientError(.invalid, "What was asked cannot be said in JSON: \(error).")
+            }
+            ask.headers.replaceOrAdd(name: "Content-Type", value: "application/json")
+            return ask
+        }
+
+        func within(_ time: Duration) -> Ask {
+            var ask = self
+            ask.time = time
+            return ask
+        }
+    }
+
+    func value<Value: Decodable>(
+        _ ask: Ask,
+        _ type: Value.Type = Value.self
+    ) async throws(ClientError) -> Value {
+        let bytes = try await bytes(of: try await response(to: ask))
+        do {
+            return try JSONBytes.decode(type, bytes)
+        } catch {
+            throw ClientError(
+                .internal,
+                "\(configuration.url) answered in words that this program does not know: use a "
+                    + "coordinator and a client of the same version. (\(error))"
+            )
+        }
+    }
+
+    /// An answer that is no error.
+    func response(
+        to ask: Ask,
+        isStream: Bool = false
+    ) async throws(ClientError) -> HTTPClientResponse {
+        var request = HTTPClientRequest(url: configuration.url + ask.path + ask.queryText)
+        request.method = ask.method
+        request.headers = ask.headers
+        request.headers.add(name: "User-Agent", value: "operon")
+        if !request.headers.contains(name: "Accept") {
+            request.headers.add(name: "Accept", value: "application/json")
+        }
+        if let token = configuration.token {
+            request.headers.add(name: "Authorization", value: "Bearer \(token)")
+        }
+        request.body = ask.body
+        let deadline = NIODeadline.now() + TimeAmount(ask.time ?? configuration.answerTime)
+        let client = isStream ? streams : calls
+        let response: HTTPClientResponse
+        do {
+            response = try await execute(client, request, isStream ? .distantFuture : deadline)
+        } catch {
+            throw sentence(error)
+        }
+        guard (200..<300).contains(response.status.code) else {
+            throw await problem(response)
+        }
+        return response
+    }
+
+    /// A kept connection may have been closed by the other side just now: what changes nothing is
+    /// asked once more.
+    private func execute(
+        _ client: HTTPClient,
+        _ request: HTTPClientRequest,
+        _ deadline: NIODeadline
+    ) async throws -> HTTPClientResponse {
+        do {
+            return try await client.execute(request, deadline: deadline)
+        } catch let error as HTTPClientError
+            where error == .remoteConnectionClosed && request.method == .GET
+        {
+            return try await client.execute(request, deadline: deadline)
+        }
+    }
+
+    func bytes(of response: HTTPClientResponse) async throws(ClientError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        do {
+            for try await piece in response.body {
+                bytes += piece.readableBytesView
+                guard bytes.count <= Self.answerBytesMax else {
+                    throw ClientError(.tooLarge, "The answer is too large: ask for less at once.")
+                }
+            }
+        } catch {
+            throw sentence(error)
+        }
+        return bytes
+    }
+
+    /// Bytes of an answer: a page of the largest size.
+    private static let answerBytesMax = 256 << 20
+
+    private func problem(_ response: HTTPClientResponse) async -> ClientError {
+        let bytes = (try? await bytes(of: response)) ?? []
+        if let problem = try? JSONBytes.decode(Problem.self, bytes) { return problem.error }
+        let status = response.status
+        return ClientError(
+            Problem.code(of: Int(status.code)),
+            "\(configuration.url) answered “\(status.code) \(status.reasonPhrase)”, as no "
+                + "coordinator does: look whether the address is right."
+        )
+    }
+}
+
+extension HTTPCoordinatorClient.Ask {
+    var queryText: String {
+        guard !query.isEmpty else { return "" }
+        return "?"
+            + query.map { PercentText.encode($0.name) + "=" + PercentText.encode($0.value) }
+            .joined(separator: "&")
+    }
+}
+
+/// Where a coordinator is, as people write it.
+struct CoordinatorURL: Hashable, Sendable, CustomStringConvertible {
+    var isSecure: Bool
+    var address: HTTPAddress
+
+    init(_ text: String) throws(ClientError) {
+        let problem = ClientError(
+            .invalid,
+            "“\(text)” is no address of a coordinator: write http://HOST:PORT or https://HOST:PORT, "
+                + "such as \(HTTPCoordinatorClient.standardURL)."
+        )
+        var rest = text[...]
+        if rest.lowercased().hasPrefix("http://") {
+            isSecure = false
+            rest = rest.dropFirst("http://".count)
+        } else if rest.lowercased().hasPrefix("https://") {
+            isSecure = true
+            rest = rest.dropFirst("https://".count)
+        } else {
+            throw problem
+        }
+        if rest.last == "/" { rest = rest.dropLast() }
+        guard !rest.isEmpty, rest.first != ":" else { throw problem }
+        do {
+            address = try HTTPAddress(String(rest))
+        } catch {
+            throw problem
+        }
+    }
+
+    var description: String { (isSecure ? "https://" : "http://") + address.description }
+}

@@ -1,0 +1,131 @@
+import HTTPTypes
+import NIOCore
+import OperonModel
+import OperonPorts
+
+// What can be asked about queues, workers and the coordinator itself.
+
+extension HTTPServer {
+    static let queueRoutes: [Route] = [
+        Route("GET", "/v1/queues", .read) { call in
+            .json(QueuesBody(queues: try await call.client.queues()))
+        },
+        Route("GET", "/v1/queues/{queue}", .read) { call in
+            .json(try await call.client.queue(call.queue))
+        },
+        Route("PATCH", "/v1/queues/{queue}", .operate, body: .options) { call in
+            let change = try call.json(QueueBody.self).change
+            return .json(try await call.client.setQueue(call.queue, change))
+        },
+        Route("POST", "/v1/queues/{queue}/suspend", .operate, body: .options) { call in
+            .json(try await call.suspend(.queue(call.queue)))
+        },
+        Route("POST", "/v1/queues/{queue}/resume", .operate) { call in
+            .json(try await call.client.resume(.queue(call.queue)))
+        },
+        Route("POST", "/v1/queues/{queue}/cancel", .operate, body: .options) { call in
+            .json(try await call.cancel(.queue(call.queue)))
+        },
+    ]
+
+    static let clusterRoutes: [Route] = [
+        Route("GET", "/v1/workers", .read) { call in
+            .json(WorkersBody(workers: try await call.client.workers()))
+        },
+        Route("POST", "/v1/workers/{worker}/drain", .operate) { call in
+            .json(try await call.client.drain(worker: call.names["worker"] ?? ""))
+        },
+        Route("GET", "/v1/status", .read) { call in .json(try await call.client.status()) },
+        Route("GET", "/v1/events", .read, query: ["after", "graph"]) { call in
+            var after = try call.number("after", UInt64.self)
+            // What a browser's reader sends when it comes back knows more than the address.
+            if let text = call.headers[.lastEventID], !text.isEmpty {
+                guard let number = UInt64(text) else {
+                    throw Failure.invalid("Last-Event-ID", "is the number of an event")
+                }
+                after = number
+            }
+            let events = try await call.client.events(after: after, graph: call.query["graph"])
+            return .stream { writer in
+                for try await event in events {
+                    switch event {
+                    case .event(let view):
+                        try await writer.send(view.kind, view, id: view.sequence)
+                    case .gap(let first, let last):
+                        let gap = GapBody(first: first, last: last)
+                        try await writer.send("gap", gap, id: last)
+                    }
+                }
+            }
+        },
+        Route("GET", "/v1/openapi.json", .read) { _ in
+            .bytes(ByteBuffer(string: OpenAPIDocument.text), type: "application/json")
+        },
+    ]
+
+    static let healthRoutes: [Route] = [
+        Route("GET", "/healthz", .open) { call in
+            .health(await call.server.health.healthz(), call)
+        },
+        Route("GET", "/readyz", .open) { call in
+            .health(await call.server.health.readyz(), call)
+        },
+        Route("GET", "/metrics", .read) { call in
+            .bytes(
+                ByteBuffer(string: await call.server.health.metrics()),
+                type: "text/plain; version=0.0.4; charset=utf-8"
+            )
+        },
+    ]
+
+    /// Everything that can be asked.
+    package static let routes: [Route] =
+        graphRoutes + operationRoutes + queueRoutes + clusterRoutes + healthRoutes
+}
+
+/// How the coordinator is, as the executable knows it.
+package struct HTTPHealth: Sendable {
+    /// Whether it does its work; if not, it should be started again.
+    package var healthz: @Sendable () async -> HealthAnswer
+    /// Whether it takes commands now.
+    package var readyz: @Sendable () async -> HealthAnswer
+    /// Prometheus' text format.
+    package var metrics: @Sendable () async -> String
+
+    package init(
+        healthz: @escaping @Sendable () async -> HealthAnswer,
+        readyz: @escaping @Sendable () async -> HealthAnswer,
+        metrics: @escaping @Sendable () async -> String
+    ) {
+        self.healthz = healthz
+        self.readyz = readyz
+        self.metrics = metrics
+    }
+}
+
+package struct HealthAnswer: Hashable, Sendable {
+    package var isGood: Bool
+    /// `ok`, or what is wrong. Shown only to those who may look.
+    package var text: String
+
+    package init(isGood: Bool, text: String) {
+        self.isGood = isGood
+        self.text = text
+    }
+}
+
+extension Answer {
+    fileprivate static func health(_ health: HealthAnswer, _ call: Call) -> Answer {
+        let text = call.isTrusted ? health.text : health.isGood ? "ok" : "not ready"
+        return .bytes(
+            ByteBuffer(string: text + "\n"),
+            type: "text/plain; charset=utf-8",
+            status: health.isGood ? 200 : 503
+        )
+    }
+}
+
+extension HTTPField.Name {
+    /// The number of the last event that a reader of a stream saw.
+    static let lastEventID = HTTPField.Name("Last-Event-ID") ?? .eTag
+}

@@ -1,0 +1,241 @@
+import HTTPTypes
+import NIOCore
+import NIOPosix
+import OperonModel
+import OperonPorts
+
+// What can be asked about graphs and their operations.
+
+extension HTTPServer {
+    static let graphRoutes: [Route] = [
+        Route("GET", "/v1/graphs", .read, query: ["status", "name", "after", "limit"]) { call in
+            var query = GraphQuery()
+            if let text = call.query["status"] {
+                guard let status = GraphStatus(rawValue: text) else {
+                    let all = GraphStatus.allCases.map(\.rawValue).joined(separator: ", ")
+                    throw Failure.invalid("status", "“\(text)” is none of \(all)")
+                }
+                query.status = status
+            }
+            query.name = call.query["name"]
+            query.after = try call.number("after")
+            query.limit = try call.limit(query.limit)
+            return .json(try await call.client.graphs(query))
+        },
+        Route("POST", "/v1/graphs", .operate, body: .graph, query: ["open", "name"]) { call in
+            var submission = try await call.submission()
+            submission.isOpen = try call.flag("open")
+            return .json(try await call.client.submit(submission), created: true)
+        },
+        Route("GET", "/v1/graphs/{graph}", .read) { call in
+            .json(try await call.client.graph(call.graph))
+        },
+        Route("POST", "/v1/graphs/{graph}/close", .operate) { call in
+            .json(try await call.client.close(graph: call.graph))
+        },
+        Route("POST", "/v1/graphs/{graph}/cancel", .operate, body: .options) { call in
+            .json(try await call.cancel(.graph(call.graph)))
+        },
+        Route("POST", "/v1/graphs/{graph}/suspend", .operate, body: .options) { call in
+            .json(try await call.suspend(.graph(call.graph)))
+        },
+        Route("POST", "/v1/graphs/{graph}/resume", .operate) { call in
+            .json(try await call.client.resume(.graph(call.graph)))
+        },
+        Route("POST", "/v1/graphs/{graph}/retry", .operate, body: .options) { call in
+            let request = try call.json(RetryBody.self).request
+            return .json(try await call.client.retry(graph: call.graph, request))
+        },
+        Route(
+            "GET",
+            "/v1/graphs/{graph}/operations",
+            .read,
+            query: ["state", "outcome", "queue", "after", "limit"]
+        ) { call in
+            var query = OperationQuery()
+            query.state = try call.named("state")
+            query.outcome = try call.named("outcome")
+            query.queue = call.query["queue"]
+            query.after = try call.number("after")
+            query.limit = try call.limit(query.limit)
+            return .json(try await call.client.operations(of: call.graph, query))
+        },
+        Route("POST", "/v1/graphs/{graph}/operations", .operate, body: .graph) { call in
+            let addition = try await call.submission()
+            return .json(try await call.client.add(addition, to: call.graph), created: true)
+        },
+    ]
+
+    private static let operationPath = "/v1/graphs/{graph}/operations/{operation}"
+
+    static let operationRoutes: [Route] = [
+        Route("GET", operationPath, .read) { call in
+            .json(try await call.client.operation(call.operation))
+        },
+        Route("GET", operationPath + "/explain", .read) { call in
+            .json(try await call.client.explain(call.operation))
+        },
+        Route("GET", operationPath + "/output", .read) { call in
+            guard let output = try await call.client.output(of: call.operation) else {
+                return .nothing
+            }
+            return .bytes(ByteBuffer(bytes: output.bytes), type: output.contentType)
+        },
+        Route("GET", operationPath + "/log", .read, query: ["follow"]) { call in
+            if try call.flag("follow") {
+                let stream = try await call.client.followLog(of: call.operation)
+                return .stream { writer in
+                    for try await log in stream {
+                        try await writer.send("log", log)
+                    }
+                    try await writer.send("end", [String: String]())
+                }
+            }
+            let logs = try await call.client.log(of: call.operation)
+            guard call.prefersText else { return .json(LogsBody(logs: logs)) }
+            let text = ByteBuffer(string: PlainText.printable(logs.last?.text ?? ""))
+            return .bytes(text, type: "text/plain; charset=utf-8")
+        },
+        Route("POST", operationPath + "/cancel", .operate, body: .options) { call in
+            .json(try await call.cancel(.operation(call.operation)))
+        },
+        Route("POST", operationPath + "/suspend", .operate, body: .options) { call in
+            .json(try await call.suspend(.operation(call.operation)))
+        },
+        Route("POST", operationPath + "/resume", .operate) { call in
+            .json(try await call.client.resume(.operation(call.operation)))
+        },
+        Route("PUT", operationPath + "/priority", .operate, body: .json(isRequired: true)) { call in
+            let priority = try call.json(PriorityBody.self).priority
+            return .json(try await call.client.setPriority(of: call.operation, to: priority))
+        },
+        Route(
+            "PUT",
+            operationPath + "/dependencies/{dependencyGraph}/{dependency}",
+            .operate,
+            query: ["condition"]
+        ) { call in
+            let condition = try call.named("condition", DependencyCondition.self) ?? .unlessFailed
+            let detail = try await call.client.addDependency(
+                of: call.operation,
+                on: call.dependency,
+                condition
+            )
+            return .json(detail)
+        },
+        Route(
+            "DELETE",
+            operationPath + "/dependencies/{dependencyGraph}/{dependency}",
+            .operate
+        ) { call in
+            let detail = try await call.client.removeDependency(
+                of: call.operation,
+                on: call.dependency
+            )
+            return .json(detail)
+        },
+    ]
+}
+
+extension Route.Body {
+    /// An object of which nothing is required.
+    static var options: Self { .json(isRequired: false) }
+}
+
+extension Call {
+    fileprivate var dependency: OperationSelector {
+        OperationSelector(
+            graph: names["dependencyGraph"] ?? "",
+            operation: names["dependency"] ?? ""
+        )
+    }
+
+    /// Whether the client named text and not JSON.
+    fileprivate var prefersText: Bool {
+        let accept = headers[.accept]?.lowercased() ?? ""
+        return accept.hasPrefix("text/plain")
+    }
+
+    func cancel(_ target: TargetSelector) async throws -> CommandView {
+        let request = try json(CancelBody.self).request
+        try checked(request.wait)
+        return try await client.cancel(target, request)
+    }
+
+    func suspend(_ target: TargetSelector) async throws -> CommandView {
+        let request = try json(SuspendBody.self).request
+        try checked(request.wait)
+        return try await client.suspend(target, request)
+    }
+
+    /// The graph in the body, with what the fields of the request say about it.
+    fileprivate func submission() async throws -> Submission {
+        let codec = server.codec
+        let bytes = body
+        let type = headers[.contentType] ?? ""
+        let name = query["name"] ?? ""
+        let graph: GraphDescription
+        do {
+            // A large graph takes seconds, in which other requests must not wait.
+            graph = try await NIOThreadPool.singleton.runIfActive {
+                try codec.decode(bytes, contentType: type, name: name)
+            }
+        } catch is CancellationError {
+            throw ClientError(.unavailable, "The coordinator leaves: try again.")
+        } catch {
+            throw ClientError(.invalid, "\(error)")
+        }
+        var submission = Submission(graph: graph)
+        submission.idempotencyKey = try headerText("Idempotency-Key", bytesMax: Limits().nameBytes)
+        submission.traceParent = try headerText("traceparent", bytesMax: Limits().nameBytes)
+        return submission
+    }
+
+    private func headerText(_ name: String, bytesMax: Int) throws(Failure) -> String? {
+        guard let field = HTTPField.Name(name), let text = headers[field] else { return nil }
+        guard (1...bytesMax).contains(text.utf8.count) else {
+            throw .invalid(name, "has 1 to \(bytesMax) bytes")
+        }
+        return text
+    }
+}
+
+/// What may be shown on a terminal as it is.
+enum PlainText {
+    /// Without control characters, and without the sequences that colour a terminal, move its
+    /// cursor or change its title.
+    static func printable(_ text: String) -> String {
+        var out = String.UnicodeScalarView()
+        var rest = text.unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            switch scalar.value {
+            case 0x1B: skipSequence(&rest)
+            case 0x09, 0x0A, 0x0D: out.append(scalar)
+            case 0x00..<0x20, 0x7F..<0xA0: continue
+            default: out.append(scalar)
+            }
+        }
+        return String(out)
+    }
+
+    /// Skips what belongs to an escape character: up to the last byte of a CSI sequence, up to the
+    /// end of an OSC sequence, else one character.
+    private static func skipSequence(_ rest: inout Substring.UnicodeScalarView) {
+        guard let first = rest.popFirst() else { return }
+        switch first {
+        case "[":
+            while let scalar = rest.popFirst() {
+                if (0x40...0x7E).contains(scalar.value) { return }
+            }
+        case "]":
+            while let scalar = rest.popFirst() {
+                if scalar.value == 7 { return }
+                if scalar.value == 0x1B {
+                    _ = rest.popFirst()
+                    return
+                }
+            }
+        default: return
+        }
+    }
+}

@@ -1,0 +1,195 @@
+import FoundationEssentials
+import NIOCore
+import OperonModel
+import OperonPorts
+
+/// JSON as the API writes and reads it.
+enum JSONBytes {
+    /// For people and programs: keys in one order, two spaces a level, a line end behind it.
+    static func page(_ value: some Encodable) throws -> ByteBuffer {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        var buffer = ByteBuffer(bytes: try encoder.encode(value))
+        buffer.writeString("\n")
+        return buffer
+    }
+
+    /// In one line.
+    static func line(_ value: some Encodable) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Array(try encoder.encode(value))
+    }
+
+    static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(bytes))
+    }
+
+    /// Reads what a client sent.
+    /// - Throws: a refusal that names the field.
+    static func read<Value: Decodable>(
+        _ type: Value.Type,
+        _ bytes: [UInt8]
+    ) throws(Failure) -> Value {
+        do {
+            return try decode(type, bytes)
+        } catch let error as DecodingError {
+            throw refusal(error)
+        } catch {
+            throw .invalid("body", "it is no JSON")
+        }
+    }
+
+    private static func refusal(_ error: DecodingError) -> Failure {
+        func field(_ path: [any CodingKey], _ last: (any CodingKey)? = nil) -> String {
+            var text = ""
+            for key in path + (last.map { [$0] } ?? []) {
+                if let index = key.intValue {
+                    text += "[\(index)]"
+                } else {
+                    text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
+                }
+            }
+            return text.isEmpty ? "body" : text
+        }
+        switch error {
+        case .keyNotFound(let key, let context):
+            return .invalid(field(context.codingPath, key), "is missing")
+        case .typeMismatch(let type, let context):
+            return .invalid(field(context.codingPath), "should be \(name(of: type))")
+        case .valueNotFound(_, let context):
+            return .invalid(field(context.codingPath), "is null, which it cannot be: leave it out")
+        case .dataCorrupted(let context):
+            if context.codingPath.isEmpty, context.underlyingError != nil {
+                return .invalid("body", "it is no JSON")
+            }
+            return .invalid(field(context.codingPath), context.debugDescription)
+        @unknown default:
+            return .invalid("body", "it cannot be read")
+        }
+    }
+
+    private static func name(of type: Any.Type) -> String {
+        if type == String.self { return "a text" }
+        if type == Bool.self { return "true or false" }
+        if type == Double.self { return "a number" }
+        if type == Int.self { return "a whole number" }
+        if type == [String].self || "\(type)".hasPrefix("Array") { return "a list" }
+        return "an object"
+    }
+}
+
+/// A key of any name.
+struct AnyKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}
+
+/// The fields of an object in a body, of which only those may be there that are known.
+struct StrictFields {
+    private let container: KeyedDecodingContainer<AnyKey>
+
+    init(_ decoder: any Decoder, _ names: [String]) throws {
+        container = try decoder.container(keyedBy: AnyKey.self)
+        let unknown = container.allKeys.map(\.stringValue).filter { !names.contains($0) }
+        if let first = unknown.min() {
+            let known = names.isEmpty ? "none is" : names.joined(separator: ", ") + " are"
+            throw DecodingError.dataCorrupted(
+                .init(
+                    codingPath: container.codingPath + [AnyKey(stringValue: first)],
+                    debugDescription: "is not known here: \(known)"
+                )
+            )
+        }
+    }
+
+    /// `nil`: it is not there. It may not be `null`, which could mean anything.
+    func optional<Value: Decodable>(_ type: Value.Type, _ name: String) throws -> Value? {
+        let key = AnyKey(stringValue: name)
+        return container.contains(key) ? try container.decode(type, forKey: key) : nil
+    }
+
+    func required<Value: Decodable>(_ type: Value.Type, _ name: String) throws -> Value {
+        try container.decode(type, forKey: AnyKey(stringValue: name))
+    }
+}
+
+// Bodies as clients send them: every field that has a default may be left out.
+
+struct CancelBody: Decodable {
+    let request: CancelRequest
+
+    init(from decoder: any Decoder) throws {
+        let fields = try StrictFields(decoder, ["reason", "cascade", "wait"])
+        var request = CancelRequest()
+        request.reason = try fields.optional(String.self, "reason") ?? ""
+        request.cascade = try fields.optional(Bool.self, "cascade") ?? false
+        request.wait = try fields.optional(Double.self, "wait")
+        self.request = request
+    }
+}
+
+struct SuspendBody: Decodable {
+    let request: SuspendRequest
+
+    init(from decoder: any Decoder) throws {
+        let fields = try StrictFields(decoder, ["reason", "until", "wait"])
+        var request = SuspendRequest()
+        request.reason = try fields.optional(String.self, "reason") ?? ""
+        request.until = try fields.optional(TimeText.self, "until")
+        request.wait = try fields.optional(Double.self, "wait")
+        self.request = request
+    }
+}
+
+struct RetryBody: Decodable {
+    let request: RetryRequest
+
+    init(from decoder: any Decoder) throws {
+        let fields = try StrictFields(decoder, ["operations", "cancelled"])
+        var request = RetryRequest()
+        request.operations = try fields.optional([String].self, "operations") ?? []
+        request.cancelled = try fields.optional(Bool.self, "cancelled") ?? false
+        self.request = request
+    }
+}
+
+struct PriorityBody: Decodable {
+    let priority: QueuePriority
+
+    init(from decoder: any Decoder) throws {
+        let fields = try StrictFields(decoder, ["priority"])
+        priority = try fields.required(QueuePriority.self, "priority")
+    }
+}
+
+struct QueueBody: Decodable {
+    let change: QueueChange
+
+    init(from decoder: any Decoder) throws {
+        let names = ["maxConcurrentOperationCount", "isUnlimited", "priority"]
+        let fields = try StrictFields(decoder, names)
+        var change = QueueChange()
+        change.maxConcurrentOperationCount = try fields.optional(Int.self, names[0])
+        change.isUnlimited = try fields.optional(Bool.self, names[1])
+        change.priority = try fields.optional(QueuePriority.self, names[2])
+        self.change = change
+    }
+}
+
+/// An object without a field.
+struct EmptyBody: Decodable {
+    init(from decoder: any Decoder) throws { _ = try StrictFields(decoder, []) }
+}
+
+/// Operations, queues, workers and logs as one object each, so that fields can be added beside.
+struct QueuesBody: Codable { let queues: [QueueView] }
+struct WorkersBody: Codable { let workers: [WorkerView] }
+struct LogsBody: Codable { let logs: [LogView] }
+struct GapBody: Codable {
+    let first: UInt64
+    let last: UInt64
+}

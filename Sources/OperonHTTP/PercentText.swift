@@ -1,0 +1,47 @@
+/// Percent-encoding of RFC 3986, on bytes, strictly.
+package enum PercentText {
+    /// Everything but letters, digits and `-._~` as `%XX`, so that any name fits between two
+    /// slashes or into a query.
+    package static func encode(_ text: String) -> String {
+        var out: [UInt8] = []
+        out.reserveCapacity(text.utf8.count)
+        for byte in text.utf8 {
+            if byte.isASCIILetterOrDigit || "-._~".utf8.contains(byte) {
+                out.append(byte)
+            } else {
+                out.append(UInt8(ascii: "%"))
+                out.append(hexDigit(byte >> 4))
+                out.append(hexDigit(byte & 15))
+            }
+        }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    private static func hexDigit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
+    }
+
+    /// `nil`: a `%` without two hexadecimal digits, or no UTF-8.
+    /// - Parameter plusIsSpace: as forms write it, which people do in queries.
+    package static func decode(_ text: Substring, plusIsSpace: Bool = false) -> String? {
+        var out: [UInt8] = []
+        var rest = Substring(text).utf8[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%") {
+                guard let high = rest.popFirst().flatMap(digit),
+                    let low = rest.popFirst().flatMap(digit)
+                else { return nil }
+                out.append(high << 4 | low)
+            } else if plusIsSpace, byte == UInt8(ascii: "+") {
+                out.append(UInt8(ascii: " "))
+            } else {
+                out.append(byte)
+            }
+        }
+        return String(validating: out, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init)
+    }
+}

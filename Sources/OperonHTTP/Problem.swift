@@ -1,0 +1,177 @@
+import HTTPTypes
+import NIOCore
+package import OperonModel
+package import OperonPorts
+
+/// What an error is over HTTP: `application/problem+json` of RFC 9457, with the error's code and
+/// the refusal behind it, from which a client makes the same error again.
+package struct Problem: Hashable, Sendable, Codable {
+    /// `urn:operon:problem:` and the code.
+    package var type: String
+    /// The status in words.
+    package var title: String
+    package var status: Int
+    /// A sentence for a person that says what to do.
+    package var detail: String
+    package var code: ClientError.Code
+    package var refusal: RefusalBody?
+
+    package static let contentType = "application/problem+json"
+
+    package init(_ error: ClientError, status: Int? = nil) {
+        let status = status ?? Self.status(of: error.code)
+        type = "urn:operon:problem:\(error.code.rawValue)"
+        title = HTTPResponse.Status(code: status).reasonPhrase
+        self.status = status
+        detail = error.message
+        code = error.code
+        refusal = error.refusal.map(RefusalBody.init)
+    }
+
+    package var error: ClientError { ClientError(code, detail, refusal: refusal?.refusal) }
+
+    package static func status(of code: ClientError.Code) -> Int {
+        switch code {
+        case .invalid: 400
+        case .unauthorized: 401
+        case .forbidden: 403
+        case .notFound: 404
+        case .conflict: 409
+        case .tooLarge: 413
+        case .internal: 500
+        case .unreachable: 502
+        case .unavailable: 503
+        case .timedOut: 504
+        }
+    }
+
+    /// For an answer that is no problem of ours: from a proxy, say.
+    package static func code(of status: Int) -> ClientError.Code {
+        switch status {
+        case 401: .unauthorized
+        case 403: .forbidden
+        case 404, 410: .notFound
+        case 409: .conflict
+        case 413: .tooLarge
+        case 408, 504: .timedOut
+        case 429, 503: .unavailable
+        case 502: .unreachable
+        case 500...: .internal
+        default: .invalid
+        }
+    }
+}
+
+/// A refusal in JSON: its kind, and what belongs to it side by side.
+package struct RefusalBody: Hashable, Sendable, Codable {
+    package enum Kind: String, Hashable, Sendable, Codable, CaseIterable {
+        case dependencyCycle
+        case unknownOperation
+        case duplicateOperation
+        case alreadySubmitted
+        case alreadyStarted
+        case alreadyFinished
+        case graphClosed
+        case invalid
+        case limitExceeded
+        case unreachable
+    }
+
+    package var kind: Kind
+    package var path: [String]?
+    package var name: String?
+    package var namedBy: String?
+    package var field: String?
+    package var why: String?
+    package var limit: LimitName?
+    package var value: Int?
+    package var maximum: Int?
+
+    package init(_ refusal: Refusal) {
+        switch refusal {
+        case .dependencyCycle(let path):
+            kind = .dependencyCycle
+            self.path = path
+        case .unknownOperation(let name, let namedBy):
+            kind = .unknownOperation
+            self.name = name
+            self.namedBy = namedBy
+        case .duplicateOperation(let name):
+            kind = .duplicateOperation
+            self.name = name
+        case .alreadySubmitted(let name):
+            kind = .alreadySubmitted
+            self.name = name
+        case .alreadyStarted(let name):
+            kind = .alreadyStarted
+            self.name = name
+        case .alreadyFinished(let name):
+            kind = .alreadyFinished
+            self.name = name
+        case .graphClosed(let name):
+            kind = .graphClosed
+            self.name = name
+        case .invalid(let field, let why):
+            kind = .invalid
+            self.field = field
+            self.why = why
+        case .limitExceeded(let limit, let value, let maximum):
+            kind = .limitExceeded
+            self.limit = limit
+            self.value = value
+            self.maximum = maximum
+        case .unreachable(let why):
+            kind = .unreachable
+            self.why = why
+        }
+    }
+
+    /// `nil`: something is missing that belongs to this kind.
+    package var refusal: Refusal? {
+        switch kind {
+        case .dependencyCycle: path.map { .dependencyCycle(path: $0) }
+        case .unknownOperation:
+            if let name, let namedBy { .unknownOperation(name: name, namedBy: namedBy) } else { nil }
+        case .duplicateOperation: name.map { .duplicateOperation(name: $0) }
+        case .alreadySubmitted: name.map { .alreadySubmitted(name: $0) }
+        case .alreadyStarted: name.map { .alreadyStarted(name: $0) }
+        case .alreadyFinished: name.map { .alreadyFinished(name: $0) }
+        case .graphClosed: name.map { .graphClosed(name: $0) }
+        case .invalid: if let field, let why { .invalid(field: field, why: why) } else { nil }
+        case .limitExceeded:
+            if let limit, let value, let maximum {
+                .limitExceeded(limit: limit, value: value, maximum: maximum)
+            } else {
+                nil
+            }
+        case .unreachable: why.map { .unreachable($0) }
+        }
+    }
+}
+
+/// An error on its way out, where its status is not that of its code.
+struct Failure: Error {
+    var error: ClientError
+    var status: Int?
+    var headers = HTTPFields()
+    /// What of the body was not read is not worth reading.
+    var closes = false
+
+    init(
+        _ error: ClientError,
+        status: Int? = nil,
+        headers: HTTPFields = HTTPFields(),
+        closes: Bool = false
+    ) {
+        self.error = error
+        self.status = status
+        self.headers = headers
+        self.closes = closes
+    }
+
+    /// A field, parameter or header that is not what it should be.
+    static func invalid(_ field: String, _ why: String) -> Failure {
+        let refusal = Refusal.invalid(field: field, why: why)
+        return Failure(ClientError(.invalid, refusal.description, refusal: refusal))
+    }
+}

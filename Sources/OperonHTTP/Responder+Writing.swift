@@ -1,0 +1,201 @@
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTPTypes
+import OperonPorts
+
+extension Responder {
+    private var limits: HTTPLimits { context.configuration.limits }
+
+    /// What no browser may do with an answer, whatever is in it.
+    private static func fields(_ type: String?) -> HTTPFields {
+        var fields = HTTPFields()
+        if let type { fields[.contentType] = type }
+        fields[.cacheControl] = "no-store"
+        fields[.xContentTypeOptions] = "nosniff"
+        fields[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'; sandbox"
+        return fields
+    }
+
+    @concurrent func write(
+        _ answer: Answer,
+        _ request: Request,
+        _ writer: consuming ResponseWriter,
+        _ channel: any Channel
+    ) async throws {
+        switch answer {
+        case .json(let value, let created):
+            let page: ByteBuffer
+            do {
+                page = try JSONBytes.page(value)
+            } catch {
+                logger.error("an answer is no JSON", metadata: ["error": "\(error)"])
+                let message = "A mistake of the coordinator, about which its log says more."
+                let failure = Failure(ClientError(.internal, message))
+                return try await fail(request, writer, channel, failure)
+            }
+            let fields = Self.fields("application/json")
+            let status: HTTPResponse.Status = created ? .created : .ok
+            try await send(status, fields, page, request, writer, channel)
+        case .bytes(let bytes, let type, let status):
+            let known = Self.safeType(type)
+            var fields = Self.fields(known)
+            let isShown = known.hasPrefix("application/json") || known.hasPrefix("text/plain")
+            if !isShown { fields[.contentDisposition] = "attachment" }
+            let status = HTTPResponse.Status(code: status)
+            try await send(status, fields, bytes, request, writer, channel)
+        case .nothing:
+            try await send(.noContent, Self.fields(nil), nil, request, writer, channel)
+        case .stream:
+            let fields = Self.fields("text/event-stream")
+            try await send(.ok, fields, ByteBuffer(), request, writer, channel)
+        }
+    }
+
+    /// A type comes from an operation: what cannot stand in a header is bytes of no known type.
+    private static func safeType(_ type: String) -> String {
+        let isValid = type.utf8.allSatisfy { (32...126).contains($0) } && type.contains("/")
+        return isValid ? type : "application/octet-stream"
+    }
+
+    @concurrent func fail(
+        _ request: Request,
+        _ writer: consuming ResponseWriter,
+        _ channel: any Channel,
+        _ failure: Failure
+    ) async throws {
+        let problem = Problem(failure.error, status: failure.status)
+        var fields = Self.fields(Problem.contentType)
+        fields.append(contentsOf: failure.headers)
+        let hasRest = failure.closes && hasUnreadBody(request)
+        if hasRest { fields[.connection] = "close" }
+        let page = try JSONBytes.page(problem)
+        let status = HTTPResponse.Status(code: problem.status)
+        try await send(status, fields, page, request, writer, channel)
+        guard hasRest else { return }
+        try await drain(request, channel)
+        throw ConnectionIsOver()
+    }
+
+    private struct ConnectionIsOver: Error {}
+
+    private func hasUnreadBody(_ request: Request) -> Bool {
+        let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
+        return length > 0 || request.headers[.transferEncoding] != nil
+    }
+
+    /// Reads on for a while what nobody wants: a connection that is closed with unread bytes is
+    /// reset, and the answer may be lost with it.
+    private func drain(_ request: Request, _ channel: any Channel) async throws {
+        try await channel.closing(in: .seconds(5)) {
+            var left = 4 << 20
+            for try await piece in request.body {
+                left -= piece.readableBytes
+                if left < 0 { return }
+            }
+        }
+    }
+
+    @concurrent private func send(
+        _ status: HTTPResponse.Status,
+        _ fields: HTTPFields,
+        _ body: ByteBuffer?,
+        _ request: Request,
+        _ writer: consuming ResponseWriter,
+        _ channel: any Channel
+    ) async throws {
+        var fields = fields
+        if let body { fields[.contentLength] = String(body.readableBytes) }
+        let isShort = request.method == .head || body == nil
+        let head = HTTPResponse(status: status, headerFields: fields)
+        let alarm = channel.eventLoop.scheduleTask(in: TimeAmount(limits.writeTime)) {
+            channel.close(promise: nil)
+        }
+        defer { alarm.cancel() }
+        if isShort {
+            try await writer.writeResponse(head)
+        } else {
+            let content = ResponseBody(byteBuffer: body ?? ByteBuffer())
+            try await writer.write(response: head, body: content)
+        }
+    }
+
+    // MARK: - Streams
+
+    @concurrent func stream(
+        _ request: Request,
+        _ writer: consuming ResponseWriter,
+        _ channel: any Channel,
+        _ events: @escaping @Sendable (EventWriter) async throws -> Void
+    ) async throws {
+        let head = HTTPResponse(status: .ok, headerFields: Self.fields("text/event-stream"))
+        let bodyWriter = try await writer.writeHead(head)
+        let output = EventWriter(bodyWriter, channel, writeTime: limits.writeTime)
+        let limits = limits
+        let streams = context.streams
+        try? await request.body.consumeWithCancellationOnInboundClose { _ in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                // A proxy sends on what it has; a reader knows at once that it is connected.
+                try await output.comment("operon")
+                group.addTask { try await pump(events, output) }
+                group.addTask {
+                    while true {
+                        try await Task.sleep(for: limits.keepAlive)
+                        try await output.comment("keep-alive")
+                    }
+                }
+                group.addTask { await streams.untilEnd() }
+                group.addTask { try await Task.sleep(for: limits.streamTime) }
+                defer { group.cancelAll() }
+                try await group.next()
+            }
+        }
+        try await bodyWriter.finish(nil)
+    }
+
+    /// What goes wrong on the way is the last event.
+    private func pump(
+        _ events: @Sendable (EventWriter) async throws -> Void,
+        _ output: EventWriter
+    ) async throws {
+        do {
+            try await events(output)
+        } catch let error as ClientError {
+            try await output.send("problem", Problem(error))
+        } catch is CancellationError {
+            return
+        } catch {
+            logger.debug("a stream ended early", metadata: ["error": "\(error)"])
+            throw error
+        }
+    }
+}
+
+/// Gives the refusals that the server core writes by itself the body that every other has.
+final class RefusalHandler: ChannelOutboundHandler, RemovableChannelHandler {
+    typealias OutboundIn = HTTPResponsePart
+    typealias OutboundOut = HTTPResponsePart
+
+    func write(
+        context: ChannelHandlerContext,
+        data: NIOAny,
+        promise: EventLoopPromise<Void>?
+    ) {
+        // Only what cannot be read as a request is refused without a body.
+        guard case .head(var head) = unwrapOutboundIn(data), head.status == .badRequest,
+            head.headerFields[.contentLength] == "0"
+        else {
+            context.write(data, promise: promise)
+            return
+        }
+        let message = "This is no request in HTTP/1.1, or its head is too large."
+        let page = try? JSONBytes.page(Problem(ClientError(.invalid, message)))
+        let body = page ?? ByteBuffer()
+        head.headerFields[.contentLength] = String(body.readableBytes)
+        head.headerFields[.contentType] = Problem.contentType
+        head.headerFields[.xContentTypeOptions] = "nosniff"
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(body)), promise: promise)
+    }
+}

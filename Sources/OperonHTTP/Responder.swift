@@ -1,0 +1,262 @@
+import HTTPTypes
+import HummingbirdCore
+import Logging
+import NIOCore
+import OperonPorts
+
+/// From a request to its answer.
+struct Responder: Sendable {
+    let context: HTTPServer.Context
+    let logger: Logger
+
+    private var limits: HTTPLimits { context.configuration.limits }
+
+    @concurrent @Sendable func respond(
+        _ request: Request,
+        _ writer: consuming ResponseWriter,
+        _ channel: any Channel
+    ) async throws {
+        var taken = 0
+        defer { context.bodies.give(taken) }
+        let answer: Answer
+        switch await self.answer(request, writer, &taken) {
+        case .success(let made): answer = made
+        case .failure(let failure): return try await fail(request, writer, channel, failure)
+        }
+        guard case .stream(let events) = answer, request.method == .get else {
+            return try await write(answer, request, writer, channel)
+        }
+        guard context.streams.enter() else {
+            let message = "Too many read streams of this coordinator: try again later."
+            let failure = Failure(ClientError(.unavailable, message), headers: Self.later)
+            return try await fail(request, writer, channel, failure)
+        }
+        defer { context.streams.leave() }
+        try await stream(request, writer, channel, events)
+    }
+
+    @concurrent private func answer(
+        _ request: Request,
+        _ writer: borrowing ResponseWriter,
+        _ taken: inout Int
+    ) async -> Result<Answer, Failure> {
+        do {
+            let (route, names) = try find(request.head)
+            let caller = try access.caller(request.head, route.access)
+            let query = try self.query(request.head, route)
+            try checkType(request.head, route)
+            let body = try await readBody(request, route, writer, &taken)
+            let call = Call(
+                names: names,
+                query: query,
+                headers: request.headers,
+                body: body,
+                caller: caller ?? Caller(name: "", scope: .read),
+                isTrusted: caller != nil,
+                client: context.client(caller?.name ?? ""),
+                server: context
+            )
+            return .success(try await route.answer(call))
+        } catch {
+            return .failure(failure(error))
+        }
+    }
+
+    private var access: Access { Access(configuration: context.configuration) }
+
+    private static var later: HTTPFields {
+        var fields = HTTPFields()
+        fields[.retryAfter] = "5"
+        return fields
+    }
+
+    private func failure(_ error: any Error) -> Failure {
+        if let failure = error as? Failure { return failure }
+        if let error = error as? ClientError {
+            let fields = error.code == .unavailable ? Self.later : HTTPFields()
+            return Failure(error, headers: fields)
+        }
+        if error is CancellationError {
+            return Failure(ClientError(.unavailable, "The coordinator leaves: try again."))
+        }
+        logger.error("a request ended with an error of ours", metadata: ["error": "\(error)"])
+        let message = "A mistake of the coordinator, about which its log says more."
+        return Failure(ClientError(.internal, message))
+    }
+
+    // MARK: - What is asked
+
+    private func find(_ head: HTTPRequest) throws(Failure) -> (Route, [String: String]) {
+        let path = (head.path ?? "").prefix { $0 != "?" && $0 != "#" }
+        guard path.first == "/" else { throw unknown(head, .read) }
+        var segments: [String] = []
+        for part in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            guard let text = PercentText.decode(part) else {
+                throw .invalid("path", "is no percent-encoded UTF-8")
+            }
+            segments.append(text)
+        }
+        let isHead = head.method == .head
+        let method = isHead ? "GET" : head.method.rawValue
+        var others: [Route] = []
+        for route in HTTPServer.routes {
+            guard let names = route.match(segments) else { continue }
+            if route.method == method { return (route, names) }
+            others.append(route)
+        }
+        guard let first = others.first else { throw unknown(head, .read) }
+        // Who may not ask is not told what could be asked.
+        _ = try access.caller(head, first.access)
+        var methods = Set(others.map(\.method))
+        if methods.contains("GET") { methods.insert("HEAD") }
+        var headers = HTTPFields()
+        headers[.allow] = methods.sorted().joined(separator: ", ")
+        throw Failure(
+            ClientError(
+                .invalid,
+                "\(head.method.rawValue) is not for this address: it takes "
+                    + methods.sorted().joined(separator: ", ") + "."
+            ),
+            status: 405,
+            headers: headers,
+            closes: true
+        )
+    }
+
+    private func unknown(_ head: HTTPRequest, _ needed: Route.Access) -> Failure {
+        do throws(Failure) {
+            _ = try access.caller(head, needed)
+        } catch {
+            return error
+        }
+        let message = "There is nothing at this address. /v1/openapi.json says what there is."
+        return Failure(ClientError(.notFound, message), closes: true)
+    }
+
+    private func query(_ head: HTTPRequest, _ route: Route) throws(Failure) -> [String: String] {
+        let path = head.path ?? ""
+        guard let start = path.firstIndex(of: "?") else { return [:] }
+        let text = path[path.index(after: start)...].prefix { $0 != "#" }
+        var found: [String: String] = [:]
+        for part in text.split(separator: "&") {
+            let equals = part.firstIndex(of: "=") ?? part.endIndex
+            guard let name = PercentText.decode(part[..<equals], plusIsSpace: true),
+                let value = PercentText.decode(part[equals...].dropFirst(), plusIsSpace: true)
+            else { throw .invalid("query", "is no percent-encoded UTF-8") }
+            guard route.query.contains(name) else {
+                let known = route.query.isEmpty ? "none" : route.query.joined(separator: ", ")
+                throw .invalid(name, "is no parameter of this address: it takes \(known)")
+            }
+            guard found.updateValue(value, forKey: name) == nil else {
+                throw .invalid(name, "is there twice")
+            }
+        }
+        return found
+    }
+
+    /// Which a form of another site cannot send without asking first.
+    private func checkType(_ head: HTTPRequest, _ route: Route) throws(Failure) {
+        let fields = head.headerFields
+        if let encoding = fields[.contentEncoding], encoding.lowercased() != "identity" {
+            throw unsupported("Send the body as it is, not as \(encoding).")
+        }
+        guard hasBody(head) else { return }
+        let type = (fields[.contentType] ?? "").lowercased()
+        let media = String(type.prefix { $0 != ";" }).trimmingSpaces
+        switch route.body {
+        case .none: return
+        case .json:
+            guard media == "application/json" else {
+                throw unsupported("The body is to be JSON: send “Content-Type: application/json”.")
+            }
+        case .graph:
+            guard Self.graphTypes.contains(media) else {
+                throw unsupported(
+                    "A graph is sent as application/json, application/jsonl or application/yaml: "
+                        + "say which as its Content-Type."
+                )
+            }
+        }
+        if let charset = type.split(separator: ";").dropFirst().map({ String($0).trimmingSpaces })
+            .first(where: { $0.hasPrefix("charset=") })
+        {
+            let name = charset.dropFirst("charset=".count).filter { $0 != "\"" }
+            guard ["utf-8", "utf8", "us-ascii"].contains(name) else {
+                throw unsupported("The body is to be in UTF-8, not in \(name).")
+            }
+        }
+    }
+
+    static let graphTypes = [
+        "application/json", "application/jsonl", "application/x-ndjson", "application/yaml",
+        "application/x-yaml", "text/yaml",
+    ]
+
+    private func unsupported(_ message: String) -> Failure {
+        Failure(ClientError(.invalid, message), status: 415, closes: true)
+    }
+
+    private func hasBody(_ head: HTTPRequest) -> Bool {
+        let length = head.headerFields[.contentLength].flatMap { Int($0) } ?? 0
+        return length > 0 || head.headerFields[.transferEncoding] != nil
+    }
+
+    // MARK: - The body
+
+    @concurrent private func readBody(
+        _ request: Request,
+        _ route: Route,
+        _ writer: borrowing ResponseWriter,
+        _ taken: inout Int
+    ) async throws -> [UInt8] {
+        guard hasBody(request.head) else {
+            switch route.body {
+            case .none, .json(isRequired: false): return []
+            case .graph: throw Failure.invalid("body", "is empty, and should be a graph")
+            case .json(isRequired: true):
+                throw Failure.invalid("body", "is empty, and should be an object in JSON")
+            }
+        }
+        let bytesMax = route.body == .graph ? limits.graphBytes : limits.bodyBytes
+        let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
+        guard length <= bytesMax else { throw tooLarge(bytesMax) }
+        if request.headers[.expect]?.lowercased() == "100-continue" {
+            try await writer.writeInformationalHead(HTTPResponse(status: .continue))
+        }
+        var bytes: [UInt8] = []
+        let start = ContinuousClock.now
+        for try await var piece in request.body {
+            let count = piece.readableBytes
+            guard bytes.count + count <= bytesMax else { throw tooLarge(bytesMax) }
+            guard context.bodies.take(count) else {
+                let message = "The coordinator reads too much at once: try again later."
+                throw Failure(
+                    ClientError(.unavailable, message),
+                    headers: Self.later,
+                    closes: true
+                )
+            }
+            taken += count
+            bytes += piece.readBytes(length: count) ?? []
+            let time = limits.bodyTime + .seconds(bytes.count / limits.bodyBytesPerSecond)
+            guard ContinuousClock.now - start <= time else {
+                throw Failure(
+                    ClientError(.timedOut, "The body came too slowly."),
+                    status: 408,
+                    closes: true
+                )
+            }
+        }
+        if route.body == .none, !bytes.isEmpty {
+            throw Failure.invalid("body", "is not taken here: leave it out")
+        }
+        return bytes
+    }
+
+    private func tooLarge(_ bytesMax: Int) -> Failure {
+        Failure(
+            ClientError(.tooLarge, "The body is larger than the \(bytesMax) bytes that it may have."),
+            closes: true
+        )
+    }
+}

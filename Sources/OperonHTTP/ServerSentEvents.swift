@@ -1,0 +1,64 @@
+/// One event of a stream, as WHATWG HTML 9.2 has it.
+struct ServerSentEvent: Hashable, Sendable {
+    /// What to come back with after a cut.
+    var id: String?
+    var event = "message"
+    var data: [UInt8] = []
+}
+
+/// From bytes, in pieces of any size, to events.
+struct ServerSentEventParser: Sendable {
+    /// Bytes of an event: the log of an operation, escaped.
+    static let eventBytesMax = 16 << 20
+
+    private var line: [UInt8] = []
+    private var event = ServerSentEvent()
+    private var hasData = false
+    private var isAfterReturn = false
+
+    /// More than a stream of ours ever sends for one event.
+    struct EventTooLarge: Error {}
+
+    mutating func read(_ bytes: some Sequence<UInt8>) throws(EventTooLarge) -> [ServerSentEvent] {
+        var found: [ServerSentEvent] = []
+        for byte in bytes {
+            // A line ends with LF, CR, or both.
+            let isSecond = isAfterReturn && byte == UInt8(ascii: "\n")
+            isAfterReturn = byte == UInt8(ascii: "\r")
+            if isSecond { continue }
+            if byte == UInt8(ascii: "\n") || isAfterReturn {
+                if let event = endLine() { found.append(event) }
+            } else {
+                line.append(byte)
+                guard line.count + event.data.count <= Self.eventBytesMax else {
+                    throw EventTooLarge()
+                }
+            }
+        }
+        return found
+    }
+
+    private mutating func endLine() -> ServerSentEvent? {
+        defer { line.removeAll(keepingCapacity: true) }
+        if line.isEmpty {
+            defer {
+                event = ServerSentEvent()
+                hasData = false
+            }
+            return hasData ? event : nil
+        }
+        let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
+        var value = line[colon...].dropFirst()
+        if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
+        switch String(decoding: line[..<colon], as: UTF8.self) {
+        case "id": event.id = String(decoding: value, as: UTF8.self)
+        case "event": event.event = String(decoding: value, as: UTF8.self)
+        case "data":
+            if hasData { event.data.append(UInt8(ascii: "\n")) }
+            event.data += value
+            hasData = true
+        default: break
+        }
+        return nil
+    }
+}
