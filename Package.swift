@@ -332,7 +332,7 @@ let package = Package(
         ),
         .testTarget(
             name: "OperonGraphFileTests",
-            dependencies: ["OperonGraphFile", "OperonModel"],
+            dependencies: ["OperonGraphFile", "OperonModel", "OperonPorts"],
             resources: [.copy("Fixtures")],
             swiftSettings: testSettings
         ),

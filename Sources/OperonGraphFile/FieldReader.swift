@@ -83,7 +83,7 @@ struct FieldReader {
             )
             return nil
         }
-        guard !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+        guard !Self.hasControl(text) else {
             try log.report(
                 .invalidValue,
                 at: position,
@@ -93,6 +93,16 @@ struct FieldReader {
             return nil
         }
         return text
+    }
+
+    /// Whether it would spoil a terminal.
+    static func hasControl(_ text: String) -> Bool {
+        text.utf8.contains { $0 < 0x20 || $0 == 0x7F }
+    }
+
+    /// Whether an environment can have a variable of this name.
+    static func isVariable(_ name: String) -> Bool {
+        !name.isEmpty && !name.utf8.contains { $0 == 0 || $0 == 0x3D }
     }
 
     /// A list of names without repetitions, or one name. Null is the empty list.
@@ -119,8 +129,7 @@ struct FieldReader {
         }
         var variables: [String: String] = [:]
         for entry in entries {
-            let isName = !entry.key.isEmpty && !entry.key.utf8.contains { $0 == 0 || $0 == 0x3D }
-            guard isName else {
+            guard Self.isVariable(entry.key) else {
                 try log.report(
                     .invalidValue,
                     at: entry.keyPosition,

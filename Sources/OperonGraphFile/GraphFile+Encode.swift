@@ -5,63 +5,73 @@ extension GraphFile {
     /// that the same graph gives the same bytes and reading them gives the same graph.
     ///
     /// An input in JSON stands in the file as JSON; reading it back drops its white space.
-    /// - Throws: `unsupported` for an input that is not JSON, which a graph file cannot hold, and
-    ///   for an operation described in words that mean something else in a file.
+    /// - Throws: what a graph file cannot hold; see `WritingCheck`.
     package static func encodeJSON(_ graph: GraphDescription) throws(GraphFileError) -> [UInt8] {
+        try WritingCheck(Limits()).check(graph)
         var writer = GraphWriter()
-        for operation in graph.operations {
-            if let why = writer.refusal(of: operation) {
-                let problem = GraphFileError.Problem(
-                    .unsupported,
-                    at: .none,
-                    operation.name,
-                    "operation \(operation.name.quoted) \(why)"
-                )
-                throw GraphFileError.unfound(.problem(problem), file: graph.name)
-            }
-        }
         writer.write(graph)
         return writer.out
     }
 }
 
 /// Writes the text of a graph, key by key.
-private struct GraphWriter {
+struct GraphWriter {
     private(set) var out: [UInt8] = []
     private var isFirst = true
 
-    /// Why an operation cannot be written, or `nil`.
-    func refusal(of operation: OperationDescription) -> String? {
-        guard case .registered(let kind, let input) = operation.work else { return nil }
-        guard !Work.builtInKinds.contains(kind) else {
-            return "is registered under the name of a built-in kind, \(kind.quoted)"
+    init() {}
+
+    /// What was written since the last time.
+    mutating func take() -> [UInt8] {
+        defer { out.removeAll(keepingCapacity: true) }
+        return out
+    }
+
+    /// The first line of a graph in JSON Lines: everything but its operations.
+    mutating func writeHeader(_ graph: GraphDescription) {
+        begin()
+        if !graph.name.isEmpty { text("name", graph.name) }
+        if !graph.queues.isEmpty {
+            raw("queues", "{")
+            for (index, queue) in graph.queues.enumerated() {
+                if index > 0 { out += ", ".utf8 }
+                JSONText.appendString(queue.name, to: &out)
+                out += ": ".utf8
+                write(queue)
+            }
+            end()
         }
-        guard !input.isEmpty else { return nil }
-        var parser = JSONParser(input.bytes, bounds: TreeBounds(Limits()))
-        let isJSON: Bool
-        do {
-            try parser.skip()
-            isJSON = parser.isAtEnd() && input.contentType == Payload.json
-        } catch {
-            isJSON = false
-        }
-        return isJSON ? nil : "has an input that is not JSON"
+        end()
+        out.append(Byte.newline)
+    }
+
+    /// An operation as a line of JSON Lines.
+    mutating func writeLine(_ operation: OperationDescription) {
+        begin()
+        text("name", operation.name)
+        writeKeys(operation)
+        end()
+        out.append(Byte.newline)
     }
 
     mutating func write(_ graph: GraphDescription) {
-        out += "{\n\"name\": ".utf8
-        JSONText.appendString(graph.name, to: &out)
+        out += "{\n".utf8
+        if !graph.name.isEmpty {
+            out += "\"name\": ".utf8
+            JSONText.appendString(graph.name, to: &out)
+            out += ",\n".utf8
+        }
         if !graph.queues.isEmpty {
-            out += ",\n\"queues\": {".utf8
+            out += "\"queues\": {".utf8
             for (index, queue) in graph.queues.enumerated() {
                 out += (index == 0 ? "\n" : ",\n").utf8
                 JSONText.appendString(queue.name, to: &out)
                 out += ": ".utf8
                 write(queue)
             }
-            out += "\n}".utf8
+            out += "\n},\n".utf8
         }
-        out += ",\n\"operations\": {".utf8
+        out += "\"operations\": {".utf8
         for (index, operation) in graph.operations.enumerated() {
             out += (index == 0 ? "\n" : ",\n").utf8
             JSONText.appendString(operation.name, to: &out)
@@ -83,6 +93,11 @@ private struct GraphWriter {
 
     private mutating func write(_ operation: OperationDescription) {
         begin()
+        writeKeys(operation)
+        end()
+    }
+
+    private mutating func writeKeys(_ operation: OperationDescription) {
         if !operation.summary.isEmpty { text("description", operation.summary) }
         write(operation.work)
         if !operation.dependencies.isEmpty { write(operation.dependencies) }
@@ -101,7 +116,6 @@ private struct GraphWriter {
         if let moment = operation.notBefore { text("notBefore", DateText.text(moment)) }
         if let moment = operation.deadline { text("deadline", DateText.text(moment)) }
         if case .command(let command) = operation.work { write(command) }
-        end()
     }
 
     private mutating func write(_ work: Work) {
@@ -119,7 +133,9 @@ private struct GraphWriter {
         case .registered(let kind, let input):
             text("operation", kind)
             guard !input.isEmpty else { return }
-            raw("input", String(decoding: input.bytes, as: UTF8.self))
+            raw("input", "")
+            // A line end in JSON is white space, and would end a line of JSON Lines.
+            out += input.bytes.map { $0 == Byte.newline || $0 == 0x0D ? 0x20 : $0 }
         }
     }
 

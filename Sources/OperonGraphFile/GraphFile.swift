@@ -17,15 +17,19 @@ package struct GraphFileOptions: Hashable, Sendable {
     /// Where processes start by default and what relative directories are relative to; `nil`: where
     /// the file lies, and for bytes, nothing.
     package var directory: String?
+    /// The graph's name where the file gives none; `nil`: the base name of the file.
+    package var name: String?
 
     package init(
         replayScale: Double? = nil,
         limits: Limits = Limits(),
-        directory: String? = nil
+        directory: String? = nil,
+        name: String? = nil
     ) {
         self.replayScale = replayScale
         self.limits = limits
         self.directory = directory
+        self.name = name
     }
 }
 

@@ -4,9 +4,11 @@ import OperonModel
 struct GraphReading {
     var assembler: GraphAssembler
     let file: String
+    private let name: String
 
     init(file: String, options: GraphFileOptions, isYAML: Bool = false) {
         self.file = file
+        name = options.name ?? Self.name(of: file)
         assembler = GraphAssembler(
             limits: options.limits,
             base: options.directory,
@@ -28,7 +30,7 @@ struct GraphReading {
             )
         }
         if let error = assembler.reader.fields.log.error(after: stop, file: file) { throw error }
-        let (graph, sourceMap) = assembler.finish(name: Self.name(of: file))
+        let (graph, sourceMap) = assembler.finish(name: name)
         return GraphFile(graph: graph, sourceMap: sourceMap, file: file)
     }
 

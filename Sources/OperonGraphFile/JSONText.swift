@@ -38,6 +38,9 @@ enum JSONText {
             switch byte {
             case Byte.quote, Byte.backslash: out += [Byte.backslash, byte]
             case Byte.newline: out += "\\n".utf8
+            // The short ones, so that a text is never longer than it was.
+            case 0x08: out += "\\b".utf8
+            case 0x0C: out += "\\f".utf8
             case 0x0D: out += "\\r".utf8
             case 0x09: out += "\\t".utf8
             case 0..<0x20:
