@@ -1,0 +1,104 @@
+/// Rows under titles, in columns as wide as what stands in them.
+///
+/// Where there is a width, columns that may be shortened are, by their middles, down to a readable
+/// rest; then whole columns are left out, least important first. Without a width (a pipe) nothing
+/// is: a program must not get half a name.
+struct TextTable {
+    struct Column {
+        let title: String
+        var isRight = false
+        /// May be shortened.
+        var isFlexible = false
+        /// The smallest is left out first; `Int.max`: never.
+        var importance = Int.max
+    }
+
+    struct Cell {
+        let text: String
+        let tint: Tint?
+
+        init(_ text: String, _ tint: Tint? = nil) {
+            self.text = text
+            self.tint = tint
+        }
+    }
+
+    private let columns: [Column]
+    private var rows: [[Cell]] = []
+
+    /// A shortened column keeps at least this.
+    private static let flexibleMin = 10
+    private static let gap = 2
+
+    init(_ columns: [Column]) { self.columns = columns }
+
+    /// As many cells as there are columns; their texts are fit to be shown.
+    mutating func add(_ cells: [Cell]) {
+        precondition(cells.count == columns.count, "a row has a cell for each column")
+        rows.append(cells)
+    }
+
+    /// The titles and the rows; columns in which nothing stands are left out.
+    func lines(style: TerminalStyle, width: Int?) -> [String] {
+        var widths = columns.map { TerminalText.width($0.title) }
+        var isEmpty = columns.map { _ in true }
+        for row in rows {
+            for (index, cell) in row.enumerated() where !cell.text.isEmpty {
+                widths[index] = max(widths[index], TerminalText.width(cell.text))
+                isEmpty[index] = false
+            }
+        }
+        var shown = columns.indices.filter { !isEmpty[$0] || columns[$0].importance == .max }
+        if let width { fit(&shown, &widths, into: width) }
+        let titles = columns.map { Cell($0.title, .faint) }
+        return ([titles] + rows).map { line($0, shown, widths, style) }
+    }
+
+    private func fit(_ shown: inout [Int], _ widths: inout [Int], into width: Int) {
+        func excess() -> Int {
+            shown.reduce(-Self.gap) { $0 + widths[$1] + Self.gap } - width
+        }
+        func least(_ index: Int) -> Int {
+            columns[index].isFlexible ? min(widths[index], Self.flexibleMin) : widths[index]
+        }
+        func leastTotal() -> Int {
+            shown.reduce(-Self.gap) { $0 + least($1) + Self.gap }
+        }
+        while leastTotal() > width,
+            let worst = shown.filter({ columns[$0].importance < .max })
+                .min(by: { columns[$0].importance < columns[$1].importance })
+        {
+            shown.removeAll { $0 == worst }
+        }
+        // The widest gives first, so that short names stay whole.
+        while excess() > 0,
+            let widest = shown.filter({ widths[$0] > least($0) }).max(by: {
+                widths[$0] < widths[$1]
+            })
+        {
+            widths[widest] -= 1
+        }
+    }
+
+    private func line(
+        _ cells: [Cell],
+        _ shown: [Int],
+        _ widths: [Int],
+        _ style: TerminalStyle
+    ) -> String {
+        var line = ""
+        for (place, index) in shown.enumerated() {
+            let cell = cells[index]
+            let text = TerminalText.elided(cell.text, to: widths[index], mark: style.ellipsis)
+            let space = String(
+                repeating: " ",
+                count: max(0, widths[index] - TerminalText.width(text))
+            )
+            let tinted = cell.tint.map { style.tinted(text, $0) } ?? text
+            if place > 0 { line += String(repeating: " ", count: Self.gap) }
+            let isLast = place == shown.count - 1
+            line += columns[index].isRight ? space + tinted : tinted + (isLast ? "" : space)
+        }
+        return line
+    }
+}

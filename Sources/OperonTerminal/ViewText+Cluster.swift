@@ -1,0 +1,112 @@
+package import OperonModel
+
+extension ViewText {
+    /// `status` without a graph.
+    package func cluster(_ cluster: ClusterView) -> [String] {
+        let age = DurationText.clock(cluster.now.time - cluster.startedAt.time)
+        let workers =
+            cluster.workers == 0
+            ? style.tinted("none: nothing runs until operon-worker is started", .attention)
+            : "\(cluster.workers), \(cluster.busySlots) of \(plural(cluster.slots, "slot")) busy"
+        return block(
+            [
+                ("coordinator", shown("\(cluster.version), up \(age), epoch \(cluster.epoch)")),
+                ("broker", health(cluster.broker)),
+                ("store", health(cluster.store)),
+                ("workers", workers),
+                ("graphs", "\(cluster.openGraphs) not finished"),
+                ("operations", counts(cluster.counts)),
+            ],
+            indent: 0
+        )
+    }
+
+    private func health(_ text: String) -> String {
+        style.tinted(shown(text), text == "ok" ? .good : .bad)
+    }
+
+    // MARK: - Queues
+
+    /// `queue list`.
+    package func queues(_ queues: [QueueView]) -> [String] {
+        guard !queues.isEmpty else { return [] }
+        var table = TextTable([
+            TextTable.Column(title: "QUEUE", isFlexible: true),
+            TextTable.Column(title: "READY", isRight: true),
+            TextTable.Column(title: "RUNNING", isRight: true),
+            TextTable.Column(title: "MAX", isRight: true),
+            TextTable.Column(title: "PRIORITY", importance: 1),
+            TextTable.Column(title: "SUSPENDED", isFlexible: true, importance: 2),
+        ])
+        for queue in queues {
+            table.add([
+                TextTable.Cell(shown(queue.name)),
+                TextTable.Cell(String(queue.ready)),
+                TextTable.Cell(String(queue.inFlight)),
+                TextTable.Cell(queue.maxConcurrentOperationCount.map(String.init) ?? "-"),
+                TextTable.Cell(queue.priority.name),
+                TextTable.Cell(suspended(queue) ?? "", .attention),
+            ])
+        }
+        return table.lines(style: style, width: width)
+    }
+
+    /// `queue show`, and after `queue set`.
+    package func queue(_ queue: QueueView) -> [String] {
+        let limit = queue.maxConcurrentOperationCount.map { "at most \($0) at once" }
+        return ["queue " + style.tinted(quoted(queue.name), .strong)]
+            + block([
+                ("operations", "\(queue.ready) ready, \(queue.inFlight) running"),
+                ("limit", limit ?? "none"),
+                ("priority", queue.priority.name),
+                ("suspended", suspended(queue)),
+            ])
+    }
+
+    private func suspended(_ queue: QueueView) -> String? {
+        guard queue.isSuspended else { return nil }
+        return "yes" + suspension(queue.suspension)
+    }
+
+    // MARK: - Workers
+
+    /// `workers`.
+    package func workers(_ workers: [WorkerView]) -> [String] {
+        guard !workers.isEmpty else { return [] }
+        var table = TextTable([
+            TextTable.Column(title: "WORKER", isFlexible: true),
+            TextTable.Column(title: "STATUS"),
+            TextTable.Column(title: "BUSY", isRight: true),
+            TextTable.Column(title: "HOST", isFlexible: true, importance: 4),
+            TextTable.Column(title: "QUEUES", isFlexible: true, importance: 3),
+            TextTable.Column(title: "KINDS", isFlexible: true, importance: 2),
+            TextTable.Column(title: "HEARD", isRight: true, importance: 1),
+        ])
+        for worker in workers {
+            table.add([
+                TextTable.Cell(shown(worker.name)),
+                TextTable.Cell(shown(worker.status), worker.status == "alive" ? nil : .attention),
+                TextTable.Cell("\(worker.busySlots)/\(worker.slots)"),
+                TextTable.Cell(shown(worker.host)),
+                TextTable.Cell(shown(worker.queues.joined(separator: ","))),
+                TextTable.Cell(shown(worker.kinds.joined(separator: ","))),
+                TextTable.Cell(heard(worker.heardSecondsAgo)),
+            ])
+        }
+        return table.lines(style: style, width: width)
+    }
+
+    private func heard(_ seconds: Double) -> String {
+        // Beyond a year a number says nothing, and a Duration could overflow.
+        guard seconds.isFinite, seconds >= 0, seconds < 365 * 86_400 else { return "?" }
+        return DurationText.short(.nanoseconds(Int64(seconds * 1e9)))
+    }
+
+    /// After `drain`.
+    package func draining(_ worker: WorkerView) -> [String] {
+        let name = "Worker \(quoted(worker.name))"
+        guard worker.held > 0 else { return [said("\(name) takes nothing more, and ends.")] }
+        let held = plural(worker.held, "operation")
+        return [said("\(name) takes nothing more, and ends when \(held) of it have ended.")]
+    }
+}

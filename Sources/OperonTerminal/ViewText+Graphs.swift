@@ -1,0 +1,116 @@
+package import OperonModel
+
+extension ViewText {
+    // MARK: - Lists
+
+    /// `list`: one graph a row, in the order given.
+    package func graphs(_ graphs: [GraphView]) -> [String] {
+        guard !graphs.isEmpty else { return [] }
+        var table = TextTable([
+            TextTable.Column(title: "ID", isRight: true),
+            TextTable.Column(title: "NAME", isFlexible: true),
+            TextTable.Column(title: "STATUS"),
+            TextTable.Column(title: "DONE", isRight: true),
+            TextTable.Column(title: "FAILED", isRight: true, importance: 5),
+            TextTable.Column(title: "SUBMITTED", importance: 3),
+            TextTable.Column(title: "BY", isFlexible: true, importance: 2),
+        ])
+        for graph in graphs {
+            let counts = graph.counts
+            table.add([
+                TextTable.Cell(String(graph.id)),
+                TextTable.Cell(shown(graph.name)),
+                TextTable.Cell(status(graph), tint(graph.status)),
+                TextTable.Cell("\(counts.finished)/\(counts.total)"),
+                TextTable.Cell(counts.failed == 0 ? "" : String(counts.failed), .bad),
+                TextTable.Cell(time(graph.submittedAt)),
+                TextTable.Cell(shown(graph.submittedBy ?? "")),
+            ])
+        }
+        return table.lines(style: style, width: width)
+    }
+
+    /// Whether more can be added is told with the status, where it is no part of it.
+    private func status(_ graph: GraphView) -> String {
+        graph.isOpen && graph.status != .idle
+            ? graph.status.rawValue + ", open" : graph.status.rawValue
+    }
+
+    // MARK: - One graph
+
+    /// `status GRAPH`.
+    package func graph(_ graph: GraphView) -> [String] {
+        var head = style.tinted(name(graph), .strong) + ": "
+        head += style.tinted(graph.status.rawValue, tint(graph.status))
+        var submitted = time(graph.submittedAt)
+        if let by = graph.submittedBy, !by.isEmpty { submitted += " by " + shown(by) }
+        let suspended = graph.suspension.map { "yes" + suspension($0) }
+        let open =
+            graph.isOpen ? "yes; add to it with: operon submit FILE --graph \(graph.id)" : nil
+        return [head]
+            + block([
+                ("operations", counts(graph.counts)),
+                ("submitted", submitted),
+                ("finished", graph.finishedAt.map(time)),
+                ("suspended", suspended),
+                ("cancelled", graph.cancelReason.map { shown($0) }),
+                ("open", open),
+            ])
+    }
+
+    /// After `submit`: what was taken, and what to do next.
+    package func submitted(_ graph: GraphView, isAddition: Bool) -> [String] {
+        let total = plural(graph.counts.total, "operation")
+        let what =
+            isAddition
+            ? "Added to \(name(graph)), which has \(total) now."
+            : "Submitted \(name(graph)): \(total)."
+        var lines = [said("\(what) Watch it: operon watch \(graph.id)")]
+        if graph.isOpen {
+            lines.append(
+                "It is open: operon submit FILE --graph \(graph.id) adds to it, "
+                    + "operon graph close \(graph.id) ends that."
+            )
+        }
+        return lines
+    }
+
+    /// What came of a graph, for whoever waited for it.
+    package func ended(_ graph: GraphView) -> [String] {
+        let head = style.tinted(shown(graph.name), .strong) + " (graph \(graph.id)): "
+        return [head + counts(graph.counts)]
+    }
+
+    /// Operations that failed for good, at the end of `watch`, and where to read more.
+    package func failures(_ failed: [OperationView], of count: Int) -> [String] {
+        var lines = failed.map { operation in
+            var line = style.tinted("failed", .bad) + " " + name(operation)
+            if let error = operation.error { line += ": " + shown(error.message) }
+            if operation.attempts > 1 { line += " (attempt \(operation.attempts))" }
+            return line
+        }
+        if count > failed.count {
+            lines.append(said("… and \(count - failed.count) more failed"))
+        }
+        if let first = failed.first {
+            lines.append("What it printed: operon logs \(name(first))")
+            lines.append("Run what failed again: operon retry \(first.graph) --failed")
+        }
+        return lines
+    }
+
+    /// A wait that was given up.
+    package func stillRunning(_ graph: GraphView) -> String {
+        let counts = graph.counts
+        let finished = "\(counts.finished) of \(plural(counts.total, "operation")) finished"
+        return said(
+            "\(name(graph)) has not ended: \(finished). Go on waiting: operon wait \(graph.id)"
+        )
+    }
+
+    // MARK: - Closing
+
+    package func closed(_ graph: GraphView) -> [String] {
+        [said("Closed \(name(graph)): nothing can be added to it any more.")]
+    }
+}

@@ -1,0 +1,206 @@
+package import OperonModel
+
+extension ViewText {
+    // MARK: - Lists
+
+    /// `operations`: one a row, in the order given.
+    package func operations(_ operations: [OperationView]) -> [String] {
+        guard !operations.isEmpty else { return [] }
+        var table = TextTable([
+            TextTable.Column(title: "OPERATION", isFlexible: true),
+            TextTable.Column(title: "STATE"),
+            TextTable.Column(title: "QUEUE", isFlexible: true, importance: 3),
+            TextTable.Column(title: "PRIORITY", importance: 1),
+            TextTable.Column(title: "ATTEMPTS", isRight: true, importance: 2),
+            TextTable.Column(title: "WHY", isFlexible: true, importance: 4),
+        ])
+        for operation in operations {
+            table.add([
+                TextTable.Cell(name(operation)),
+                state(operation.state, operation.outcome),
+                TextTable.Cell(shown(operation.queue)),
+                TextTable.Cell(operation.priority.name),
+                TextTable.Cell(String(operation.attempts)),
+                TextTable.Cell(detail(operation)),
+            ])
+        }
+        return table.lines(style: style, width: width)
+    }
+
+    /// `dead`: what failed for good.
+    package func dead(_ operations: [OperationView]) -> [String] {
+        guard !operations.isEmpty else { return [] }
+        var table = TextTable([
+            TextTable.Column(title: "OPERATION", isFlexible: true),
+            TextTable.Column(title: "ERROR", isFlexible: true),
+            TextTable.Column(title: "ATTEMPTS", isRight: true, importance: 1),
+            TextTable.Column(title: "FINISHED", importance: 2),
+        ])
+        for operation in operations {
+            table.add([
+                TextTable.Cell(name(operation)),
+                TextTable.Cell(shown(operation.error?.message ?? ""), .bad),
+                TextTable.Cell(String(operation.attempts)),
+                TextTable.Cell(operation.finishedAt.map(time) ?? ""),
+            ])
+        }
+        return table.lines(style: style, width: width)
+    }
+
+    /// Why it ended as it did; empty where nothing is to be said.
+    func detail(_ operation: OperationView) -> String {
+        switch operation.outcome {
+        case .failed: return shown(operation.error?.message ?? "")
+        case .cancelled: return shown(operation.reason ?? "")
+        case .skipped: return operation.skippedFor.map { "because of " + name($0) } ?? ""
+        case .succeeded: return ""
+        case nil: return operation.isCancelRequested ? "asked to stop" : ""
+        }
+    }
+
+    /// `3/merge failed: exit code 2`.
+    func sentence(_ operation: OperationView) -> String {
+        let detail = self.detail(operation)
+        let state = tinted(operation.state, operation.outcome)
+        let end = detail.isEmpty ? "" : (operation.outcome == .skipped ? " " : ": ") + detail
+        return style.tinted(name(operation), .strong) + " " + verb(operation) + state + end
+    }
+
+    private func verb(_ operation: OperationView) -> String {
+        switch operation.outcome {
+        case .succeeded, .failed: ""
+        case .cancelled, .skipped: "was "
+        case nil: "is "
+        }
+    }
+
+    // MARK: - One operation
+
+    /// `show`: all that is known.
+    package func operation(_ detail: OperationDetail) -> [String] {
+        let operation = detail.operation
+        var lines = [sentence(operation)]
+        if let summary = detail.summary, !summary.isEmpty {
+            lines += TerminalText.tail(summary, limit: 10).lines.map { "  " + style.spelled($0) }
+        }
+        lines += block([
+            ("graph", "\(operation.graph) \(quoted(detail.graphName))"),
+            ("kind", shown(operation.kind)),
+            ("queue", shown(operation.queue)),
+            ("priority", operation.priority.name),
+            ("round", operation.round == 0 ? nil : String(operation.round + 1)),
+            ("finished", operation.finishedAt.map(time)),
+        ])
+        if !detail.dependencies.isEmpty {
+            lines.append("depends on")
+            lines += dependencies(detail.dependencies)
+        }
+        if !detail.dependents.isEmpty {
+            let names = list(detail.dependents, more: detail.moreDependents)
+            lines.append("needed by")
+            lines.append("  " + said(names))
+        }
+        if !detail.attempts.isEmpty {
+            lines.append("attempts")
+            lines += attempts(detail.attempts)
+        }
+        lines += reasons(detail.reasons)
+        return lines
+    }
+
+    private func dependencies(_ dependencies: [DependencyView]) -> [String] {
+        var table = TextTable([
+            TextTable.Column(title: "", isFlexible: true), TextTable.Column(title: ""),
+            TextTable.Column(title: "", importance: 1),
+        ])
+        for dependency in dependencies {
+            let condition = dependency.condition
+            table.add([
+                TextTable.Cell(name(dependency.operation)),
+                state(dependency.state, dependency.outcome),
+                TextTable.Cell(condition == .unlessFailed ? "" : "if \(condition.name)"),
+            ])
+        }
+        return indented(table)
+    }
+
+    private func attempts(_ attempts: [AttemptView]) -> [String] {
+        var table = TextTable([
+            TextTable.Column(title: "", isRight: true),
+            TextTable.Column(title: "", isFlexible: true, importance: 2),
+            TextTable.Column(title: "", importance: 1),
+            TextTable.Column(title: "", importance: 3),
+            TextTable.Column(title: "", isFlexible: true),
+        ])
+        for attempt in attempts {
+            var ending = attempt.ending ?? (attempt.startedAt == nil ? "dispatched" : "executing")
+            if let error = attempt.error { ending += ": " + error.message }
+            table.add([
+                TextTable.Cell(String(attempt.number)),
+                TextTable.Cell(shown(attempt.worker)),
+                TextTable.Cell(time(attempt.startedAt ?? attempt.grantedAt)),
+                TextTable.Cell(duration(of: attempt)),
+                TextTable.Cell(shown(ending), attempt.ending == "failed" ? .bad : nil),
+            ])
+        }
+        return indented(table)
+    }
+
+    private func duration(of attempt: AttemptView) -> String {
+        guard let start = attempt.startedAt, let end = attempt.endedAt else { return "" }
+        return DurationText.short(end.time - start.time)
+    }
+
+    /// Rows without titles, two columns in.
+    private func indented(_ table: TextTable) -> [String] {
+        let lines = table.lines(style: style, width: width.map { max(1, $0 - 2) })
+        return lines.dropFirst().map { "  " + $0 }
+    }
+
+    // MARK: - Why
+
+    /// `explain`.
+    package func explanation(_ explanation: Explanation) -> [String] {
+        let operation = explanation.operation
+        var lines = [sentence(operation)]
+        lines += reasons(explanation.reasons)
+        if !explanation.chain.isEmpty {
+            lines += explanation.chain.map { "  " + said("because ") + sentence($0) }
+        }
+        guard explanation.reasons.isEmpty else { return lines }
+        switch operation.state {
+        case .executing: lines.append("  Nothing holds it: it runs.")
+        case .finished where operation.outcome == .failed || operation.outcome == .cancelled:
+            lines.append("  Run it again: operon retry \(operation.graph) \(shown(operation.name))")
+        case .finished where operation.outcome == .skipped:
+            if let root = explanation.chain.last {
+                lines.append("  Run both again: operon retry \(root.graph) \(shown(root.name))")
+            }
+        case .pending, .ready, .dispatched, .finished: break
+        }
+        return lines
+    }
+
+    /// Every reason at once, each with what it is about.
+    private func reasons(_ reasons: [ReasonView]) -> [String] {
+        guard !reasons.isEmpty else { return [] }
+        return ["it waits because"]
+            + reasons.flatMap { reason in
+                var line = (style.hasUnicode ? "  • " : "  - ") + shown(reason.text)
+                if let until = reason.until, !reason.text.contains(until.description) {
+                    line += " (until \(time(until)))"
+                }
+                var lines = [line]
+                let isNamed = reason.operations.allSatisfy { reason.text.contains($0.name) }
+                if !isNamed {
+                    lines.append("    " + said(list(reason.operations, more: reason.more)))
+                }
+                return lines
+            }
+    }
+
+    /// After `priority`.
+    package func prioritised(_ operation: OperationView) -> [String] {
+        ["\(name(operation)) has priority \(operation.priority.name) now."]
+    }
+}

@@ -1,0 +1,130 @@
+package import OperonModel
+
+/// Writes what a coordinator tells its clients for people: lines without line ends, in which
+/// nothing untrusted can act on a terminal.
+package struct ViewText: Hashable, Sendable {
+    let style: TerminalStyle
+    /// Columns of the terminal; `nil`: there is none, and nothing is shortened.
+    let width: Int?
+
+    package init(style: TerminalStyle, width: Int?) {
+        self.style = style
+        self.width = width
+    }
+
+    // MARK: - Words
+
+    /// Text of somebody else's.
+    func shown(_ text: String) -> String { style.spelled(TerminalText.line(text)) }
+
+    /// The same in quotation marks.
+    func quoted(_ text: String) -> String { shown("“\(text)”") }
+
+    /// Text of ours, with texts of others in it that `shown` has seen.
+    func said(_ text: String) -> String { style.spelled(text) }
+
+    func plural(_ count: Int, _ one: String, _ many: String? = nil) -> String {
+        count == 1 ? "1 \(one)" : "\(count) \(many ?? one + "s")"
+    }
+
+    /// `3/merge`: what a command takes back.
+    package func name(_ operation: OperationName) -> String {
+        shown("\(operation.graph)/\(operation.name)")
+    }
+
+    func name(_ operation: OperationView) -> String {
+        shown("\(operation.graph)/\(operation.name)")
+    }
+
+    /// `graph 3 “wordcount”`.
+    package func name(_ graph: GraphView) -> String {
+        "graph \(graph.id) \(quoted(graph.name))"
+    }
+
+    /// To the second, in UTC: `2026-11-22 02:30:01Z`.
+    func time(_ time: TimeText) -> String {
+        let text = time.description
+        let second = text.prefix(19).map { $0 == "T" ? " " : $0 }
+        return String(second) + "Z"
+    }
+
+    /// A few names, and how many more there are.
+    func list(_ names: [OperationName], more: Int, limit: Int = 10) -> String {
+        let rest = more + max(0, names.count - limit)
+        let text = names.prefix(limit).map { name($0) }.joined(separator: ", ")
+        return rest > 0 ? text + " and \(rest) more" : text
+    }
+
+    /// `by ann: “upgrade”, until …`; empty if nothing is known.
+    func suspension(_ suspension: SuspensionView?) -> String {
+        guard let suspension else { return "" }
+        var text = suspension.by.map { " by " + shown($0) } ?? ""
+        if let reason = suspension.reason, !reason.isEmpty { text += ": " + shown(reason) }
+        if let until = suspension.until { text += ", until \(time(until))" }
+        return text
+    }
+
+    // MARK: - States
+
+    /// What a list says of an operation: its outcome once it has one.
+    func state(_ state: OperationState, _ outcome: OutcomeKind?) -> TextTable.Cell {
+        guard state == .finished, let outcome else {
+            switch state {
+            case .pending, .ready, .dispatched: return TextTable.Cell(state.name)
+            case .executing: return TextTable.Cell(state.name, .strong)
+            case .finished: return TextTable.Cell(state.name)
+            }
+        }
+        return TextTable.Cell(outcome.name, tint(outcome))
+    }
+
+    func tinted(_ state: OperationState, _ outcome: OutcomeKind?) -> String {
+        let cell = self.state(state, outcome)
+        return cell.tint.map { style.tinted(cell.text, $0) } ?? cell.text
+    }
+
+    func tint(_ outcome: OutcomeKind) -> Tint {
+        switch outcome {
+        case .succeeded: .good
+        case .failed: .bad
+        case .cancelled, .skipped: .attention
+        }
+    }
+
+    func tint(_ status: GraphStatus) -> Tint {
+        switch status {
+        case .running: .strong
+        case .suspended, .cancelling: .attention
+        case .idle, .finished: .faint
+        }
+    }
+
+    /// `40 operations: 12 pending, 20 succeeded, 1 failed`.
+    func counts(_ counts: StateCounts) -> String {
+        let words: [(Int, String, Tint?)] = [
+            (counts.pending, "pending", nil), (counts.ready, "ready", nil),
+            (counts.dispatched, "dispatched", nil), (counts.executing, "executing", .strong),
+            (counts.succeeded, "succeeded", .good), (counts.failed, "failed", .bad),
+            (counts.cancelled, "cancelled", .attention), (counts.skipped, "skipped", .attention),
+        ]
+        let parts = words.filter { $0.0 > 0 }.map { count, word, tint in
+            let text = "\(count) \(word)"
+            return tint.map { style.tinted(text, $0) } ?? text
+        }
+        let operations = plural(counts.total, "operation")
+        return parts.isEmpty ? operations : "\(operations): " + parts.joined(separator: ", ")
+    }
+
+    // MARK: - Blocks
+
+    /// `name   value` with the values under one another; those without a value are left out.
+    func block(_ facts: [(name: String, value: String?)], indent: Int = 2) -> [String] {
+        let known = facts.filter { $0.value?.isEmpty == false }
+        let width = known.reduce(0) { max($0, $1.name.utf8.count) }
+        let margin = String(repeating: " ", count: indent)
+        return known.map { name, value in
+            let space = String(repeating: " ", count: width - name.utf8.count)
+            return margin + style.tinted(name, .faint) + space + "  " + (value ?? "")
+        }
+    }
+}
