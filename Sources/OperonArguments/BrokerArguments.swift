@@ -35,7 +35,7 @@ package struct BrokerArguments: ParsableArguments {
     /// - Throws: `Failure` for a file that has none.
     package func url(environment: [String: String]) throws(Failure) -> String? {
         if let broker { return broker }
-        if let brokerFile { return try Self.firstLine(of: brokerFile) }
+        if let brokerFile { return try SecretFile.firstLine(of: brokerFile, what: "URL") }
         guard let url = environment[Self.variable], !url.isEmpty else { return nil }
         return url
     }
@@ -54,22 +54,4 @@ package struct BrokerArguments: ParsableArguments {
     }
 
     private static let variable = "OPERON_BROKER"
-
-    private static func firstLine(of path: String) throws(Failure) -> String {
-        let text: String
-        do {
-            text = try String(contentsOfFile: path, encoding: .utf8)
-        } catch {
-            throw Failure(
-                ExitStatus.usage,
-                "\(path) cannot be read: \(error.localizedDescription)"
-            )
-        }
-        let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
-        let url = line.trimmingCharacters(in: .whitespaces)
-        guard !url.isEmpty else {
-            throw Failure(ExitStatus.usage, "\(path) has no URL in its first line")
-        }
-        return url
-    }
 }

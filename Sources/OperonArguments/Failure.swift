@@ -17,6 +17,7 @@ package enum ExitStatus {
     package static let failed: Int32 = 1
     package static let usage: Int32 = 2
     package static let cancelled: Int32 = 3
+    package static let timedOut: Int32 = 4
     package static let unreachable: Int32 = 5
     package static let noSuchObject: Int32 = 6
     package static let skipped: Int32 = 7

@@ -108,3 +108,12 @@ enum DurationText {
         return text.isEmpty ? "0s" : text
     }
 }
+
+extension Duration {
+    /// Reads a duration as graph files write it: `500ms`, `1h30m`, or a number of seconds. `nil`:
+    /// it is none, or longer than 100 years.
+    package init?(graphFileText text: String) {
+        guard let duration = DurationText.duration(text) else { return nil }
+        self = duration
+    }
+}

@@ -1,5 +1,5 @@
 /// What a person may have meant by a word that is not known.
-enum Suggestion {
+package enum Suggestion {
     /// Words of other tools for what has another name here.
     private static let synonyms: [String: String] = [
         "depends": "dependencies", "depends_on": "dependencies", "dependsOn": "dependencies",
@@ -18,7 +18,7 @@ enum Suggestion {
     ]
 
     /// The known word that is nearest to this one, if one is near enough.
-    static func nearest(to word: String, among known: some Sequence<String>) -> String? {
+    package static func nearest(to word: String, among known: some Sequence<String>) -> String? {
         let written = Array(word.lowercased().unicodeScalars.prefix(64))
         let bound = max(1, min(3, written.count / 3))
         var best: (word: String, distance: Int)?

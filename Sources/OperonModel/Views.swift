@@ -349,6 +349,8 @@ package struct ClusterView: Hashable, Sendable, Codable {
     package var busySlots: Int
     package var openGraphs: Int
     package var counts: StateCounts
+    /// The number of the last event so far; `nil`: there was none, or it is not known.
+    package var lastEvent: UInt64?
 
     package init(
         version: String,

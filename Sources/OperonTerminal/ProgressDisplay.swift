@@ -26,8 +26,13 @@ package actor ProgressDisplay {
 
     package func addGroup(name: String) -> Int { model.addGroup(name: name) }
 
-    package func operationsAdded(_ count: Int, to group: Int, work: Double) {
-        model.operationsAdded(count, to: group, work: work)
+    package func operationsAdded(
+        _ count: Int,
+        to group: Int,
+        in phase: ProgressPhase = .pending,
+        work: Double
+    ) {
+        model.operationsAdded(count, to: group, in: phase, work: work)
     }
 
     /// One operation's change of state.

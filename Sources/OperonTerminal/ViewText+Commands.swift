@@ -49,8 +49,13 @@ extension ViewText {
     }
 
     /// After `suspend`.
-    package func suspended(_ view: CommandView, _ subject: CommandSubject) -> [String] {
+    package func suspended(
+        _ view: CommandView,
+        _ subject: CommandSubject,
+        until: TimeText? = nil
+    ) -> [String] {
         var line = "Suspended \(self.subject(subject)): nothing of it starts until"
+        if let until { line += " \(time(until)) or" }
         line += " operon resume \(selector(subject))."
         if view.running > 0 {
             line +=

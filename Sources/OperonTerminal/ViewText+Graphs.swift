@@ -59,13 +59,17 @@ extension ViewText {
     }
 
     /// After `submit`: what was taken, and what to do next.
-    package func submitted(_ graph: GraphView, isAddition: Bool) -> [String] {
+    package func submitted(
+        _ graph: GraphView,
+        isAddition: Bool,
+        isFollowed: Bool
+    ) -> [String] {
         let total = plural(graph.counts.total, "operation")
         let what =
             isAddition
             ? "Added to \(name(graph)), which has \(total) now."
             : "Submitted \(name(graph)): \(total)."
-        var lines = [said("\(what) Watch it: operon watch \(graph.id)")]
+        var lines = [said(what + (isFollowed ? "" : " Watch it: operon watch \(graph.id)"))]
         if graph.isOpen {
             lines.append(
                 "It is open: operon submit FILE --graph \(graph.id) adds to it, "
@@ -106,6 +110,12 @@ extension ViewText {
         return said(
             "\(name(graph)) has not ended: \(finished). Go on waiting: operon wait \(graph.id)"
         )
+    }
+
+    /// Somebody stops watching.
+    package func detached(_ graph: GraphView) -> String {
+        let sentence = "Detached: \(name(graph)) goes on."
+        return said("\(sentence) To come back: operon watch \(graph.id)")
     }
 
     // MARK: - Closing

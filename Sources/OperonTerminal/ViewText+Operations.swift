@@ -199,6 +199,30 @@ extension ViewText {
             }
     }
 
+    // MARK: - What it left
+
+    /// Above the log of one of several attempts.
+    package func attemptHead(_ log: LogView) -> String {
+        style.tinted(said("attempt \(shown(log.attempt)):"), .faint)
+    }
+
+    /// A log, or an output, line by line.
+    package func log(_ text: String) -> [String] {
+        TerminalText.tail(text, limit: .max).lines.map { style.spelled($0) }
+    }
+
+    /// Why there is none; untinted, for an error.
+    package func noOutput(_ operation: OperationView) -> String {
+        guard operation.state == .finished else {
+            let name = self.name(operation)
+            return said("\(name) has not finished; why not: operon explain \(name)")
+        }
+        return said("\(name(operation)) left no output.")
+    }
+
+    /// Operations that are not listed.
+    package func more(_ count: Int) -> String { said("… and \(count) more") }
+
     /// After `priority`.
     package func prioritised(_ operation: OperationView) -> [String] {
         ["\(name(operation)) has priority \(operation.priority.name) now."]

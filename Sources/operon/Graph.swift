@@ -4,6 +4,19 @@ import OperonTerminal
 
 struct Graph: ParsableCommand {
     static let configuration = CommandConfiguration(
+        abstract: "Draw a graph file, or close an open graph of a coordinator.",
+        discussion: """
+            operon graph FILE draws; operon graph draw --help tells the options. A file that is \
+            called “close” is drawn by operon graph ./close.
+            """,
+        subcommands: [GraphDraw.self, GraphClose.self],
+        defaultSubcommand: GraphDraw.self
+    )
+}
+
+struct GraphDraw: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "draw",
         abstract: "Draw a graph file: as a tree, or for Graphviz or Mermaid."
     )
 

@@ -23,16 +23,25 @@ struct GraphFileArguments: ParsableArguments {
         }
     }
 
+    /// Reads the file, without a look at the graph as a whole.
+    ///
+    /// - Throws: `Failure` with every problem, each with its place.
+    func read() throws(Failure) -> GraphFile {
+        do throws(GraphFileError) {
+            return try GraphFile.read(
+                path: file,
+                options: GraphFileOptions(replayScale: replay)
+            )
+        } catch {
+            throw Failure(ExitStatus.usage, error.description)
+        }
+    }
+
     /// Reads and checks the file.
     ///
     /// - Throws: `Failure` with every problem, each with its place.
     func load(targets: [String] = [], failFast: Bool = false) throws -> LoadedGraph {
-        let read: GraphFile
-        do throws(GraphFileError) {
-            read = try GraphFile.read(path: file, options: GraphFileOptions(replayScale: replay))
-        } catch {
-            throw Failure(ExitStatus.usage, error.description)
-        }
+        let read = try self.read()
         do throws(Refusal) {
             // The whole file is checked, whatever part of it is wanted.
             var compiled = try CompiledGraph.compile(read.graph)

@@ -1,0 +1,25 @@
+import Foundation
+
+/// A file with one line that no list of processes should show.
+package enum SecretFile {
+    /// Its first line, without white space around it.
+    ///
+    /// - Throws: `Failure` for a file that cannot be read or has none; `what` it lacks then.
+    package static func firstLine(of path: String, what: String) throws(Failure) -> String {
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw Failure(
+                ExitStatus.usage,
+                "\(path) cannot be read: \(error.localizedDescription)"
+            )
+        }
+        let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+        let secret = line.trimmingCharacters(in: .whitespaces)
+        guard !secret.isEmpty else {
+            throw Failure(ExitStatus.usage, "\(path) has no \(what) in its first line")
+        }
+        return secret
+    }
+}

@@ -1,0 +1,60 @@
+import ArgumentParser
+import OperonArguments
+import OperonModel
+import OperonTerminal
+
+/// Where the coordinator is, and how to tell what it says: the same for every command that asks it.
+struct ClientArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The coordinator: http://host:port, or https:// for TLS.",
+            discussion: """
+                Default: the variable OPERON_COORDINATOR, if it is set, else \
+                \(ClientAddress.defaultURL).
+                """,
+            valueName: "url"
+        )
+    )
+    var coordinator: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A file whose first line is the token.",
+            discussion: "Default: the variable OPERON_TOKEN_FILE, if it is set."
+        ),
+        completion: .file()
+    )
+    var tokenFile: String?
+
+    @Option(
+        help: "A file of certificates (PEM) that the coordinator's is checked with.",
+        completion: .file()
+    )
+    var caFile: String?
+
+    @Option(help: "text, json or quiet.")
+    var output: OutputFormat = .text
+
+    func address(environment: [String: String]) throws(Failure) -> ClientAddress {
+        func variable(_ name: String) -> String? {
+            environment[name].flatMap { $0.isEmpty ? nil : $0 }
+        }
+        let file = tokenFile ?? variable("OPERON_TOKEN_FILE")
+        return ClientAddress(
+            url: coordinator ?? variable("OPERON_COORDINATOR") ?? ClientAddress.defaultURL,
+            token: try file.map { file throws(Failure) in
+                try SecretFile.firstLine(of: file, what: "token")
+            },
+            caFile: caFile
+        )
+    }
+}
+
+/// Whom to ask, and how to show who asks.
+struct ClientAddress: Hashable, Sendable {
+    var url: String
+    var token: String?
+    var caFile: String?
+
+    static let defaultURL = "http://127.0.0.1:7350"
+}

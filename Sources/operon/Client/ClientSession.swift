@@ -1,0 +1,111 @@
+import ArgumentParser
+import OperonArguments
+import OperonGraphFile
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+/// One command that asks a coordinator: its client, where it prints, and how it fails.
+struct ClientSession: Sendable {
+    let client: any CoordinatorClient
+    let console: Console
+
+    /// What was asked for, so that a wrong name can be answered with a right one.
+    enum Subject: Sendable {
+        case graph(String)
+        case operation(OperationSelector)
+        case queue(String)
+        case worker(String)
+    }
+
+    /// Reaches the coordinator and does what a command is for.
+    ///
+    /// - Throws: `Failure` with the exit code that says what went wrong.
+    static func run(
+        _ arguments: ClientArguments,
+        about subject: Subject? = nil,
+        _ body: (ClientSession) async throws -> Void
+    ) async throws {
+        let environment = Environment.current
+        let address = try arguments.address(environment: environment)
+        let console = Console(format: arguments.output, environment: environment)
+        try await ClientFactory.with(address) { client in
+            let session = ClientSession(client: client, console: console)
+            do {
+                try await body(session)
+            } catch let error as ClientError {
+                throw await session.failure(error, about: subject)
+            }
+        }
+    }
+
+    /// How a program ends whose coordinator did not do what was asked.
+    static func exitCode(of error: ClientError) -> Int32 {
+        switch error.code {
+        case .notFound: ExitStatus.noSuchObject
+        case .timedOut: ExitStatus.timedOut
+        case .unreachable, .unavailable, .internal: ExitStatus.unreachable
+        case .invalid, .conflict, .tooLarge, .unauthorized, .forbidden: ExitStatus.usage
+        }
+    }
+
+    private func failure(_ error: ClientError, about subject: Subject?) async -> Failure {
+        // What is wrong with a graph is told on a line for each problem.
+        let lines = error.message.split(separator: "\n").map { TerminalText.line(String($0)) }
+        var message = lines.joined(separator: "\n")
+        switch error.code {
+        case .notFound: message += await hint(about: subject)
+        case .unreachable:
+            message += "\nStart one with operon coordinator or operon up, or say where it is: "
+            message += "--coordinator or OPERON_COORDINATOR."
+        case .unauthorized:
+            message += "\nName a file with a token: --token-file or OPERON_TOKEN_FILE."
+        case .invalid, .conflict, .tooLarge, .forbidden, .unavailable, .timedOut, .internal: break
+        }
+        return Failure(Self.exitCode(of: error), message)
+    }
+
+    // MARK: - Names that are nearly right
+
+    /// How many names are looked at for a near one.
+    private static let namesMax = 1_000
+
+    /// What was probably meant, or where to look; empty if nothing can be said.
+    private func hint(about subject: Subject?) async -> String {
+        switch subject {
+        case .graph(let name): return await hint(aboutGraph: name)
+        case .operation(let operation):
+            if (try? await client.graph(operation.graph)) == nil {
+                return await hint(aboutGraph: operation.graph)
+            }
+            var query = OperationQuery()
+            query.limit = Self.namesMax
+            let page = try? await client.operations(of: operation.graph, query)
+            let names = page?.operations.map(\.name) ?? []
+            return near(operation.operation, among: names, prefix: operation.graph + "/")
+                ?? "\nThose that exist: operon operations \(TerminalText.line(operation.graph))"
+        case .queue(let name):
+            let names = (try? await client.queues())?.map(\.name) ?? []
+            return near(name, among: names) ?? "\nThose that exist: operon queue list"
+        case .worker(let name):
+            let names = (try? await client.workers())?.map(\.name) ?? []
+            return near(name, among: names) ?? "\nThose that exist: operon workers"
+        case nil: return ""
+        }
+    }
+
+    private func hint(aboutGraph name: String) async -> String {
+        var query = GraphQuery()
+        query.limit = Self.namesMax
+        let page = try? await client.graphs(query)
+        let graphs = page?.graphs ?? []
+        guard !graphs.isEmpty else { return "\nThere is none yet: operon submit FILE" }
+        return near(name, among: graphs.map(\.name)) ?? "\nThose that exist: operon list"
+    }
+
+    private func near(_ name: String, among known: [String], prefix: String = "") -> String? {
+        Suggestion.nearest(to: name, among: known).map {
+            "\nDid you mean “\(TerminalText.line(prefix + $0))”?"
+        }
+    }
+}

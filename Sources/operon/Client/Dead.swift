@@ -1,0 +1,106 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Dead: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List what failed for good and why, and with --retry run it again.",
+        discussion: "The same as operon retry --failed for each graph that is listed."
+    )
+
+    @Argument(help: "Only of this graph; else of all.", transform: Selectors.graph)
+    var graph: String?
+
+    @Flag(help: "Run it again, with what was skipped because of it.")
+    var retry = false
+
+    @Option(help: "How many operations are listed at most.")
+    var limit = 100
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit takes a number from 1") }
+    }
+
+    func run() async throws {
+        let subject = graph.map { ClientSession.Subject.graph($0) }
+        try await ClientSession.run(coordinator, about: subject) { session in
+            var dead = DeadOperations()
+            try await forEachFailed(session) { graph in
+                try await list(graph, session, into: &dead)
+            }
+            let operations = dead.operations
+            try session.console.show(dead, names: operations.map(\.selector)) {
+                $0.dead(operations)
+            }
+            if dead.count > operations.count {
+                let count = dead.count - operations.count
+                session.console.say([session.console.speech.more(count)])
+            }
+            if dead.count == 0 { session.console.say(["Nothing failed."]) }
+            if retry {
+                for graph in dead.graphs { try await run(graph, session) }
+            } else if let first = dead.graphs.first {
+                session.console.say([
+                    "What it printed: operon logs GRAPH/OPERATION. "
+                        + "Run it again: operon retry \(first) --failed"
+                ])
+            }
+        }
+    }
+
+    private struct DeadOperations: Encodable {
+        var operations: [OperationView] = []
+        /// How many there are, listed or not.
+        var count = 0
+        var graphs: [UInt32] = []
+
+        private enum CodingKeys: String, CodingKey {
+            case operations
+            case count
+        }
+    }
+
+    /// The graphs in which something failed, the newest first.
+    private func forEachFailed(
+        _ session: ClientSession,
+        _ body: (GraphView) async throws -> Void
+    ) async throws {
+        if let graph {
+            let view = try await session.client.graph(graph)
+            if view.counts.failed > 0 { try await body(view) }
+            return
+        }
+        var query = GraphQuery()
+        repeat {
+            let page = try await session.client.graphs(query)
+            for graph in page.graphs where graph.counts.failed > 0 { try await body(graph) }
+            query.after = page.next
+        } while query.after != nil
+    }
+
+    private func list(
+        _ graph: GraphView,
+        _ session: ClientSession,
+        into dead: inout DeadOperations
+    ) async throws {
+        dead.graphs.append(graph.id)
+        dead.count += graph.counts.failed
+        var query = OperationQuery()
+        query.outcome = .failed
+        repeat {
+            guard dead.operations.count < limit else { return }
+            query.limit = min(500, limit - dead.operations.count)
+            let page = try await session.client.operations(of: String(graph.id), query)
+            dead.operations += page.operations
+            query.after = page.next
+        } while query.after != nil
+    }
+
+    private func run(_ graph: UInt32, _ session: ClientSession) async throws {
+        let view = try await session.client.retry(graph: String(graph), RetryRequest())
+        session.console.say(session.console.speech.retried(view, graph: String(graph)))
+    }
+}

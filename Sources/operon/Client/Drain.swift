@@ -1,0 +1,71 @@
+import ArgumentParser
+import OperonArguments
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Drain: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Give a worker nothing more: it ends when it has finished what it has."
+    )
+
+    @Argument(help: "The name or the id of a worker.")
+    var worker: String
+
+    @Flag(help: "Return when it has left.")
+    var wait = false
+
+    @Option(help: "With --wait: how long at most, \(DurationArgument.example). Exit code 4 then.")
+    var timeout: DurationArgument?
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func validate() throws {
+        if worker.isEmpty { throw ValidationError("a worker has a name") }
+        if timeout != nil, !wait { throw ValidationError("--timeout goes with --wait") }
+    }
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .worker(worker)) { session in
+            // From before it is drained, so that its leaving is not missed.
+            let events = wait ? try await session.client.events(after: nil, graph: nil) : nil
+            let view = try await session.client.drain(worker: worker)
+            try session.console.tell(view, names: [view.name]) { $0.draining(view) }
+            guard let events else { return }
+            let limit = timeout?.duration
+            let hasLeft = try await Timeout.within(limit) {
+                try await Self.hasLeft(view, session, events)
+            }
+            guard hasLeft != nil else {
+                throw Failure(
+                    ExitStatus.timedOut,
+                    "Worker “\(TerminalText.line(view.name))” is still there; it leaves when it"
+                        + " has finished what it has."
+                )
+            }
+            session.console.say(["It has left."])
+        }
+    }
+
+    /// Returns when the worker is not among those that are there.
+    private static func hasLeft(
+        _ worker: WorkerView,
+        _ session: ClientSession,
+        _ events: AsyncThrowingStream<ClientEvent, any Error>
+    ) async throws -> Bool {
+        func isThere() async throws -> Bool {
+            try await session.client.workers().contains {
+                $0.id == worker.id && $0.status != "gone"
+            }
+        }
+        guard try await isThere() else { return true }
+        for try await item in events {
+            switch item {
+            case .event(let event) where event.kind != "workerLost": continue
+            case .event, .gap:
+                guard try await isThere() else { return true }
+            }
+        }
+        throw ClientError(.unreachable, "The coordinator has gone.")
+    }
+}

@@ -1,0 +1,90 @@
+import ArgumentParser
+import OperonArguments
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Events: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print what happened, and with --follow what happens.",
+        discussion: """
+            Events are numbered; --after goes on behind one that was seen. With --output json \
+            each is one line.
+            """
+    )
+
+    @Flag(name: .shortAndLong, help: "Go on until Ctrl-C.")
+    var follow = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Those after this number. Default: the last \(Events.lastCount); with --follow, none.",
+            valueName: "number"
+        )
+    )
+    var after: UInt64?
+
+    @Option(
+        help: ArgumentHelp("Only those of this graph.", valueName: "graph"),
+        transform: Selectors.graph
+    )
+    var graph: String?
+
+    @OptionGroup var coordinator: ClientArguments
+
+    static let lastCount: UInt64 = 50
+
+    func run() async throws {
+        let subject = graph.map { ClientSession.Subject.graph($0) }
+        try await ClientSession.run(coordinator, about: subject) { session in
+            guard follow else { return try await printKept(session) }
+            let last = LastEvent(after)
+            let code = try await Detaching.run(session.console, saying: { last.sentences }) {
+                try await followOn(session, last)
+                return ExitStatus.unreachable
+            }
+            throw ExitCode(code)
+        }
+    }
+
+    /// What there is until now. All events are read, since the last of one graph is not known.
+    private func printKept(_ session: ClientSession) async throws {
+        let id = try await graphID(session)
+        guard let last = try await session.client.status().lastEvent else { return }
+        let start = after ?? (id == nil && last > Self.lastCount ? last - Self.lastCount : 0)
+        guard start < last else { return }
+        for try await item in try await session.client.events(after: start, graph: nil) {
+            switch item {
+            case .gap(_, let end):
+                try Self.print(item, session.console)
+                if end >= last { return }
+            case .event(let event):
+                if id == nil || event.graph == id { try Self.print(item, session.console) }
+                if event.sequence >= last { return }
+            }
+        }
+    }
+
+    private func graphID(_ session: ClientSession) async throws -> UInt32? {
+        guard let graph else { return nil }
+        return try await session.client.graph(graph).id
+    }
+
+    private func followOn(_ session: ClientSession, _ last: LastEvent) async throws {
+        let id = try await graphID(session).map { String($0) }
+        try await Following(session).run(after: after, graph: id) { item in
+            if case .event(let event) = item { last.sequence = event.sequence }
+            try Self.print(item, session.console)
+            return false
+        }
+    }
+
+    static func print(_ item: ClientEvent, _ console: Console) throws {
+        switch (item, console.format) {
+        case (.event(let event), .text): console.write([console.data.event(event)])
+        case (.event(let event), .json): try console.writeJSON(event)
+        case (.event(let event), .quiet): console.write([String(event.sequence)])
+        case (.gap(let first, let last), _): console.say([console.speech.gap(first, last)])
+        }
+    }
+}

@@ -1,0 +1,23 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct GraphClose: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "close",
+        abstract: "Let nothing more be added to an open graph."
+    )
+
+    @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)
+    var graph: String
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .graph(graph)) { session in
+            let view = try await session.client.close(graph: graph)
+            try session.console.tell(view, names: [String(view.id)]) { $0.closed(view) }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List the graphs of a coordinator, the newest first."
+    )
+
+    @Option(help: "Only graphs that are running, suspended, cancelling, idle or finished.")
+    var status: GraphStatus?
+
+    @Option(help: "Only graphs of this name.")
+    var name: String?
+
+    @OptionGroup var paging: PagingArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator) { session in
+            var graphs: [GraphView] = []
+            var next = paging.after
+            repeat {
+                var query = GraphQuery()
+                query.status = status
+                query.name = name
+                query.after = next
+                query.limit = paging.pageSize(have: graphs.count)
+                let page = try await session.client.graphs(query)
+                graphs += page.graphs
+                next = page.next
+            } while next != nil && graphs.count < paging.limit
+            let page = GraphPage(graphs: graphs, next: next)
+            try session.console.show(page, names: graphs.map { String($0.id) }) {
+                $0.graphs(graphs)
+            }
+            if graphs.isEmpty {
+                session.console.say(["There is no such graph. To submit one: operon submit FILE"])
+            }
+            if let next { session.console.say(["There are more: operon list --after \(next)"]) }
+        }
+    }
+}
+
+/// How much of a list is wanted.
+struct PagingArguments: ParsableArguments {
+    @Option(help: "How many at most.")
+    var limit = 100
+
+    @Option(
+        help: ArgumentHelp("Only those after this one, as the list before said.", valueName: "id")
+    )
+    var after: UInt32?
+
+    /// What is asked for at once.
+    private static let pageMax = 500
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit takes a number from 1") }
+    }
+
+    func pageSize(have count: Int) -> Int { min(Self.pageMax, limit - count) }
+}

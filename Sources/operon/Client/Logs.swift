@@ -1,0 +1,66 @@
+import ArgumentParser
+import OperonArguments
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Logs: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print what an operation printed, or prints.",
+        discussion: """
+            The last bytes of each attempt are kept. On a terminal control characters are made \
+            harmless; a pipe gets what was printed.
+            """
+    )
+
+    @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)
+    var operation: OperationSelector
+
+    @Flag(name: .shortAndLong, help: "Go on with what it prints until it is finished.")
+    var follow = false
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .operation(operation)) { session in
+            guard follow else {
+                return try Self.print(try await session.client.log(of: operation), session.console)
+            }
+            let name = TerminalText.line("\(operation.graph)/\(operation.operation)")
+            let code = try await Detaching.run(
+                session.console,
+                saying: { ["To come back: operon logs --follow \(name)"] }
+            ) {
+                try await follow(session)
+                return ExitStatus.success
+            }
+            throw ExitCode(code)
+        }
+    }
+
+    private func follow(_ session: ClientSession) async throws {
+        // First the stream, then what is kept: so nothing falls between them.
+        let stream = try await session.client.followLog(of: operation)
+        try Self.print(try await session.client.log(of: operation), session.console)
+        for try await log in stream { try Self.print([log], session.console) }
+    }
+
+    private static func print(_ logs: [LogView], _ console: Console) throws {
+        for log in logs {
+            switch console.format {
+            case .json: try console.writeJSON(log)
+            case .quiet: break
+            case .text:
+                if logs.count > 1 {
+                    console.say([console.speech.attemptHead(log)])
+                }
+                guard !log.text.isEmpty else { continue }
+                if console.output.isTerminal {
+                    console.write(console.data.log(log.text))
+                } else {
+                    console.output.write(Array(log.text.utf8))
+                }
+            }
+        }
+    }
+}

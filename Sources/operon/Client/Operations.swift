@@ -1,0 +1,76 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Operations: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List the operations of a graph, in the order of their submission."
+    )
+
+    @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)
+    var graph: String
+
+    @Option(help: "Only those that are pending, ready, dispatched, executing or finished.")
+    var state: Named<OperationState>?
+
+    @Option(help: "Only those that succeeded, failed, were cancelled or skipped.")
+    var outcome: Named<OutcomeKind>?
+
+    @Option(help: ArgumentHelp("Only those of this operation queue.", valueName: "name"))
+    var queue: String?
+
+    @OptionGroup var paging: PagingArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func validate() throws {
+        if outcome != nil, let state = state?.value, state != .finished {
+            throw ValidationError("what is \(state.name) has no outcome yet")
+        }
+    }
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .graph(graph)) { session in
+            var query = OperationQuery()
+            query.state = state?.value
+            query.outcome = outcome?.value
+            query.queue = queue
+            let page = try await session.operations(of: graph, query, paging)
+            let operations = page.operations
+            try session.console.show(page, names: operations.map(\.selector)) {
+                $0.operations(operations)
+            }
+            if operations.isEmpty { session.console.say(["There is no such operation."]) }
+            if let next = page.next {
+                let graph = TerminalText.line(self.graph)
+                session.console.say(["There are more: operon operations \(graph) --after \(next)"])
+            }
+        }
+    }
+}
+
+extension ClientSession {
+    /// As many operations as were asked for, page by page.
+    func operations(
+        of graph: String,
+        _ query: OperationQuery,
+        _ paging: PagingArguments
+    ) async throws(ClientError) -> OperationPage {
+        var operations: [OperationView] = []
+        var query = query
+        query.after = paging.after
+        repeat {
+            query.limit = paging.pageSize(have: operations.count)
+            let page = try await client.operations(of: graph, query)
+            operations += page.operations
+            query.after = page.next
+        } while query.after != nil && operations.count < paging.limit
+        return OperationPage(operations: operations, next: query.after)
+    }
+}
+
+extension OperationView {
+    /// As commands take it.
+    var selector: String { "\(graph)/\(name)" }
+}

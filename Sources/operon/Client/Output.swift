@@ -1,0 +1,64 @@
+import ArgumentParser
+import Foundation
+import OperonArguments
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Output: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print the output that an operation left for those that depend on it.",
+        discussion: """
+            A pipe gets the bytes as they are. With --output json an output that is JSON stands \
+            for itself; any other is {"contentType": …, "base64": …}. Exit code 6: it has none.
+            """
+    )
+
+    @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)
+    var operation: OperationSelector
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .operation(operation)) { session in
+            guard let payload = try await session.client.output(of: operation) else {
+                let detail = try await session.client.operation(operation)
+                let text = session.console.speech.noOutput(detail.operation)
+                throw Failure(ExitStatus.noSuchObject, text)
+            }
+            try Self.print(payload, session.console)
+        }
+    }
+
+    private static func print(_ payload: Payload, _ console: Console) throws {
+        let isJSON = payload.contentType == Payload.json
+        let isText = isJSON || payload.contentType.hasPrefix("text/")
+        if console.format == .quiet { return }
+        if console.format == .json, !isJSON {
+            return try console.writeJSON(Bytes(payload))
+        }
+        guard console.output.isTerminal else {
+            console.output.write(payload.bytes)
+            if console.format == .json { console.output.write([UInt8(ascii: "\n")]) }
+            return
+        }
+        guard isText else {
+            let type = TerminalText.line(payload.contentType)
+            throw Failure(
+                ExitStatus.usage,
+                "It is \(payload.bytes.count) bytes of \(type): send them to a file or a pipe."
+            )
+        }
+        console.write(console.data.log(String(decoding: payload.bytes, as: UTF8.self)))
+    }
+
+    private struct Bytes: Encodable {
+        let contentType: String
+        let base64: String
+
+        init(_ payload: Payload) {
+            contentType = payload.contentType
+            base64 = Data(payload.bytes).base64EncodedString()
+        }
+    }
+}

@@ -1,0 +1,25 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Priority: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Change the priority of an operation that has not started."
+    )
+
+    @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)
+    var operation: OperationSelector
+
+    @Argument(help: "veryLow, low, normal, high or veryHigh.")
+    var level: Named<QueuePriority>
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .operation(operation)) { session in
+            let view = try await session.client.setPriority(of: operation, to: level.value)
+            try session.console.tell(view, names: [view.selector]) { $0.prioritised(view) }
+        }
+    }
+}

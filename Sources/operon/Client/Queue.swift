@@ -1,0 +1,142 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Queue: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List, change, suspend and resume operation queues.",
+        subcommands: [
+            QueueList.self, QueueShow.self, QueueSet.self, QueueSuspend.self, QueueResume.self,
+        ]
+    )
+}
+
+/// Which queue.
+struct QueueArguments: ParsableArguments {
+    @Argument(help: "The name of the operation queue.")
+    var name: String
+
+    func validate() throws {
+        if name.isEmpty { throw ValidationError("a queue has a name") }
+    }
+}
+
+struct QueueList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the queues: what waits in them, what runs, and their limits."
+    )
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator) { session in
+            let queues = try await session.client.queues()
+            try session.console.show(Queues(queues: queues), names: queues.map(\.name)) {
+                $0.queues(queues)
+            }
+            if queues.isEmpty { session.console.say(["There is no queue yet."]) }
+        }
+    }
+
+    private struct Queues: Encodable {
+        let queues: [QueueView]
+    }
+}
+
+struct QueueShow: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Show a queue."
+    )
+
+    @OptionGroup var queue: QueueArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .queue(queue.name)) { session in
+            let view = try await session.client.queue(queue.name)
+            try session.console.show(view, names: [view.name]) { $0.queue(view) }
+        }
+    }
+}
+
+struct QueueSet: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set",
+        abstract: "Change the limit or the priority of a queue, or make one.",
+        discussion: "The limit holds for the whole cluster. What runs goes on."
+    )
+
+    @OptionGroup var queue: QueueArguments
+
+    @Option(help: "How many of its operations may run at once; 0 holds them all.")
+    var max: Int?
+
+    @Flag(help: "As many as there are slots.")
+    var unlimited = false
+
+    @Option(help: "Of operations that name none: veryLow, low, normal, high or veryHigh.")
+    var priority: Named<QueuePriority>?
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func validate() throws {
+        if let max, !(0...Int(Int32.max)).contains(max) {
+            throw ValidationError("--max takes a number from 0 to \(Int32.max)")
+        }
+        if max != nil, unlimited {
+            throw ValidationError("--max and --unlimited exclude each other")
+        }
+        if max == nil, !unlimited, priority == nil {
+            throw ValidationError("say what to change: --max, --unlimited or --priority")
+        }
+    }
+
+    func run() async throws {
+        var change = QueueChange()
+        change.maxConcurrentOperationCount = max
+        if unlimited { change.isUnlimited = true }
+        change.priority = priority?.value
+        try await ClientSession.run(coordinator) { session in
+            let view = try await session.client.setQueue(queue.name, change)
+            try session.console.tell(view, names: [view.name]) { $0.queue(view) }
+        }
+    }
+}
+
+struct QueueSuspend: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "suspend",
+        abstract: "Let nothing of a queue start.",
+        discussion: "The same as operon suspend --queue NAME."
+    )
+
+    @OptionGroup var queue: QueueArguments
+
+    @OptionGroup var suspension: SuspensionArguments
+
+    @OptionGroup var waiting: WaitingArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await suspension.run(coordinator, .queue(queue.name), wait: waiting.seconds)
+    }
+}
+
+struct QueueResume: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume",
+        abstract: "Undo operon queue suspend.",
+        discussion: "The same as operon resume --queue NAME."
+    )
+
+    @OptionGroup var queue: QueueArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws { try await Resume.resume(.queue(queue.name), coordinator) }
+}

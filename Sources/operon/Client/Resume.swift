@@ -1,0 +1,28 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Resume: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Undo operon suspend."
+    )
+
+    @OptionGroup var target: TargetArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await Self.resume(try target.selector, coordinator)
+    }
+
+    static func resume(
+        _ selector: TargetSelector,
+        _ coordinator: ClientArguments
+    ) async throws {
+        try await ClientSession.run(coordinator, about: selector.asked) { session in
+            let view = try await session.client.resume(selector)
+            try session.console.tell(view) { $0.resumed(view, selector.subject) }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Retry: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run finished operations of a graph again, and what was skipped because of them.",
+        discussion: """
+            What succeeded stays as it is. Without names of operations: everything that failed, \
+            and with --cancelled what was cancelled, too.
+            """
+    )
+
+    @Argument(help: "A graph, or one operation as GRAPH/OPERATION.")
+    var graph: String
+
+    @Argument(help: "Only these operations of it.")
+    var operations: [String] = []
+
+    @Flag(help: "Everything that failed: what happens if no operation is named.")
+    var failed = false
+
+    @Flag(help: "What was cancelled, too.")
+    var cancelled = false
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func validate() throws {
+        let named = try self.named
+        if failed || cancelled, !named.operations.isEmpty {
+            throw ValidationError("--failed and --cancelled choose; named operations are chosen")
+        }
+    }
+
+    private var named: (graph: String, operations: [String]) {
+        get throws {
+            guard graph.contains("/") else { return (try Selectors.graph(graph), operations) }
+            let first = try Selectors.operation(graph)
+            return (first.graph, [first.operation] + operations)
+        }
+    }
+
+    func run() async throws {
+        let (graph, operations) = try named
+        var request = RetryRequest()
+        request.operations = operations
+        request.cancelled = cancelled
+        let subject: ClientSession.Subject =
+            operations.count == 1
+            ? .operation(OperationSelector(graph: graph, operation: operations[0]))
+            : .graph(graph)
+        try await ClientSession.run(coordinator, about: subject) { session in
+            let view = try await session.client.retry(graph: graph, request)
+            try session.console.tell(view) { $0.retried(view, graph: graph) }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+/// How graphs, operations and what a command acts on are named on a command line.
+enum Selectors {
+    static let graphHelp = "A graph: its number, its name (the newest of that name), or @latest."
+    static let operationHelp =
+        "An operation: GRAPH/OPERATION, for example 3/merge or @latest/merge."
+    static let targetHelp = "A graph, or an operation as GRAPH/OPERATION."
+
+    /// A graph is never empty and has no slash: what has one is an operation.
+    static func graph(_ text: String) throws -> String {
+        guard !text.isEmpty else { throw ValidationError("a graph has a number or a name") }
+        guard !text.contains("/") else {
+            throw ValidationError("“\(text)” names an operation; what is wanted is a graph")
+        }
+        return text
+    }
+
+    /// Everything behind the first slash is the operation: its name may have more of them.
+    static func operation(_ text: String) throws -> OperationSelector {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else {
+            let name = text.filter { $0 != "/" }
+            let example = name.isEmpty || name.hasPrefix("@") ? "merge" : name
+            throw ValidationError(
+                "an operation is named with its graph: GRAPH/OPERATION, for example"
+                    + " @latest/\(example)"
+            )
+        }
+        return OperationSelector(graph: String(parts[0]), operation: String(parts[1]))
+    }
+}
+
+/// What `cancel`, `suspend` and `resume` act on.
+struct TargetArguments: ParsableArguments {
+    @Argument(help: ArgumentHelp(Selectors.targetHelp))
+    var target: String?
+
+    @Option(help: ArgumentHelp("All of an operation queue instead.", valueName: "name"))
+    var queue: String?
+
+    func validate() throws {
+        guard (target == nil) != (queue == nil) else {
+            throw ValidationError(
+                target == nil
+                    ? "name a graph, an operation as GRAPH/OPERATION, or --queue NAME"
+                    : "a target and --queue exclude each other"
+            )
+        }
+        guard queue != "" else { throw ValidationError("--queue takes a name") }
+        _ = try selector
+    }
+
+    var selector: TargetSelector {
+        get throws {
+            if let queue { return .queue(queue) }
+            let target = target ?? ""
+            guard target.contains("/") else { return .graph(try Selectors.graph(target)) }
+            return .operation(try Selectors.operation(target))
+        }
+    }
+}
+
+extension TargetSelector {
+    /// The same, for sentences about it.
+    var subject: CommandSubject {
+        switch self {
+        case .operation(let operation): .operation("\(operation.graph)/\(operation.operation)")
+        case .graph(let graph): .graph(graph)
+        case .queue(let queue): .queue(queue)
+        }
+    }
+
+    var asked: ClientSession.Subject {
+        switch self {
+        case .operation(let operation): .operation(operation)
+        case .graph(let graph): .graph(graph)
+        case .queue(let queue): .queue(queue)
+        }
+    }
+}
+
+// MARK: - Values of options
+
+/// One of a few words.
+struct Named<Value: NamedCase & Sendable>: ExpressibleByArgument {
+    let value: Value
+
+    init?(argument: String) {
+        guard let value = Value(name: argument) else { return nil }
+        self.value = value
+    }
+
+    static var allValueStrings: [String] { Value.allCases.map { $0.name } }
+}
+
+extension GraphStatus: ExpressibleByArgument {}

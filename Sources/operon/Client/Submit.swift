@@ -1,0 +1,103 @@
+import ArgumentParser
+import OperonArguments
+import OperonCore
+import OperonGraphFile
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Submit: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Give a graph to a coordinator, or more operations to an open graph.",
+        discussion: """
+            Prints the number of the graph. With --wait or --watch the exit code is that of the \
+            work, as for operon run; without, 0 means that the coordinator has it for good.
+            """
+    )
+
+    @OptionGroup var graphFile: GraphFileArguments
+
+    @Option(
+        help: ArgumentHelp("Add the operations to this open graph.", valueName: "graph"),
+        transform: Selectors.graph
+    )
+    var graph: String?
+
+    @Flag(help: "More operations may be added later, until operon graph close.")
+    var open = false
+
+    @Flag(help: "Watch it to its end. Ctrl-C detaches; the graph goes on.")
+    var watch = false
+
+    @Flag(help: "Wait for its end, without a word until then.")
+    var wait = false
+
+    @Option(
+        help: "With --wait: give up waiting after this long, \(DurationArgument.example)."
+    )
+    var timeout: DurationArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "A key of your own: submitting again with the same key is the same submission.",
+            valueName: "key"
+        )
+    )
+    var idempotencyKey: String?
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func validate() throws {
+        if watch, wait { throw ValidationError("--watch and --wait exclude each other") }
+        if timeout != nil, !wait { throw ValidationError("--timeout goes with --wait") }
+        if graph != nil, open {
+            throw ValidationError("--open is for a new graph; one that --graph names is open")
+        }
+        if idempotencyKey == "" { throw ValidationError("--idempotency-key takes a key") }
+    }
+
+    func run() async throws {
+        // Directories are those of this machine, where the file lies: nobody else knows them.
+        let file = try graphFile.read()
+        var submission = Submission(graph: file.graph)
+        submission.isOpen = open
+        submission.idempotencyKey = idempotencyKey
+        let subject = graph.map { ClientSession.Subject.graph($0) }
+        try await ClientSession.run(coordinator, about: subject) { session in
+            let view = try await send(submission, from: file, session)
+            let id = String(view.id)
+            switch session.console.format {
+            case .text, .quiet: session.console.write([id])
+            case .json: try session.console.show(view) { _ in [] }
+            }
+            session.console.say(
+                session.console.speech.submitted(
+                    view,
+                    isAddition: graph != nil,
+                    isFollowed: watch || wait
+                )
+            )
+            if watch {
+                throw ExitCode(try await Watching(session, output: session.console.errors).run(id))
+            }
+            if wait {
+                throw ExitCode(try await Waiting(session).run(id, within: timeout?.duration))
+            }
+        }
+    }
+
+    /// A refusal of the graph is told with its place in the file.
+    private func send(
+        _ submission: Submission,
+        from file: GraphFile,
+        _ session: ClientSession
+    ) async throws -> GraphView {
+        do throws(ClientError) {
+            guard let graph else { return try await session.client.submit(submission) }
+            return try await session.client.add(submission, to: graph)
+        } catch {
+            guard let refusal = error.refusal, error.code != .unreachable else { throw error }
+            throw Failure(ExitStatus.usage, file.located(refusal).description)
+        }
+    }
+}

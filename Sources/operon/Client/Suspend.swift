@@ -1,0 +1,55 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Suspend: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Let nothing of an operation, a graph or a queue start.",
+        discussion: "What runs goes on. Undone by operon resume, or when --until has come."
+    )
+
+    @OptionGroup var target: TargetArguments
+
+    @OptionGroup var suspension: SuspensionArguments
+
+    @OptionGroup var waiting: WaitingArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await suspension.run(coordinator, try target.selector, wait: waiting.seconds)
+    }
+}
+
+/// Why, and until when.
+struct SuspensionArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Until this moment: a date such as 2026-05-01T08:30:00Z, or from now, \(DurationArgument.example).",
+            valueName: "moment"
+        )
+    )
+    var until: MomentArgument?
+
+    @Option(help: ArgumentHelp("Why, for whoever asks later.", valueName: "text"))
+    var reason = ""
+
+    /// What `suspend` and `queue suspend` do.
+    func run(
+        _ coordinator: ClientArguments,
+        _ selector: TargetSelector,
+        wait: Double?
+    ) async throws {
+        var request = SuspendRequest()
+        request.reason = reason
+        request.until = until.map { TimeText($0.time) }
+        request.wait = wait
+        try await ClientSession.run(coordinator, about: selector.asked) { session in
+            let view = try await session.client.suspend(selector, request)
+            try session.console.tell(view) {
+                $0.suspended(view, selector.subject, until: request.until)
+            }
+        }
+    }
+}

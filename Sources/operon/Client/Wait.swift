@@ -1,0 +1,71 @@
+import ArgumentParser
+import OperonArguments
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Wait: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Wait for the end of a graph.",
+        discussion: """
+            The exit code is that of the work, as for operon run; 4 if --timeout was over first. \
+            An open graph ends when it is closed.
+            """
+    )
+
+    @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)
+    var graph: String
+
+    @Option(help: "Give up waiting after this long, \(DurationArgument.example).")
+    var timeout: DurationArgument?
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .graph(graph)) { session in
+            let view = try await session.client.graph(graph)
+            let waiting = Waiting(session, isAsked: true)
+            throw ExitCode(try await waiting.run(String(view.id), within: timeout?.duration))
+        }
+    }
+}
+
+/// Waits for the end of a graph, without a word until then.
+struct Waiting: Sendable {
+    private let session: ClientSession
+    /// The graph is what was asked for: it is shown in every format.
+    private let isAsked: Bool
+
+    init(_ session: ClientSession, isAsked: Bool = false) {
+        self.session = session
+        self.isAsked = isAsked
+    }
+
+    /// The exit code of the graph's work, or that of a wait that was given up.
+    func run(_ graph: String, within limit: Duration?) async throws -> Int32 {
+        let ended = try await Timeout.within(limit) { try await end(of: graph) }
+        guard let ended else {
+            let view = try await session.client.graph(graph)
+            throw Failure(ExitStatus.timedOut, session.console.speech.stillRunning(view))
+        }
+        if isAsked || session.console.format == .text {
+            try session.console.tell(ended) { $0.ended(ended) }
+        }
+        return ended.exitCode ?? ExitStatus.success
+    }
+
+    private func end(of graph: String) async throws -> GraphView {
+        let kinds: Set = ["graphFinished", "graphClosed", "graphCancelled"]
+        try await Following(session).run(graph: graph) { _ in
+            try await hasEnded(graph)
+        } _: { item in
+            if case .event(let event) = item, !kinds.contains(event.kind) { return false }
+            return try await hasEnded(graph)
+        }
+        return try await session.client.graph(graph)
+    }
+
+    private func hasEnded(_ graph: String) async throws -> Bool {
+        try await session.client.graph(graph).status == .finished
+    }
+}

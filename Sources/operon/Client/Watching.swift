@@ -1,0 +1,176 @@
+import ArgumentParser
+import OperonArguments
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonTerminal
+
+/// Shows how a graph goes on, from pushed events, until it ends or Ctrl-C detaches.
+struct Watching: Sendable {
+    private let session: ClientSession
+    private let output: FileOutput
+    private let style: TerminalStyle
+
+    /// Operations that failed and are named at the end.
+    private static let failuresMax = 5
+    private static let pageSize = 500
+
+    init(_ session: ClientSession, output: FileOutput) {
+        self.session = session
+        self.output = output
+        style = TerminalStyle(environment: Environment.current, isTerminal: output.isTerminal)
+    }
+
+    /// The exit code of the graph's work; 0 after detaching.
+    func run(_ selector: String) async throws -> Int32 {
+        let graph = try await session.client.graph(selector)
+        let sentence = session.console.speech.detached(graph)
+        return try await Detaching.run(session.console, saying: { [sentence] }) {
+            let ended = try await follow(graph)
+            return ended.exitCode ?? ExitStatus.success
+        }
+    }
+
+    private func follow(_ graph: GraphView) async throws -> GraphView {
+        let screen = WatchScreen(
+            graph,
+            LinePrinter(output: output, style: style),
+            isQuiet: session.console.format != .text
+        )
+        async let _: Void = screen.tick()
+        let id = String(graph.id)
+        let following = Following(session) { await screen.say($0) }
+        try await following.run(graph: id) { isBlind in
+            if isBlind { try await list(id, screen) }
+            return try await hasEnded(id)
+        } _: { item in
+            switch item {
+            case .gap:
+                try await list(id, screen)
+                return try await hasEnded(id)
+            case .event(let event):
+                if session.console.format == .json { try session.console.writeJSON(event) }
+                let mayEnd = await screen.happened(event)
+                return mayEnd ? try await hasEnded(id) : false
+            }
+        }
+        let ended = try await session.client.graph(id)
+        try await conclude(ended, screen)
+        return ended
+    }
+
+    /// Reads where every operation is.
+    private func list(_ graph: String, _ screen: WatchScreen) async throws {
+        guard session.console.format == .text else { return }
+        var query = OperationQuery()
+        query.limit = Self.pageSize
+        repeat {
+            let page = try await session.client.operations(of: graph, query)
+            await screen.listed(page.operations)
+            query.after = page.next
+        } while query.after != nil
+    }
+
+    /// Nothing more can happen to it, until somebody retries.
+    private func hasEnded(_ graph: String) async throws -> Bool {
+        try await session.client.graph(graph).status == .finished
+    }
+
+    private func conclude(_ graph: GraphView, _ screen: WatchScreen) async throws {
+        guard session.console.format == .text else { return }
+        await screen.finish()
+        var query = OperationQuery()
+        query.outcome = .failed
+        query.limit = Self.failuresMax
+        let text = ViewText(style: style, width: output.size()?.columns)
+        var lines: [String] = []
+        if graph.counts.failed > 0 {
+            let failed = try await session.client.operations(of: String(graph.id), query)
+            lines += text.failures(failed.operations, of: graph.counts.failed)
+        }
+        lines += text.ended(graph)
+        output.write(Array(lines.map { $0 + "\n" }.joined().utf8))
+    }
+}
+
+/// The progress of one graph on a screen.
+actor WatchScreen {
+    private let display: ProgressDisplay
+    private var progress = GraphProgress()
+    private let name: String
+    private var group: Int?
+    private let isQuiet: Bool
+
+    init(_ graph: GraphView, _ printer: LinePrinter, isQuiet: Bool) {
+        name = graph.name
+        self.isQuiet = isQuiet
+        let age = max(.zero, SystemClock.wall() - graph.submittedAt.time)
+        display = ProgressDisplay(
+            printer: printer,
+            startedAt: SystemClock.now() - age,
+            isQuiet: isQuiet
+        )
+    }
+
+    private func groupIndex() async -> Int {
+        if let group { return group }
+        let index = await display.addGroup(name: name)
+        group = index
+        return index
+    }
+
+    func listed(_ operations: [OperationView]) async {
+        await show(operations.compactMap { progress.listed($0) }, areNews: false)
+    }
+
+    /// Whether the graph may have ended by it.
+    func happened(_ event: EventView) async -> Bool {
+        if let change = progress.apply(event) {
+            await show([change], areNews: true)
+            return change.new.isFinished && progress.unfinishedCount == 0
+        }
+        return ["graphFinished", "graphClosed", "graphCancelled"].contains(event.kind)
+    }
+
+    /// What was not known is added where it was listed, or comes from the beginning.
+    private func show(_ changes: [GraphProgress.Change], areNews: Bool) async {
+        let group = await groupIndex()
+        var moves: [ProgressDisplay.Move] = []
+        var added: [ProgressPhase: Int] = [:]
+        for change in changes {
+            let begin = change.old ?? (areNews ? .pending : change.new)
+            if change.old == nil { added[begin, default: 0] += 1 }
+            guard begin != change.new else { continue }
+            moves.append(
+                ProgressDisplay.Move(
+                    change.name,
+                    from: begin,
+                    to: change.new,
+                    work: 1,
+                    duration: change.duration,
+                    detail: change.detail
+                )
+            )
+        }
+        for phase in ProgressPhase.allCases {
+            guard let count = added[phase] else { continue }
+            await display.operationsAdded(count, to: group, in: phase, work: Double(count))
+        }
+        await display.operationsMoved(moves, in: group, at: SystemClock.now())
+    }
+
+    func say(_ line: String) async {
+        guard !isQuiet else { return }
+        await display.print([TerminalText.line(line)], at: SystemClock.now())
+    }
+
+    /// The clock of the display: elapsed times move though nothing happens.
+    func tick() async {
+        while !Task.isCancelled {
+            do { try await Task.sleep(for: .milliseconds(200)) } catch { return }
+            await display.tick(at: SystemClock.now())
+        }
+    }
+
+    func finish() async { await display.finish(at: SystemClock.now()) }
+}

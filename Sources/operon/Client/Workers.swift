@@ -1,0 +1,28 @@
+import ArgumentParser
+import OperonModel
+import OperonPorts
+import OperonTerminal
+
+struct Workers: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "List the workers that a coordinator knows."
+    )
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator) { session in
+            let workers = try await session.client.workers()
+            try session.console.show(List(workers: workers), names: workers.map(\.name)) {
+                $0.workers(workers)
+            }
+            if workers.isEmpty {
+                session.console.say(["There is no worker. To start one: operon-worker"])
+            }
+        }
+    }
+
+    private struct List: Encodable {
+        let workers: [WorkerView]
+    }
+}
