@@ -100,6 +100,9 @@ public struct Limits: Hashable, Sendable {
     public var eventBytes = 256 << 20
     /// Slots of one worker: more is a typing error.
     public var slots = 4_096
+    /// Events that a store keeps for listeners that come back: the last ones. Whoever was away
+    /// for longer is shown what is, not what happened.
+    package var storedEvents = 100_000
     /// Queues named by one graph.
     public var queues = 10_000
 

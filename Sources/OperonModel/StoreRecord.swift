@@ -54,13 +54,18 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     case finished(OperationID, Outcome)
     /// Ready again at this time of the calendar.
     case retryScheduled(OperationID, at: WallTime)
+    /// What waits gets its outcome in the same batch, each by a record of its own. A store knows
+    /// neither the dependents of an operation nor the members of a queue: what of them runs, and
+    /// is asked to stop, is told by one of these for each.
     case cancelled(Target, reason: String, cascade: Bool, by: String)
     /// `nil`: resumed.
     case suspended(Target, Suspension?)
     case queueLimit(queue: String, maximum: Int?)
     case queuePriority(queue: String, QueuePriority)
     case priority(OperationID, QueuePriority)
-    /// It has its next round before it: neither outcome nor attempts of that yet.
+    /// It has its next round before it: neither outcome nor attempts of that yet, and nobody asked
+    /// to cancel it. If its graph was cancelled it is so no more; what of the graph runs still
+    /// stays asked to stop.
     case reopened(OperationID)
     case dependencyAdded(OperationID, on: OperationID, DependencyCondition)
     case dependencyRemoved(OperationID, on: OperationID)

@@ -43,6 +43,9 @@ package struct StoredContents: Hashable, Sendable {
     /// The number of the first operation.
     package var first: UInt32
     package var operationCount: Int
+    /// Graphs that operations of it depend on, other than its own: they are kept whole while this
+    /// one is not finished.
+    package var needs: [GraphID]
     /// Opaque to the store: what the runtime needs to have the same operations again.
     package var body: [UInt8]
 
@@ -55,6 +58,7 @@ package struct StoredContents: Hashable, Sendable {
         traceParent: String = "",
         first: UInt32 = 0,
         operationCount: Int,
+        needs: [GraphID] = [],
         body: [UInt8]
     ) {
         self.graph = graph
@@ -65,6 +69,7 @@ package struct StoredContents: Hashable, Sendable {
         self.traceParent = traceParent
         self.first = first
         self.operationCount = operationCount
+        self.needs = needs
         self.body = body
     }
 }
@@ -167,16 +172,19 @@ package struct StoredState: Sendable {
 
 package struct StoredGraph: Hashable, Sendable {
     package var id: GraphID
+    package var name: String
     /// The submission and the additions to it, in order. Empty for a tombstone.
     package var contents: [StoredContents]
     package var submittedAt: WallTime
     package var finishedAt: WallTime?
     package var isOpen: Bool
     package var isTombstone = false
+    /// Of a tombstone: how its operations finished. Empty for any other.
+    package var outcomes = OutcomeRuns()
     package var suspension: Suspension?
     /// The reason; `nil`: it was not cancelled.
     package var cancelReason: String?
-    /// Those that are not as they were submitted, by index.
+    /// Those that are not as they were submitted, by index. Empty for a tombstone.
     package var operations: [StoredOperation] = []
     /// Dependencies added or removed since, in order.
     package var dependencyChanges: [StoreRecord] = []
@@ -188,6 +196,7 @@ package struct StoredGraph: Hashable, Sendable {
         isOpen: Bool = false
     ) {
         self.id = id
+        name = contents.first?.name ?? ""
         self.contents = contents
         self.submittedAt = submittedAt
         self.isOpen = isOpen

@@ -1,0 +1,229 @@
+package import OperonModel
+
+/// What a store keeps, as a value: the model that every store is compared with, and the store of
+/// simulations.
+package struct StoreImage: Sendable {
+    private struct Graph: Sendable {
+        var entry: GraphEntry
+        var contents: [StoredContents] = []
+        var operations: [UInt32: StoredOperation] = [:]
+        var attempts: [UInt32: [StoredAttempt]] = [:]
+        var outputs: [UInt32: Payload] = [:]
+        var logs: [UInt32: [StoredLog]] = [:]
+        var dependencyChanges: [StoreRecord] = []
+        var outcomes = OutcomeRuns()
+    }
+
+    package let reign: Reign
+    /// 0 until the store is opened for the first time.
+    package private(set) var epoch = Epoch(rawValue: 0)
+    private var graphs: [GraphID: Graph] = [:]
+    private var open: [OperationID: AttemptID] = [:]
+    private var queues: [String: StoredQueue] = [:]
+    private var kept: [StoredEvent] = []
+    package private(set) var lastEvent: UInt64 = 0
+    private let limits: Limits
+
+    package init(reign: Reign, limits: Limits = Limits()) {
+        self.reign = reign
+        self.limits = limits
+    }
+
+    /// Raises the epoch, for the coordinator that opens the store.
+    package mutating func raiseEpoch() { epoch = Epoch(rawValue: epoch.rawValue + 1) }
+
+    /// Keeps all of a batch, or nothing.
+    ///
+    /// - Throws: `StoreError` (`failed`) if the batch says what cannot be.
+    package mutating func apply(_ batch: StoreBatch) throws(StoreError) {
+        let changes: StoreChanges
+        do {
+            changes = try StoreChanges(batch, to: self, limits: limits)
+        } catch let error as StoreError {
+            throw error
+        } catch {
+            throw StoreError(.failed, "\(error)")
+        }
+        keep(changes)
+    }
+
+    private mutating func keep(_ changes: StoreChanges) {
+        for id in changes.graphs.keys.sorted() {
+            guard let entry = changes.graphs[id] else { continue }
+            graphs[id, default: Graph(entry: entry)].entry = entry
+        }
+        for contents in changes.contents { graphs[contents.graph]?.contents.append(contents) }
+        for id in changes.operations.keys.sorted() {
+            guard let operation = changes.operations[id] else { continue }
+            let isChanged = operation != StoredOperation(index: id.index)
+            graphs[id.graph]?.operations[id.index] = isChanged ? operation : nil
+        }
+        for id in changes.attempts.keys.sorted() {
+            if let change = changes.attempts[id] { keep(change.attempt, of: change.operation) }
+        }
+        for id in changes.open.keys.sorted() { open[id] = changes.open[id] ?? nil }
+        for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
+        for record in changes.dependencyChanges {
+            guard let id = record.changedDependent else { continue }
+            graphs[id.graph]?.dependencyChanges.append(record)
+        }
+        for id in changes.outputs.keys.sorted() {
+            graphs[id.graph]?.outputs[id.index] = changes.outputs[id] ?? nil
+        }
+        for (id, attempt) in changes.droppedLogs {
+            graphs[id.graph]?.logs[id.index]?.removeAll { $0.attempt == attempt }
+        }
+        for change in changes.logs { keep(change.log, of: change.operation) }
+        kept += changes.events
+        lastEvent = kept.last?.sequence ?? lastEvent
+        if let last = changes.dropsEventsThrough { kept.removeAll { $0.sequence <= last } }
+    }
+
+    private mutating func keep(_ attempt: StoredAttempt, of id: OperationID) {
+        var attempts = graphs[id.graph]?.attempts[id.index] ?? []
+        attempts.removeAll { $0.id == attempt.id }
+        attempts.append(attempt)
+        attempts.sort { $0.id < $1.id }
+        graphs[id.graph]?.attempts[id.index] = attempts
+    }
+
+    private mutating func keep(_ log: StoredLog, of id: OperationID) {
+        var logs = graphs[id.graph]?.logs[id.index] ?? []
+        logs.removeAll { $0.attempt == log.attempt }
+        logs.append(log)
+        logs.sort { $0.attempt < $1.attempt }
+        graphs[id.graph]?.logs[id.index] = logs
+    }
+
+    /// Drops finished graphs but for a tombstone; the number of them.
+    package mutating func prune(finishedBefore before: WallTime?, keeping count: Int?) -> Int {
+        let dropped = StoreRetention.dropped(
+            graphs.values.map(\.entry),
+            finishedBefore: before,
+            keeping: count
+        )
+        for id in dropped {
+            guard let old = graphs[id] else { continue }
+            var graph = Graph(entry: old.entry)
+            graph.entry.isTombstone = true
+            for index in 0..<old.entry.operationCount {
+                if let kind = old.operations[index]?.outcome?.kind { graph.outcomes.append(kind) }
+            }
+            graphs[id] = graph
+        }
+        return dropped.count
+    }
+}
+
+// MARK: - What was kept
+
+extension StoreImage {
+    /// What a coordinator must know to go on.
+    package var state: StoredState {
+        var state = StoredState(reign: reign, epoch: epoch)
+        state.lastEvent = lastEvent
+        state.graphs = graphs.keys.sorted().compactMap { graphs[$0].map(stored) }
+        state.queues = queues.keys.sorted().compactMap { queues[$0] }
+        for id in open.keys.sorted() {
+            guard let number = open[id], let attempt = attempt(number, of: id) else { continue }
+            state.inFlight.append(StoredInFlight(attempt, of: id))
+        }
+        state.inFlight.sort { $0.attempt < $1.attempt }
+        return state
+    }
+
+    private func stored(_ graph: Graph) -> StoredGraph {
+        var stored = StoredGraph(graph.entry, contents: graph.contents)
+        stored.outcomes = graph.outcomes
+        stored.operations = graph.operations.keys.sorted().compactMap { graph.operations[$0] }
+        stored.dependencyChanges = graph.dependencyChanges
+        return stored
+    }
+
+    package func output(of operation: OperationID) -> Payload? {
+        graphs[operation.graph]?.outputs[operation.index]
+    }
+
+    package func log(of operation: OperationID) -> [StoredLog] {
+        graphs[operation.graph]?.logs[operation.index] ?? []
+    }
+
+    package func attempts(of operation: OperationID) -> [StoredAttempt] {
+        graphs[operation.graph]?.attempts[operation.index] ?? []
+    }
+
+    package func events(after: UInt64, limit: Int) -> [StoredEvent] {
+        Array(kept.lazy.filter { $0.sequence > after }.prefix(max(0, limit)))
+    }
+}
+
+extension StoreImage: StoreRows {
+    package func graph(_ id: GraphID) -> GraphEntry? { graphs[id]?.entry }
+
+    package func operation(_ id: OperationID) -> StoredOperation? {
+        graphs[id.graph]?.operations[id.index]
+    }
+
+    package func openAttempt(of operation: OperationID) -> StoredAttempt? {
+        open[operation].flatMap { attempt($0, of: operation) }
+    }
+
+    package func openOperations(of graph: GraphID) -> [OperationID] {
+        open.keys.filter { $0.graph == graph }.sorted()
+    }
+
+    package func attempt(_ id: AttemptID, of operation: OperationID) -> StoredAttempt? {
+        attempts(of: operation).first { $0.id == id }
+    }
+
+    package func queue(_ name: String) -> StoredQueue? { queues[name] }
+
+    package func logSizes(of operation: OperationID) -> [(attempt: AttemptID, bytes: Int)] {
+        log(of: operation).map { ($0.attempt, $0.tail.count) }
+    }
+
+    package var firstEvent: UInt64 { kept.first?.sequence ?? lastEvent + 1 }
+}
+
+extension StoredGraph {
+    /// What the entry says of a graph; its operations, outcomes and changes are left to be set.
+    package init(_ entry: GraphEntry, contents: [StoredContents]) {
+        self.init(
+            id: entry.id,
+            contents: contents,
+            submittedAt: entry.submittedAt,
+            isOpen: entry.isOpen
+        )
+        name = entry.name
+        finishedAt = entry.finishedAt
+        isTombstone = entry.isTombstone
+        suspension = entry.suspension
+        cancelReason = entry.cancelReason
+    }
+}
+
+extension StoredInFlight {
+    package init(_ attempt: StoredAttempt, of operation: OperationID) {
+        self.init(
+            attempt: attempt.id,
+            operation: operation,
+            ordinal: attempt.ordinal,
+            worker: attempt.worker,
+            hasStarted: attempt.startedAt != nil,
+            startedAt: attempt.startedAt
+        )
+    }
+}
+
+extension StoreRecord {
+    /// The operation whose dependencies it changes; `nil` for any other record.
+    package var changedDependent: OperationID? {
+        switch self {
+        case .dependencyAdded(let operation, _, _), .dependencyRemoved(let operation, _): operation
+        case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
+            .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
+            .queuePriority, .priority, .reopened:
+            nil
+        }
+    }
+}
