@@ -134,7 +134,7 @@ extension Scheduler {
     }
 
     /// What an attempt is expected to take, in nanoseconds. Unknown is long: see `KindState`.
-    private func estimate(_ operation: OperationID) -> Int64 {
+    func estimate(_ operation: OperationID) -> Int64 {
         let rule = graphs[Int(operation.graph.rawValue)].rule(operation.index)
         return max(rule.estimate ?? kinds[rule.kind].duration ?? .max / 4, estimateMinimum)
     }
@@ -168,7 +168,11 @@ extension Scheduler {
         if configuration.violation == .reusesAttempts {
             id = AttemptID(epoch: epoch, number: UInt64(operation.index) + 1)
         } else {
-            id = AttemptID(epoch: epoch, number: nextAttemptNumber)
+            let isNumberedAnew = configuration.violation == .numbersAttemptsAnew
+            id = AttemptID(
+                epoch: isNumberedAnew ? Epoch(rawValue: 0) : epoch,
+                number: nextAttemptNumber
+            )
             nextAttemptNumber += 1
         }
         let queue = graphs[graph].queue(operation.index)

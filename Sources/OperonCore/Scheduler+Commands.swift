@@ -17,30 +17,63 @@ extension Scheduler {
                 effects.refusals.append(unknown(target))
                 return
             }
-            effects.records.append(record)
             let members = cascade ? withDependents(operation) : [operation]
-            cancel(members, reason: reason, at: now, into: &effects)
+            let affected = members.filter(mayBeCancelled)
+            guard !affected.isEmpty else { return }
+            effects.records.append(record)
+            if cascade { noteRunning(affected, of: record, reason, into: &effects) }
+            cancel(affected, reason: reason, at: now, into: &effects)
         case .graph(let id):
             guard Int(id.rawValue) < graphs.count else {
                 effects.refusals.append(unknown(target))
                 return
             }
             guard graphs[Int(id.rawValue)].unfinished > 0 else { return }
-            effects.records.append(record)
             if !graphs[Int(id.rawValue)].isCancelled {
+                effects.records.append(record)
                 graphs[Int(id.rawValue)].isCancelled = true
                 graphs[Int(id.rawValue)].cancelReason = reason
             }
             let count = UInt32(graphs[Int(id.rawValue)].state.count)
             let members = (0..<count).map { OperationID(graph: id, index: $0) }
-            cancel(members, reason: nil, at: now, into: &effects)
+            cancel(members.filter(mayBeCancelled), reason: nil, at: now, into: &effects)
         case .queue(let name):
             guard let queue = queueNumbers[name] else {
                 effects.refusals.append(unknown(target))
                 return
             }
+            let affected = members(of: queue).filter(mayBeCancelled)
+            guard !affected.isEmpty else { return }
             effects.records.append(record)
-            cancel(members(of: queue), reason: reason, at: now, into: &effects)
+            noteRunning(affected, of: record, reason, into: &effects)
+            cancel(affected, reason: reason, at: now, into: &effects)
+        }
+    }
+
+    private func mayBeCancelled(_ operation: OperationID) -> Bool {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        return graphs[graph].state[index] != .finished
+            && !graphs[graph].flags[index].contains(.cancelRequested)
+    }
+
+    /// Whoever reads the records knows neither dependents nor queues: what gets no outcome with the
+    /// request has a record of its own.
+    private func noteRunning(
+        _ members: [OperationID],
+        of record: Record,
+        _ reason: String,
+        into effects: inout Effects
+    ) {
+        guard case .cancelled(_, _, _, let client) = record else { return }
+        for operation in members {
+            switch state(of: operation) {
+            case .dispatched, .executing:
+                effects.records.append(
+                    .cancelled(.operation(operation), reason: reason, cascade: false, by: client)
+                )
+            case .pending, .ready, .finished: continue
+            }
         }
     }
 
@@ -56,16 +89,13 @@ extension Scheduler {
         for operation in members {
             let graph = Int(operation.graph.rawValue)
             let index = Int(operation.index)
-            guard graphs[graph].state[index] != .finished,
-                !graphs[graph].flags[index].contains(.cancelRequested)
-            else { continue }
             graphs[graph].flags[index].insert(.cancelRequested)
             if let reason { graphs[graph].reasons[operation.index] = reason }
             switch graphs[graph].state[index] {
             case .pending, .ready: finished.append(operation)
             case .dispatched, .executing:
                 order(.cancel, attemptAt: graphs[graph].attempt[index], into: &effects)
-            case .finished: break  // Excluded above.
+            case .finished: break  // `mayBeCancelled` left them out.
             }
         }
         finishCancelled(finished, at: now, into: &effects)
@@ -260,8 +290,14 @@ extension Scheduler {
         }
         queues[queue].maximum = maximum
         effects.records.append(.queueLimit(queue: name, maximum: maximum))
-        guard let maximum else { return }
-        // Those that run stay; those that have not started make room, the latest first.
+        for place in placesBeyondLimit(of: queue) {
+            order(.recall, attemptAt: place, into: &effects)
+        }
+    }
+
+    /// Those that run stay; those that have not started make room, the latest first.
+    func placesBeyondLimit(of queue: Int) -> ArraySlice<UInt32> {
+        guard let maximum = queues[queue].maximum else { return [] }
         var excess = queues[queue].inFlight - maximum
         var recallable: [(id: AttemptID, place: UInt32)] = []
         for place in attempts.indices {
@@ -274,9 +310,7 @@ extension Scheduler {
             }
         }
         recallable.sort { $0.id > $1.id }
-        for (_, place) in recallable.prefix(max(0, excess)) {
-            order(.recall, attemptAt: place, into: &effects)
-        }
+        return recallable.map(\.place).prefix(max(0, excess))
     }
 
     mutating func setPriority(

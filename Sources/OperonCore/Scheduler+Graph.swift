@@ -10,6 +10,7 @@ extension Scheduler {
     ) {
         let count = compiled.topology.operationCount
         let id = GraphID(rawValue: UInt32(graphs.count))
+        let knownQueues = queues.count
         let rules = rules(of: compiled)
         var graph = GraphState(
             compiled: compiled,
@@ -37,6 +38,9 @@ extension Scheduler {
         }
         graphs.append(graph)
         effects.records.append(.graphAdded(id))
+        for queue in queues[knownQueues...] {
+            effects.records.append(.queueDefined(queue.settings))
+        }
         armDeadlines(of: id, at: now)
         for index in 0..<UInt32(count) where graphs[Int(id.rawValue)].waiting[Int(index)] == 0 {
             becomeReady(OperationID(graph: id, index: index), at: now, into: &effects)
@@ -44,7 +48,7 @@ extension Scheduler {
         if count == 0 { effects.notices.append(.graphFinished(id)) }
     }
 
-    private mutating func armDeadlines(of id: GraphID, at now: Moment) {
+    mutating func armDeadlines(of id: GraphID, at now: Moment) {
         let graph = graphs[Int(id.rawValue)]
         guard graph.compiled.policies.contains(where: { $0.deadline != nil }) else { return }
         for index in 0..<UInt32(graph.state.count) {
@@ -56,7 +60,7 @@ extension Scheduler {
         }
     }
 
-    private mutating func rules(of compiled: CompiledGraph) -> [PolicyRule] {
+    mutating func rules(of compiled: CompiledGraph) -> [PolicyRule] {
         let queueNumbers = compiled.queues.map { queueNumber($0) }
         let kindNumbers = compiled.kinds.map { kindNumber($0) }
         for index in workers.indices { learnNames(of: index) }
@@ -98,7 +102,7 @@ extension Scheduler {
         return number
     }
 
-    private mutating func keyNumber(_ name: String) -> Int {
+    mutating func keyNumber(_ name: String) -> Int {
         if let number = keyNumbers[name] { return number }
         let number = keys.count
         keys.append(KeyState(name: name))
@@ -124,6 +128,8 @@ extension Scheduler {
         if let notBefore = policy.notBefore { pause = max(pause, notBefore - now.wall) }
         if pause > .zero {
             graphs[graph].flags[Int(operation.index)].insert(.delayed)
+            // The delay counts from here, whatever becomes of this process.
+            effects.records.append(.delayed(operation, until: now.wall + pause))
             arm(.release(operation), at: now.monotonic + pause)
         } else {
             enqueue(operation)
@@ -182,6 +188,7 @@ extension Scheduler {
             arm(.release(operation), at: now.monotonic + (notBefore - now.wall))
             return
         }
+        effects.records.append(.delayed(operation, until: nil))
         enqueue(operation)
     }
 
@@ -200,6 +207,7 @@ extension Scheduler {
             return
         }
         graphs[graph].flags[index].insert(.deadlinePassed)
+        effects.records.append(.deadlinePassed(operation))
         switch graphs[graph].state[index] {
         case .pending, .ready:
             finish(operation, .failed(.deadline), at: now, into: &effects)

@@ -118,7 +118,7 @@ extension Scheduler {
                 guard graph.attempt[Int(attempt.operation.index)] == place else {
                     return "attempt \(attempt.id) is not that of its operation"
                 }
-                guard workers[index].isAlive || attempt.isAwaited else {
+                guard workers[index].isWatched || attempt.isAwaited else {
                     return "worker \(index) is gone and still owns attempt \(attempt.id)"
                 }
                 held += 1

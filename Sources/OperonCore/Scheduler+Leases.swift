@@ -20,7 +20,7 @@ extension Scheduler {
     mutating func leaseDue(_ worker: Int, at now: Moment, into effects: inout Effects) {
         workers[worker].isLeaseArmed = false
         // Deaf: nobody can be heard, so nobody is given up. `transportCameUp` arms it anew.
-        guard workers[worker].isAlive, isConnected else { return }
+        guard workers[worker].isWatched, isConnected else { return }
         guard workers[worker].leaseEnd <= now.monotonic else {
             armLease(of: worker)
             return
@@ -66,7 +66,7 @@ extension Scheduler {
 
     /// It was this side that heard nothing: everybody has two beats to be heard in.
     private mutating func forgiveSilence(at now: Moment) {
-        for index in workers.indices where workers[index].isAlive {
+        for index in workers.indices where workers[index].isWatched {
             workers[index].leaseEnd = max(
                 workers[index].leaseEnd,
                 now.monotonic + configuration.beat * 2
@@ -81,7 +81,7 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         var isAnotherNeeded = false
-        for index in workers.indices where workers[index].isAlive {
+        for index in workers.indices where workers[index].isWatched {
             if workers[index].leaseEnd <= probe.sentAt {
                 giveUp(index, at: now, into: &effects)
             } else if workers[index].leaseEnd <= now.monotonic {
@@ -97,6 +97,7 @@ extension Scheduler {
     /// ran may be awaited for longer.
     private mutating func giveUp(_ worker: Int, at now: Moment, into effects: inout Effects) {
         workers[worker].isAlive = false
+        workers[worker].isExpected = false
         workers[worker].claim = nil
         effects.notices.append(.workerLost(workers[worker].identity))
         for place in places(of: worker) {
@@ -119,10 +120,13 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        guard let worker = workerNumbers[incarnation], workers[worker].workerID == workerID
+        // Of one that was not heard in this epoch the directory is not known.
+        guard let worker = workerNumbers[incarnation],
+            workers[worker].workerID == workerID || workers[worker].isExpected
         else { return }
-        if workers[worker].isAlive {
+        if workers[worker].isWatched {
             workers[worker].isAlive = false
+            workers[worker].isExpected = false
             workers[worker].claim = nil
             effects.notices.append(.workerLost(workers[worker].identity))
         }

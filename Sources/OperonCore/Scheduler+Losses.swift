@@ -25,6 +25,8 @@ extension Scheduler {
                 end: now.monotonic
             )
         )
+        // Whatever becomes of it: the records tell of the loss, and a restored scheduler counts it.
+        let isTooMuch = countLoss(of: operation, ending)
         if resumeLost(operation, at: now, into: &effects) { return }
         if ending == .lost { lostAttempts[operation] = LostAttempt(attempt: attempt) }
         graphs[graph].state[index] = .ready
@@ -33,7 +35,6 @@ extension Scheduler {
         let isCancelled =
             flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
             || graphs[graph].isCancelled
-        let isTooMuch = countLoss(of: operation, ending)
         guard isCancelled || isTooMuch else {
             enqueue(operation)
             return

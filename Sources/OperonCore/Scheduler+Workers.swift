@@ -8,8 +8,9 @@ extension Scheduler {
         connectedAt = now.monotonic
         probe = nil
         // After deafness everybody has a whole lease to be heard in.
-        for index in workers.indices where workers[index].isAlive {
+        for index in workers.indices where workers[index].isWatched {
             workers[index].leaseEnd = now.monotonic + configuration.lease
+            if workers[index].isExpected { workers[index].heardAt = now.monotonic }
             armLease(of: index)
         }
         effects.messages.append(
@@ -22,6 +23,11 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
+        if envelope.reign == reign, envelope.epoch > epoch {
+            // Somebody rules after this one, which has been asleep: nothing is its to say any more.
+            effects.notices.append(.superseded(by: envelope.epoch))
+            return
+        }
         if case .hello(let hello) = envelope.body {
             greet(hello, of: envelope.reign, from: envelope.sender, at: now, into: &effects)
             return
@@ -42,9 +48,11 @@ extension Scheduler {
         }
         guard
             envelope.sender.connection == workers[index].identity.connection
-                || configuration.violation == .acceptsOldConnections
+                || configuration.violation == .acceptsOldConnections,
+            envelope.epoch == epoch || configuration.violation == .believesOldEpochs
         else {
-            // benign: what an old connection still had in the broker. A newer hello covers it.
+            // benign: what an old connection still had in the broker, or what was said to the
+            // coordinator before this one. A newer hello covers it.
             return
         }
         renewLease(of: index, at: now)
@@ -93,6 +101,7 @@ extension Scheduler {
         guard let index = place(of: hello, from: sender, at: now, into: &effects) else { return }
         let wasAlive = workers[index].isAlive
         workers[index].isAlive = true
+        if workers[index].isExpected { introduce(index, hello) }
         workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
         workers[index].isDraining = hello.isDraining
         workers[index].workerID = hello.worker
@@ -197,10 +206,19 @@ extension Scheduler {
         return index
     }
 
+    /// One that was known only by its attempts says who it is.
+    private mutating func introduce(_ worker: Int, _ hello: Hello) {
+        workers[worker].isExpected = false
+        workers[worker].host = hello.host
+        workers[worker].queueNames = hello.queues
+        workers[worker].kindNames = hello.kinds
+        learnNames(of: worker)
+    }
+
     /// The place of the worker that has been gone for longest, if there are too many of those.
     private mutating func forgettableWorker() -> Int? {
         let gone = workers.indices.filter {
-            !workers[$0].isAlive && workers[$0].firstAttempt == GraphState.noAttempt
+            !workers[$0].isWatched && workers[$0].firstAttempt == GraphState.noAttempt
         }
         guard gone.count >= configuration.goneWorkersMax,
             let oldest = gone.min(by: { workers[$0].heardAt < workers[$1].heardAt })

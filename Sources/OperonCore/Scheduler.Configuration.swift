@@ -66,12 +66,25 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case releasesEarly
     /// Accepts messages from an old connection.
     case acceptsOldConnections
+    /// Believes what was said to the coordinator before it.
+    case believesOldEpochs
     /// Lets a lost attempt go on while the next one may start.
     case resumesWithoutRecall
     /// Runs a suspect beside others again.
     case neverIsolates
     /// Gives keys on while their holder still has its right to them.
     case forgetsExclusiveLease
+    // The coordinator's, after the death of the one before.
+    /// Numbers attempts as the one before it did.
+    case numbersAttemptsAnew
+    /// Takes attempts in flight for what was never granted.
+    case forgetsInFlight
+    /// Forgets what was suspended.
+    case forgetsSuspensions
+    /// Forgets what workers and children died of.
+    case forgetsBlame
+    /// Publishes what its owner holds, to somebody else.
+    case restartsWhatRuns
     // The worker's.
     /// Starts without an unexpired answer.
     case startsWithoutLease

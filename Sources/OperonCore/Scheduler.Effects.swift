@@ -124,6 +124,8 @@ extension Scheduler {
         case workerDraining(WorkerIdentity)
         /// It holds something of another reign, and was not welcomed.
         case workerBusy(WorkerIdentity, Reign)
+        /// A worker follows a later coordinator of this reign: this one has to end.
+        case superseded(by: Epoch)
         /// A late or repeated event that changed nothing.
         case eventRefused(AttemptID)
         case log(LogChunk)

@@ -28,6 +28,9 @@ struct GraphState: Sendable {
     /// What was lost under an operation. Only looked up.
     var losses: [UInt32: Losses] = [:]
 
+    /// How the operations of a graph ended of which nothing else is kept.
+    var remains = OutcomeRuns()
+
     var unfinished: Int
     var isSuspended = false
     var isCancelled = false
@@ -110,6 +113,13 @@ struct QueueState: Sendable {
     /// What it has of the cluster: the smallest is served first.
     var share: (Int, UInt64) { (inFlight, servedAt) }
 
+    var settings: QueueSettings {
+        var settings = QueueSettings(name: name, maxConcurrentOperationCount: maximum)
+        settings.isSuspended = isSuspended
+        settings.priority = priority
+        return settings
+    }
+
     var hasRoom: Bool {
         guard let maximum else { return true }
         return inFlight < maximum
@@ -128,6 +138,9 @@ struct WorkerState: Sendable {
     var knowsKind: [Bool] = []
     /// Welcomed, and its lease has not run out.
     var isAlive = false
+    /// It has attempts of an earlier epoch, and nothing was heard of it in this one. Its lease runs
+    /// from the moment at which it can be heard.
+    var isExpected = false
     var isDraining = false
     /// The last number sent on its connection.
     var sequence: UInt64 = 0
@@ -152,6 +165,9 @@ struct WorkerState: Sendable {
     var handledAtClaim: UInt64 = 0
     /// `received` of the last beat since the last hello; `nil`: there was none yet.
     var receivedAtBeat: UInt64?
+
+    /// Its silence will be noticed.
+    var isWatched: Bool { isAlive || isExpected }
 
     var address: WorkerAddress {
         WorkerAddress(incarnation: identity.incarnation, connection: identity.connection)

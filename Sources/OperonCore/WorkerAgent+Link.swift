@@ -141,13 +141,31 @@ extension WorkerAgent {
         into effects: inout Effects
     ) {
         guard link != .down, follows(envelope, at: now, into: &effects) else { return }
-        switch envelope.body {
-        case .resync:
+        // Epochs compare only within a reign.
+        let knownEpoch = envelope.reign == reign ? epoch : Epoch(rawValue: 0)
+        // A coordinator that rules no more is not even heard: it would seem to be alive.
+        guard envelope.epoch >= knownEpoch || configuration.violation == .acceptsLowerEpochs
+        else { return }
+        let isFirstOfEpoch = envelope.reign == reign && envelope.epoch > epoch
+        if isFirstOfEpoch { epoch = envelope.epoch }
+        if case .resync = envelope.body {
             heardAt = now
             // Also before a welcome: the hello that nobody answered found nobody, and the next one
             // of its own would come up to a beat later.
             if link != .down { sayHello(at: now, into: &effects) }
             return
+        }
+        if isFirstOfEpoch, link == .welcomed {
+            // Somebody else rules now, and has not welcomed this worker yet.
+            heardAt = now
+            dropWaiting(into: &effects)
+            sayHello(at: now, into: &effects)
+            if case .dispatch(let dispatch) = envelope.body {
+                ignore(dispatch, into: &effects)
+            }
+            return
+        }
+        switch envelope.body {
         case .refused(let reason):
             effects.notices.append(.refused(reason))
             effects.wantsReconnect = true
@@ -155,20 +173,11 @@ extension WorkerAgent {
         case .chunks(let chunks):
             takeChunks(chunks, of: envelope, at: now)
             return
-        case .welcome, .dispatch, .control: break
+        case .welcome, .dispatch, .control, .resync: break
         }
-        // Epochs compare only within a reign.
-        let knownEpoch = envelope.reign == reign ? epoch : Epoch(rawValue: 0)
-        guard
-            envelope.epoch >= knownEpoch || configuration.violation == .acceptsLowerEpochs,
-            // benign: a copy from a connection of the coordinator's that has ended.
-            envelope.sequence > received
-        else { return }
-        if envelope.epoch > knownEpoch, link == .welcomed {
-            // Somebody else rules now, and has not welcomed this worker yet.
-            dropWaiting(into: &effects)
-            sayHello(at: now, into: &effects)
-        }
+        // benign: a copy from a connection of the coordinator's that has ended. Each coordinator
+        // counts anew.
+        guard isFirstOfEpoch || envelope.sequence > received else { return }
         heardAt = now
         switch envelope.body {
         case .welcome(let welcome):
@@ -176,9 +185,7 @@ extension WorkerAgent {
             accept(welcome, envelope, at: now, into: &effects)
         case .dispatch(let dispatch):
             guard link == .welcomed || configuration.violation == .startsBeforeWelcome else {
-                for operation in dispatch.operations {
-                    effects.notices.append(.dispatchIgnored(operation.held.attempt))
-                }
+                ignore(dispatch, into: &effects)
                 return
             }
             received = envelope.sequence
@@ -190,6 +197,12 @@ extension WorkerAgent {
             received = envelope.sequence
             accept(control, at: now, into: &effects)
         case .resync, .refused, .chunks: break  // Handled above.
+        }
+    }
+
+    private func ignore(_ dispatch: Dispatch, into effects: inout Effects) {
+        for operation in dispatch.operations {
+            effects.notices.append(.dispatchIgnored(operation.held.attempt))
         }
     }
 

@@ -54,12 +54,20 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     case finished(OperationID, Outcome)
     /// Ready again at this time of the calendar.
     case retryScheduled(OperationID, at: WallTime)
+    /// Ready, but not before this time of the calendar: its delay counts from its release, or a
+    /// date was named. `nil`: whatever it waited for in this way (a pause before a retry, too) is
+    /// over, and stays so when the clock is set back.
+    case delayed(OperationID, until: WallTime?)
+    /// Its deadline has passed: however it ends after this, it has failed.
+    case deadlinePassed(OperationID)
     /// What waits gets its outcome in the same batch, each by a record of its own. A store knows
     /// neither the dependents of an operation nor the members of a queue: what of them runs, and
     /// is asked to stop, is told by one of these for each.
     case cancelled(Target, reason: String, cascade: Bool, by: String)
     /// `nil`: resumed.
     case suspended(Target, Suspension?)
+    /// A queue that was not known before, as the graph that named it first says.
+    case queueDefined(QueueSettings)
     case queueLimit(queue: String, maximum: Int?)
     case queuePriority(queue: String, QueuePriority)
     case priority(OperationID, QueuePriority)

@@ -221,7 +221,9 @@ package struct StoredOperation: Hashable, Sendable {
     package var suspension: Suspension?
     /// The reason; `nil`: nobody asked.
     package var cancelReason: String?
-    /// Ready again at this time; `nil`: nothing was scheduled, or an attempt was granted since.
+    package var deadlinePassed = false
+    /// Ready, but not before this time (`retryScheduled`, `delayed`); `nil`: nothing was scheduled,
+    /// it is over, or an attempt was granted since.
     package var retryAt: WallTime?
     /// An attempt of it ended without a result, and none was granted since: it goes to the front.
     package var comesBack = false

@@ -83,6 +83,11 @@ package struct StoreChanges: Sendable {
             }
         case .cancelled(let target, let reason, _, _): try cancel(target, reason, rows)
         case .suspended(let target, let suspension): try suspend(target, suspension, rows)
+        case .delayed(let operation, let until):
+            try change(operation, rows) { $0.retryAt = until }
+        case .deadlinePassed(let operation):
+            try change(operation, rows) { $0.deadlinePassed = true }
+        case .queueDefined(let settings): try define(settings, rows)
         case .queueLimit(let queue, let maximum):
             try change(queue, rows) { ($0.maximum, $0.wasSet) = (maximum, true) }
         case .queuePriority(let queue, let priority):
@@ -173,6 +178,14 @@ extension StoreChanges {
         var queue = try queues[name] ?? rows.queue(name) ?? StoredQueue(name: name)
         body(&queue)
         queues[name] = queue
+    }
+
+    private mutating func define(_ settings: QueueSettings, _ rows: some StoreRows) throws {
+        try change(settings.name, rows) { queue in
+            queue.maximum = settings.maxConcurrentOperationCount
+            queue.priority = settings.priority
+            queue.suspension = settings.isSuspended ? Suspension() : nil
+        }
     }
 
     private mutating func cancel(
@@ -348,6 +361,7 @@ extension StoreChanges {
             operation.workersLost = 0
             operation.crashes = 0
             operation.cancelReason = nil
+            operation.deadlinePassed = false
             operation.hasOutput = false
         }
         guard wasFinished else {

@@ -222,7 +222,7 @@ extension StoreRecord {
         case .dependencyAdded(let operation, _, _), .dependencyRemoved(let operation, _): operation
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
             .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
-            .queuePriority, .priority, .reopened:
+            .queuePriority, .priority, .reopened, .delayed, .deadlinePassed, .queueDefined:
             nil
         }
     }

@@ -312,7 +312,7 @@ package actor CoordinatorService {
             case .graphFinished(let graph): register.finished(graph, at: SystemClock.wall())
             case .workerLost(let worker): desk.forget(worker.incarnation)
             case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .workerJoined,
-                .workerDraining, .workerBusy, .eventRefused, .log:
+                .workerDraining, .workerBusy, .superseded, .eventRefused, .log:
                 continue
             }
         }

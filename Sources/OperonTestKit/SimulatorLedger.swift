@@ -63,9 +63,9 @@ package struct SimulatorLedger {
             case .attemptEnded(_, let operation, _): follow(operation, to: .ready, .retried)
             case .finished(let operation, let outcome):
                 follow(operation, to: .finished, .outcome(outcome.kind))
-            case .graphAdded, .operationsAdded, .graphClosed, .retryScheduled, .cancelled,
-                .suspended, .queueLimit, .queuePriority, .priority, .reopened,
-                .dependencyAdded, .dependencyRemoved:
+            case .graphAdded, .operationsAdded, .graphClosed, .retryScheduled, .delayed,
+                .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
+                .queuePriority, .priority, .reopened, .dependencyAdded, .dependencyRemoved:
                 continue
             }
         }
@@ -124,8 +124,8 @@ package struct SimulatorLedger {
                     broken("\(operation) finished twice: \(before), then \(outcome)")
                 }
             case .graphAdded, .operationsAdded, .graphClosed, .started, .retryScheduled,
-                .cancelled, .suspended, .queueLimit, .queuePriority, .priority, .reopened,
-                .dependencyAdded, .dependencyRemoved:
+                .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
+                .queuePriority, .priority, .reopened, .dependencyAdded, .dependencyRemoved:
                 continue
             }
         }

@@ -54,7 +54,7 @@ struct RunScreen: Sendable {
         switch notice {
         case .ready, .started, .resumed, .attemptEnded, .finished, .retry, .workerJoined,
             .workerLost,
-            .workerDraining, .workerBusy:
+            .workerDraining, .workerBusy, .superseded:
             true
         case .granted, .result, .graphFinished, .eventRefused, .log: false
         }
@@ -177,7 +177,7 @@ struct RunScreen: Sendable {
                 line = "Worker \(name) still holds work of another run."
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .attemptEnded, .result, .finished, .retry,
-                .graphFinished, .eventRefused, .log:
+                .graphFinished, .superseded, .eventRefused, .log:
                 if let move = state.move(notice, at: now) { moves.append(move) }
                 continue
             }

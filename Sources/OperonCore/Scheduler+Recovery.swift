@@ -1,0 +1,347 @@
+package import OperonModel
+
+/// Why a scheduler cannot be rebuilt: what the store says and the graphs do not fit together.
+package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+// Rebuilding a scheduler from what its store kept: the one path for a start, a takeover, and a death
+// at any instant. What comes back, and how:
+//
+// | field | from |
+// |---|---|
+// | `GraphState.compiled`, `rules`, `keys` | the stored contents, compiled again |
+// | `submittedAt` | `StoredGraph.submittedAt` |
+// | `state` | outcome: finished; attempt in flight: dispatched, or executing once it has started; |
+// | | else pending or ready, by the outcomes of what it depends on |
+// | `outcome`, `outcomes`, `counts`, `unfinished` | `StoredOperation.outcome` |
+// | `waiting`, `skipDemanded` | counted again from the outcomes |
+// | `attempt` and the table of attempts | `StoredState.inFlight` |
+// | `ordinal`, `retries`, `losses` | `StoredOperation`, of the same names |
+// | `level` | `StoredOperation.priority`, else that of the operation's policy, else its queue's |
+// | `cancelRequested`, `reasons` | `StoredOperation.cancelReason`, or its graph's |
+// | `suspended`, `comesBack`, `deadlinePassed` | `StoredOperation` |
+// | `delayed` | `StoredOperation.retryAt`: the rest of the time on the calendar; what is over is |
+// | | released by the first `timeReached`, so that the records say it |
+// | `parked`, `heldBack` | found again at admission: whatever is ready stands in its lane first |
+// | `isSuspended`, `isCancelled`, `cancelReason` | `StoredGraph` |
+// | `QueueState` | `StoredQueue`; `ready` and `inFlight` are counted; who is served next (`servedAt`) |
+// | | begins anew |
+// | `KeyState.holder` | the attempts in flight |
+// | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond the |
+// | | limit of its queue |
+// | deadlines and pauses | armed again; leases run from the moment the transport is up |
+// | workers | their hellos; until then those with attempts in flight are expected |
+// | `KindState.duration` | measured anew |
+// | `lostAttempts` | not kept: who was given up before is not waited for any more |
+// | `nextAttemptNumber` | 1, of the new epoch |
+extension Scheduler {
+    /// A scheduler that goes on where the one before it died, under the new epoch of `state`.
+    ///
+    /// - Parameters:
+    ///   - graphs: what `state.graphs` are made of, in their order; `nil` for a tombstone, and for
+    ///     a finished graph that will not be looked at again.
+    /// - Throws: `RestoreError`, if the state and the graphs do not fit together.
+    package init(
+        configuration: Configuration,
+        restoring state: StoredState,
+        graphs compiled: [CompiledGraph?],
+        at now: Moment
+    ) throws(RestoreError) {
+        self.init(configuration: configuration, reign: state.reign, epoch: state.epoch)
+        guard compiled.count == state.graphs.count else {
+            throw RestoreError("\(state.graphs.count) graphs are stored, \(compiled.count) given")
+        }
+        for queue in state.queues { restore(queue) }
+        for (stored, compiled) in zip(state.graphs, compiled) {
+            guard Int(stored.id.rawValue) >= graphs.count else {
+                throw RestoreError("graph \(stored.id) is stored twice, or out of order")
+            }
+            // The numbers of graphs that are gone stay taken.
+            while graphs.count < Int(stored.id.rawValue) {
+                graphs.append(Self.remains(OutcomeRuns()))
+            }
+            if let compiled {
+                try restore(stored, compiled, at: now)
+            } else {
+                try restoreRemains(of: stored)
+            }
+        }
+        for attempt in state.inFlight { try restore(attempt, at: now) }
+        for stored in state.graphs { resume(stored, at: now) }
+        restoreRecalls()
+    }
+
+    // MARK: - Queues
+
+    private mutating func restore(_ stored: StoredQueue) {
+        guard queueNumbers[stored.name] == nil else { return }
+        queueNumbers[stored.name] = queues.count
+        queues.append(
+            QueueState(
+                name: stored.name,
+                maximum: stored.maximum,
+                isSuspended: stored.suspension != nil
+                    && configuration.violation != .forgetsSuspensions,
+                priority: stored.priority
+            )
+        )
+    }
+
+    // MARK: - Graphs
+
+    private mutating func restore(
+        _ stored: StoredGraph,
+        _ compiled: CompiledGraph,
+        at now: Moment
+    ) throws(RestoreError) {
+        let count = compiled.topology.operationCount
+        let rules = rules(of: compiled)
+        var graph = GraphState(
+            compiled: compiled,
+            rules: rules,
+            keys: compiled.keys.map { keyNumber($0) },
+            submittedAt: Moment(
+                monotonic: now.monotonic - (now.wall - stored.submittedAt),
+                wall: stored.submittedAt
+            ),
+            state: Array(repeating: .pending, count: count),
+            outcome: Array(repeating: nil, count: count),
+            flags: Array(repeating: [], count: count),
+            level: Array(repeating: 0, count: count),
+            waiting: Array(repeating: 0, count: count),
+            attempt: Array(repeating: GraphState.noAttempt, count: count),
+            ordinal: Array(repeating: 0, count: count),
+            retries: Array(repeating: 0, count: count),
+            unfinished: count
+        )
+        let levels = zip(compiled.policies, rules).map { policy, rule in
+            (policy.priority ?? queues[rule.queue].priority).level
+        }
+        for index in 0..<count { graph.level[index] = levels[Int(compiled.policy[index])] }
+        graph.isSuspended =
+            stored.suspension != nil && configuration.violation != .forgetsSuspensions
+        graph.isCancelled = stored.cancelReason != nil
+        graph.cancelReason = stored.cancelReason ?? ""
+        for operation in stored.operations {
+            guard operation.index < UInt32(count) else {
+                throw RestoreError("graph \(stored.id) has no operation \(operation.index)")
+            }
+            restore(operation, in: &graph)
+        }
+        graph.countDependencies()
+        graphs.append(graph)
+    }
+
+    private func restore(_ stored: StoredOperation, in graph: inout GraphState) {
+        let index = Int(stored.index)
+        if let outcome = stored.outcome { graph.keep(outcome, of: stored.index) }
+        graph.ordinal[index] = stored.attempts
+        graph.retries[index] = stored.retries
+        if let priority = stored.priority { graph.level[index] = priority.level }
+        if stored.workersLost > 0 || stored.crashes > 0,
+            configuration.violation != .forgetsBlame
+        {
+            graph.losses[stored.index] = Losses(
+                workers: Int(stored.workersLost),
+                crashes: Int(stored.crashes)
+            )
+        }
+        if let reason = stored.cancelReason {
+            graph.flags[index].insert(.cancelRequested)
+            graph.reasons[stored.index] = reason
+        }
+        if stored.suspension != nil, configuration.violation != .forgetsSuspensions {
+            graph.flags[index].insert(.suspended)
+        }
+        if stored.comesBack { graph.flags[index].insert(.comesBack) }
+        if stored.deadlinePassed { graph.flags[index].insert(.deadlinePassed) }
+        // What is over by now is released by the first `timeReached`, so that the records say it.
+        if stored.retryAt != nil, stored.outcome == nil {
+            graph.flags[index].insert(.delayed)
+        }
+    }
+
+    /// Of a graph that is finished and forgotten: its number, and the outcomes of its operations.
+    private mutating func restoreRemains(of stored: StoredGraph) throws(RestoreError) {
+        var outcomes = stored.outcomes
+        if !stored.isTombstone {
+            guard stored.finishedAt != nil else {
+                throw RestoreError("graph \(stored.id) is unfinished, and its contents are missing")
+            }
+            for operation in stored.operations {
+                guard let outcome = operation.outcome, operation.index == outcomes.count else {
+                    throw RestoreError(
+                        "graph \(stored.id) is finished with an operation that is not"
+                    )
+                }
+                outcomes.append(outcome.kind)
+            }
+        }
+        graphs.append(Self.remains(outcomes))
+    }
+
+    private static func remains(_ outcomes: OutcomeRuns) -> GraphState {
+        var graph = GraphState(
+            compiled: CompiledGraph(
+                name: "",
+                topology: GraphTopology(dependencyOffsets: [0], dependencyEdges: []),
+                queues: [],
+                kinds: [],
+                keys: [],
+                policies: [],
+                policy: [],
+                rank: []
+            ),
+            rules: [],
+            keys: [],
+            submittedAt: Moment(monotonic: .zero, wall: WallTime(nanosecondsSince1970: 0)),
+            state: [],
+            outcome: [],
+            flags: [],
+            level: [],
+            waiting: [],
+            attempt: [],
+            ordinal: [],
+            retries: [],
+            unfinished: 0
+        )
+        graph.remains = outcomes
+        return graph
+    }
+
+    // MARK: - Attempts in flight
+
+    private mutating func restore(
+        _ stored: StoredInFlight,
+        at now: Moment
+    ) throws(RestoreError) {
+        let operation = stored.operation
+        guard exists(operation) else {
+            throw RestoreError("attempt \(stored.attempt) is of \(operation), which is unknown")
+        }
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        guard graphs[graph].state[index] != .finished,
+            graphs[graph].attempt[index] == GraphState.noAttempt
+        else {
+            throw RestoreError("\(operation) is finished or in flight, and in flight again")
+        }
+        if configuration.violation == .forgetsInFlight { return }
+        var attempt = AttemptState(
+            id: stored.attempt,
+            operation: operation,
+            ordinal: stored.ordinal,
+            worker: expect(stored.worker, at: now),
+            sequence: 0,
+            estimate: estimate(operation)
+        )
+        attempt.hasStarted = stored.hasStarted
+        if stored.hasStarted {
+            attempt.startedAt = now.monotonic - (now.wall - (stored.startedAt ?? now.wall))
+        }
+        _ = store(attempt)
+        graphs[graph].state[index] = stored.hasStarted ? .executing : .dispatched
+    }
+
+    /// The place of an owner of attempts that has not said hello yet.
+    private mutating func expect(_ incarnation: Incarnation, at now: Moment) -> Int {
+        if let known = workerNumbers[incarnation] { return known }
+        let index = workers.count
+        var worker = WorkerState(
+            identity: WorkerIdentity(name: "", incarnation: incarnation, connection: 0),
+            host: "",
+            slots: 0,
+            queueNames: [],
+            kindNames: [],
+            leaseEnd: now.monotonic,
+            heardAt: now.monotonic,
+            workerID: ""
+        )
+        worker.isExpected = true
+        workers.append(worker)
+        workerNumbers[incarnation] = index
+        learnNames(of: index)
+        return index
+    }
+
+    /// What somebody asked for meanwhile is told to the owner with its welcome.
+    private mutating func restoreRecalls() {
+        for place in attempts.indices {
+            guard let attempt = attempts[place] else { continue }
+            let graph = Int(attempt.operation.graph.rawValue)
+            let flags = graphs[graph].flags[Int(attempt.operation.index)]
+            if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
+                || graphs[graph].isCancelled
+            {
+                attempts[place]?.recall = .cancel
+            } else if !attempt.hasStarted,
+                flags.contains(.suspended) || graphs[graph].isSuspended
+                    || queues[queue(of: attempt)].isSuspended
+            {
+                attempts[place]?.recall = .recall
+            }
+        }
+        for queue in queues.indices {
+            for place in placesBeyondLimit(of: queue) { attempts[Int(place)]?.recall = .recall }
+        }
+    }
+
+    // MARK: - What waits
+
+    /// Whatever is neither finished nor in flight is ready or waits for others.
+    private mutating func resume(_ stored: StoredGraph, at now: Moment) {
+        let graph = Int(stored.id.rawValue)
+        guard graphs[graph].unfinished > 0 else { return }
+        armDeadlines(of: stored.id, at: now)
+        for index in graphs[graph].state.indices where graphs[graph].state[index] != .finished {
+            if graphs[graph].isCancelled { graphs[graph].flags[index].insert(.cancelRequested) }
+            guard graphs[graph].state[index] == .pending, graphs[graph].waiting[index] == 0
+            else { continue }
+            graphs[graph].state[index] = .ready
+            if !graphs[graph].flags[index].contains(.delayed) {
+                enqueue(OperationID(graph: stored.id, index: UInt32(index)))
+            }
+        }
+        for operation in stored.operations {
+            guard let time = operation.retryAt,
+                graphs[graph].flags[Int(operation.index)].contains(.delayed)
+            else { continue }
+            arm(
+                .release(OperationID(graph: stored.id, index: operation.index)),
+                at: now.monotonic + max(.zero, time - now.wall)
+            )
+        }
+    }
+}
+
+extension GraphState {
+    /// An outcome that was kept.
+    fileprivate mutating func keep(_ outcome: Outcome, of index: UInt32) {
+        guard self.outcome[Int(index)] == nil else { return }
+        state[Int(index)] = .finished
+        self.outcome[Int(index)] = outcome.kind
+        if outcome.kind != .succeeded { outcomes[index] = outcome }
+        counts[Int(outcome.kind.rawValue)] += 1
+        unfinished -= 1
+    }
+
+    /// What everybody waits for, by the outcomes there are.
+    fileprivate mutating func countDependencies() {
+        for index in 0..<UInt32(state.count) {
+            var waiting: UInt32 = 0
+            for edge in compiled.topology.dependencies(of: index) {
+                guard let outcome = outcome[Int(edge.operation)] else {
+                    waiting += 1
+                    continue
+                }
+                if !edge.condition.isSatisfied(by: outcome) {
+                    flags[Int(index)].insert(.skipDemanded)
+                }
+            }
+            self.waiting[Int(index)] = waiting
+        }
+    }
+}
