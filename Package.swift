@@ -122,6 +122,8 @@ let package = Package(
             dependencies: [
                 "OperonModel", "OperonPorts",
                 .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),

@@ -104,8 +104,7 @@ package struct StoreImage: Sendable {
         )
         for id in dropped {
             guard let old = graphs[id] else { continue }
-            var graph = Graph(entry: old.entry)
-            graph.entry.isTombstone = true
+            var graph = Graph(entry: old.entry.tombstone)
             for index in 0..<old.entry.operationCount {
                 if let kind = old.operations[index]?.outcome?.kind { graph.outcomes.append(kind) }
             }

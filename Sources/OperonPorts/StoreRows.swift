@@ -33,6 +33,16 @@ package struct GraphEntry: Hashable, Sendable {
 
     package var hasEnded: Bool { !isOpen && finishedCount == operationCount }
 
+    /// What is left of it when it is dropped.
+    package var tombstone: GraphEntry {
+        var entry = self
+        entry.isTombstone = true
+        entry.suspension = nil
+        entry.cancelReason = nil
+        entry.needs = []
+        return entry
+    }
+
     package mutating func need(_ others: [GraphID]) {
         for other in others where other != id && !needs.contains(other) {
             let place = needs.firstIndex { $0 > other } ?? needs.count

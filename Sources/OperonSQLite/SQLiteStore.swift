@@ -1,1 +1,190 @@
 import GRDB
+import Glibc
+import NIOConcurrencyHelpers
+package import OperonModel
+import OperonPorts
+
+/// A store in one SQLite file, with SQLite's log (`-wal`) beside it while it is open.
+///
+/// Two threads of its own block, so that no other does: one has the database, one waits for the
+/// disk. So commits go on while a `sync` waits.
+package final class SQLiteStore: OperationStore {
+    package struct Options: Sendable {
+        package var limits = Limits()
+        /// Pages of 4 KiB that the file may have; `nil`: as many as the disk has room for.
+        package var pagesMax: Int?
+
+        package init() {}
+    }
+
+    package let path: String
+    private let options: Options
+    private let newReign: Reign
+    private let opened = NIOLockedValueBox<OpenStore?>(nil)
+
+    /// - Parameter newReign: the random id of the store, if it has to be made.
+    package init(path: String, newReign: Reign, options: Options = Options()) {
+        self.path = path
+        self.newReign = newReign
+        self.options = options
+    }
+
+    /// Draws the id for a new store.
+    package convenience init(path: String, options: Options = Options()) {
+        self.init(path: path, newReign: .drawn(), options: options)
+    }
+
+    package func open() async throws -> StoredState {
+        guard opened.withLockedValue({ $0 == nil }) else {
+            throw StoreError(.failed, "The store “\(path)” is open already.")
+        }
+        let database = try makeThread()
+        let (path, reign, options) = (path, newReign, options)
+        do {
+            let (store, state) = try await database.perform {
+                try StoreFile.makeIfMissing(path, reign: reign, options: options)
+                let connection = try Connection(path: path, options: options)
+                return (connection, try connection.begin())
+            }
+            let disk = try makeThread()
+            opened.withLockedValue { value in
+                value = OpenStore(connection: store, database: database, disk: disk)
+            }
+            return state
+        } catch {
+            database.stop()
+            throw error
+        }
+    }
+
+    private func makeThread() throws(StoreError) -> BlockingThread {
+        do throws(BlockingThread.ThreadFailure) {
+            return try BlockingThread()
+        } catch {
+            let why = StoreFile.reason(error.code)
+            throw StoreError(.failed, "The system gives the store no thread: \(why).")
+        }
+    }
+
+    private func perform<Value: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Value
+    ) async throws -> Value {
+        guard let store = opened.withLockedValue({ $0 }) else {
+            throw StoreError(.failed, "The store “\(path)” is not open.")
+        }
+        return try await store.database.perform { try body(store.connection) }
+    }
+
+    package func commit(_ batch: StoreBatch) async throws {
+        try await perform { try $0.write { try $0.commit(batch) } }
+    }
+
+    package func sync() async throws {
+        guard let store = opened.withLockedValue({ $0 }) else {
+            throw StoreError(.failed, "The store “\(path)” is not open.")
+        }
+        try await store.disk.perform { try store.connection.sync() }
+    }
+
+    package func output(of operation: OperationID) async throws -> Payload? {
+        try await perform { try $0.read { try $0.output(of: operation) } }
+    }
+
+    package func log(of operation: OperationID) async throws -> [StoredLog] {
+        try await perform { try $0.read { try $0.log(of: operation) } }
+    }
+
+    package func attempts(of operation: OperationID) async throws -> [StoredAttempt] {
+        try await perform { try $0.read { try $0.attempts(of: operation) } }
+    }
+
+    package func events(after: UInt64, limit: Int) async throws -> [StoredEvent] {
+        try await perform { try $0.read { try $0.events(after: after, limit: limit) } }
+    }
+
+    package func prune(
+        finishedBefore before: WallTime?,
+        keeping count: Int?
+    ) async throws -> Int {
+        let dropped = try await perform { connection in
+            try connection.read { tables in
+                StoreRetention.dropped(
+                    tables.graphs.keys.sorted().compactMap { tables.graphs[$0] },
+                    finishedBefore: before,
+                    keeping: count
+                )
+            }
+        }
+        for id in dropped { try await perform { try $0.write { try $0.bury(id) } } }
+        try await sweep()
+        return dropped.count
+    }
+
+    /// Deletes what tombstones left, some rows at a time: commits go on in between.
+    private func sweep() async throws {
+        for id in try await perform({ try $0.read { $0.unswept } }) {
+            var next: UInt32? = 0
+            while let first = next {
+                next = try await perform { try $0.write { try $0.sweep(id, from: first) } }
+            }
+        }
+    }
+
+    /// Copies the store as it is when the copy ends, while it goes on: to a file that does not
+    /// exist. The copy has a reign of its own, because what is done with it is not what is done
+    /// here.
+    package func backup(to target: String) async throws {
+        let copy = try await perform { connection in
+            try connection.beginBackup(to: target)
+        }
+        do {
+            while try await perform({ try $0.stepBackup(copy) }) == false {}
+            try await perform { _ in try copy.finish() }
+        } catch {
+            _ = try? await perform { _ in copy.abandon() }
+            throw error
+        }
+    }
+
+    /// Gives back to the disk what deleted rows left; nothing else is done meanwhile.
+    package func vacuum() async throws {
+        try await perform { connection in
+            try connection.write { tables in
+                try tables.database.execute(sql: "VACUUM")
+                try tables.database.checkpoint(.truncate)
+            }
+        }
+    }
+
+    /// What is wrong with it, in sentences; none if nothing is. Reads everything.
+    package func check() async throws -> [String] {
+        try await perform { try $0.read { try $0.problems() } }
+    }
+
+    package func close() async {
+        let store = opened.withLockedValue { value in
+            defer { value = nil }
+            return value
+        }
+        guard let store else { return }
+        // Nothing can be done about a disk that refuses now; the log of SQLite stays.
+        _ = try? await store.disk.perform {}
+        store.disk.stop()
+        _ = try? await store.database.perform { try store.connection.close() }
+        store.database.stop()
+    }
+}
+
+private struct OpenStore: Sendable {
+    let connection: Connection
+    let database: BlockingThread
+    let disk: BlockingThread
+}
+
+extension Reign {
+    /// A random one; never 0, which means “not known yet”.
+    package static func drawn() -> Reign {
+        var generator = SystemRandomNumberGenerator()
+        return Reign(rawValue: UInt64.random(in: 1...UInt64.max, using: &generator))
+    }
+}

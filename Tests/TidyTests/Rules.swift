@@ -31,7 +31,9 @@ enum Rules {
             // The parser under Yams, whose events it reads without building a tree.
             "OperonGraphFile": libc.union(["OperonModel", "OperonPorts", "CYaml"]),
             "OperonTerminal": libc.union(["OperonModel", "Rainbow"]),
-            "OperonSQLite": ports.union(libc).union(["GRDB", "NIOConcurrencyHelpers"]),
+            "OperonSQLite": ports.union(libc).union([
+                "GRDB", "GRDBSQLite", "NIOConcurrencyHelpers",
+            ]),
             // JSON needs Foundation's coders, which live in the smaller part of it.
             "OperonHTTP": ports.union(nio).union(libc).union([
                 "AsyncHTTPClient", "Crypto", "FoundationEssentials", "HTTPTypes",

@@ -1,0 +1,83 @@
+import Glibc
+import NIOConcurrencyHelpers
+
+/// One thread that does what it is given, in order: what blocks on a disk must not block a thread
+/// of the cooperative pool.
+///
+/// Owned by a `SQLiteStore`, which stops it when it is closed.
+final class BlockingThread: Sendable {
+    private struct State {
+        var jobs: [@Sendable () -> Void] = []
+        var isStopping = false
+    }
+
+    private let state = NIOLockedValueBox(State())
+    /// `true`: there is something to do.
+    private let hasWork = ConditionLock(value: false)
+
+    /// Starts the thread.
+    ///
+    /// - Throws: the number of the error if the system has no more threads.
+    init() throws(ThreadFailure) {
+        let start = unsafe Unmanaged.passRetained(self)
+        var thread = pthread_t()
+        let code = unsafe pthread_create(
+            &thread,
+            nil,
+            { argument in
+                guard let argument = unsafe argument else { return nil }
+                unsafe Unmanaged<BlockingThread>.fromOpaque(argument).takeRetainedValue().work()
+                return nil
+            },
+            start.toOpaque()
+        )
+        guard code == 0 else {
+            unsafe start.release()
+            throw ThreadFailure(code: code)
+        }
+        pthread_detach(thread)
+    }
+
+    struct ThreadFailure: Error {
+        let code: Int32
+    }
+
+    /// Runs `job` behind what was given before, and waits for what it returns.
+    func perform<Value: Sendable>(
+        _ job: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            submit { continuation.resume(with: Result { try job() }) }
+        }
+    }
+
+    private func submit(_ job: @escaping @Sendable () -> Void) {
+        state.withLockedValue { $0.jobs.append(job) }
+        wake()
+    }
+
+    /// Ends the thread behind what it was given.
+    func stop() {
+        state.withLockedValue { $0.isStopping = true }
+        wake()
+    }
+
+    private func wake() {
+        hasWork.lock()
+        hasWork.unlock(withValue: true)
+    }
+
+    private func work() {
+        while true {
+            hasWork.lock(whenValue: true)
+            hasWork.unlock(withValue: false)
+            let (jobs, isStopping) = state.withLockedValue { state in
+                let jobs = state.jobs
+                state.jobs = []
+                return (jobs, state.isStopping)
+            }
+            for job in jobs { job() }
+            if isStopping { return }
+        }
+    }
+}

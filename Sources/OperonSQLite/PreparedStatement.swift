@@ -1,0 +1,224 @@
+import GRDB
+import GRDBSQLite
+
+/// A row is not what was written.
+struct RowDamage: Error {
+    let what: String
+}
+
+/// A statement that is prepared once and used a million times: values are bound and read in the
+/// order of their columns, without a box for each. The only file that calls SQLite itself.
+///
+/// The last column of most tables is the check sum of those before it: `bindSum` and `readSum`
+/// count what was bound or read since the start of the row. To be used on the thread that has the
+/// database.
+@safe final class PreparedStatement {
+    private let statement: Statement
+    private let handle: OpaquePointer
+    private var position: Int32 = 0
+    private var sum = RowSum()
+
+    init(_ database: Database, _ sql: String) throws {
+        statement = try database.makeStatement(sql: sql)
+        unsafe handle = statement.sqliteStatement
+    }
+
+    // MARK: - Writing
+
+    func bind(_ value: Int64) throws {
+        position += 1
+        sum.add(UInt64(bitPattern: value))
+        try unsafe check(sqlite3_bind_int64(handle, position, value))
+    }
+
+    func bind(_ value: Int64?) throws {
+        guard let value else { return try bindNothing() }
+        try bind(value)
+    }
+
+    func bind(_ value: String?) throws {
+        guard var value else { return try bindNothing() }
+        position += 1
+        let code = value.withUTF8 { bytes in
+            unsafe sum.add(UnsafeRawBufferPointer(bytes))
+            return unsafe bytes.withMemoryRebound(to: CChar.self) { characters in
+                // An empty text has no address, which would be bound as no value.
+                unsafe sqlite3_bind_text64(
+                    handle,
+                    position,
+                    characters.baseAddress ?? PreparedStatement.empty,
+                    UInt64(characters.count),
+                    PreparedStatement.copied,
+                    UInt8(SQLITE_UTF8)
+                )
+            }
+        }
+        try check(code)
+    }
+
+    func bind(_ value: some Collection<UInt8>) throws {
+        position += 1
+        let code: Int32? = value.withContiguousStorageIfAvailable { bytes in
+            unsafe sum.add(UnsafeRawBufferPointer(bytes))
+            return unsafe sqlite3_bind_blob64(
+                handle,
+                position,
+                bytes.baseAddress ?? UnsafePointer(PreparedStatement.emptyBytes),
+                UInt64(bytes.count),
+                PreparedStatement.copied
+            )
+        }
+        guard let code else { preconditionFailure("arrays and their slices are contiguous") }
+        try check(code)
+    }
+
+    private func bindNothing() throws {
+        position += 1
+        sum.addNothing()
+        try unsafe check(sqlite3_bind_null(handle, position))
+    }
+
+    func bindSum() throws { try bind(sum.value) }
+
+    /// Runs a statement that gives no rows.
+    func execute() throws {
+        defer { reset() }
+        let code = unsafe sqlite3_step(handle)
+        guard code == SQLITE_DONE || code == SQLITE_ROW else { throw failure(code) }
+    }
+
+    // MARK: - Reading
+
+    /// Goes to the next row; `false`: there is none. `reset` ends reading.
+    func step() throws -> Bool {
+        position = 0
+        sum = RowSum()
+        switch unsafe sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let code: throw failure(code)
+        }
+    }
+
+    func reset() {
+        position = 0
+        sum = RowSum()
+        // It says again what `step` said.
+        _ = unsafe sqlite3_reset(handle)
+    }
+
+    func readInteger() throws -> Int64 {
+        guard let value = try readOptionalInteger() else { throw RowDamage(what: "a lost number") }
+        return value
+    }
+
+    func readOptionalInteger() throws -> Int64? {
+        defer { position += 1 }
+        switch unsafe sqlite3_column_type(handle, position) {
+        case SQLITE_NULL:
+            sum.addNothing()
+            return nil
+        case SQLITE_INTEGER:
+            let value = unsafe sqlite3_column_int64(handle, position)
+            sum.add(UInt64(bitPattern: value))
+            return value
+        case _: throw RowDamage(what: "a value that should be a number")
+        }
+    }
+
+    /// The number in the first column, before the row is read.
+    func peekInteger() throws -> Int64 {
+        unsafe sqlite3_column_int64(handle, 0)
+    }
+
+    func readText() throws -> String {
+        guard let value = try readOptionalText() else { throw RowDamage(what: "a lost text") }
+        return value
+    }
+
+    func readOptionalText() throws -> String? {
+        defer { position += 1 }
+        switch unsafe sqlite3_column_type(handle, position) {
+        case SQLITE_NULL:
+            sum.addNothing()
+            return nil
+        case SQLITE_TEXT:
+            // The text first: asking for its size may convert it.
+            let start = unsafe sqlite3_column_text(handle, position)
+            let count = unsafe Int(sqlite3_column_bytes(handle, position))
+            let bytes = unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+            unsafe sum.add(bytes)
+            return unsafe String(decoding: bytes, as: UTF8.self)
+        case _: throw RowDamage(what: "a value that should be a text")
+        }
+    }
+
+    func readBytes() throws -> [UInt8] {
+        defer { position += 1 }
+        guard unsafe sqlite3_column_type(handle, position) == SQLITE_BLOB else {
+            throw RowDamage(what: "a value that should be bytes")
+        }
+        let start = unsafe sqlite3_column_blob(handle, position)
+        let count = unsafe Int(sqlite3_column_bytes(handle, position))
+        let bytes = unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
+        unsafe sum.add(bytes)
+        return unsafe Array(bytes)
+    }
+
+    /// - Throws: `RowDamage` unless the row is as it was written.
+    func readSum() throws {
+        let expected = sum.value
+        guard unsafe sqlite3_column_int64(handle, position) == expected else {
+            throw RowDamage(what: "a row with a wrong check sum")
+        }
+    }
+
+    // MARK: - Failing
+
+    private func check(_ code: Int32) throws {
+        guard code == SQLITE_OK else { throw failure(code) }
+    }
+
+    private func failure(_ code: Int32) -> DatabaseError {
+        let message = unsafe String(cString: sqlite3_errmsg(sqlite3_db_handle(handle)))
+        return DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
+    }
+
+    /// SQLite copies what is bound before the call returns.
+    private static var copied: sqlite3_destructor_type {
+        unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    }
+
+    nonisolated(unsafe) private static let empty = unsafe UnsafePointer<CChar>(
+        bitPattern: MemoryLayout<CChar>.alignment
+    )!
+    nonisolated(unsafe) private static let emptyBytes = unsafe UnsafePointer<UInt8>(
+        bitPattern: MemoryLayout<UInt8>.alignment
+    )!
+}
+
+/// A copy of a database that goes on while others use it: between two steps the source may be
+/// written, through the same connection, and the copy follows.
+@safe final class RunningBackup {
+    private let handle: OpaquePointer
+
+    /// `nil`: SQLite refuses, and `destination` knows why.
+    init?(from source: Database, to destination: Database) {
+        guard let target = unsafe destination.sqliteConnection,
+            let origin = unsafe source.sqliteConnection,
+            let handle = unsafe sqlite3_backup_init(target, "main", origin, "main")
+        else { return nil }
+        unsafe self.handle = handle
+    }
+
+    /// Copies some pages; whether all are copied.
+    func step(pages: Int32) throws -> Bool {
+        switch unsafe sqlite3_backup_step(handle, pages) {
+        case SQLITE_DONE: return true
+        case SQLITE_OK: return false
+        case let code: throw DatabaseError(resultCode: ResultCode(rawValue: code))
+        }
+    }
+
+    func finish() { _ = unsafe sqlite3_backup_finish(handle) }
+}

@@ -1,0 +1,266 @@
+import GRDB
+import OperonModel
+import OperonPorts
+
+extension StoreTables {
+    /// Reads everything that a coordinator must know, and remembers what every batch needs.
+    ///
+    /// - Throws: `RowDamage` if anything is not as it was written, or not whole.
+    func load() throws -> StoredState {
+        var state = try loadMeta()
+        var rows = try loadGraphs()
+        try loadContents(into: &rows)
+        try loadOperations(into: &rows)
+        let open = try loadInFlight(into: &rows)
+        for record in try loadDependencyChanges() {
+            guard let id = record.changedDependent?.graph, let place = rows.places[id] else {
+                throw RowDamage(what: "a dependency of an unknown graph")
+            }
+            rows.graphs[place].dependencyChanges.append(record)
+        }
+        state.graphs = rows.graphs
+        state.queues = try loadQueues()
+        state.inFlight = open.map { StoredInFlight($0.attempt, of: $0.operation) }
+        state.inFlight.sort { $0.attempt < $1.attempt }
+        let events = try loadEventNumbers()
+        state.lastEvent = events?.upperBound ?? 0
+        remember(
+            graphs: rows.entries,
+            queues: state.queues,
+            open: open,
+            events: events,
+            unswept: rows.unswept
+        )
+        return state
+    }
+
+    private struct Graphs {
+        var graphs: [StoredGraph] = []
+        var entries: [GraphEntry] = []
+        var unswept: [GraphID] = []
+        /// Place of a graph in `graphs` and `entries`. Only looked up.
+        var places: [GraphID: Int] = [:]
+    }
+
+    func loadMeta() throws -> StoredState {
+        let select = try statement("SELECT * FROM meta")
+        defer { select.reset() }
+        guard try select.step() else { throw RowDamage(what: "no reign") }
+        _ = try select.readInteger()
+        guard let reign = Reign(text: try select.readText()) else {
+            throw RowDamage(what: "a reign that is none")
+        }
+        let epoch = Epoch(rawValue: try select.readNumber())
+        try select.readSum()
+        return StoredState(reign: reign, epoch: epoch)
+    }
+
+    func write(reign: Reign, epoch: Epoch) throws {
+        let insert = try statement("INSERT OR REPLACE INTO meta VALUES (1, ?2, ?3, ?4)")
+        try insert.bind(1 as Int64)
+        try insert.bind(reign.description)
+        try insert.bind(Int64(epoch.rawValue))
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    private func loadGraphs() throws -> Graphs {
+        var rows = Graphs()
+        let select = try statement("SELECT * FROM graphs ORDER BY id")
+        defer { select.reset() }
+        while try select.step() {
+            let row = try select.readGraph()
+            var graph = StoredGraph(row.entry, contents: [])
+            graph.outcomes = row.outcomes
+            if row.entry.isTombstone, row.outcomes.count != row.entry.operationCount {
+                throw RowDamage(what: "a tombstone of graph \(row.entry.id) that is not whole")
+            }
+            rows.places[row.entry.id] = rows.graphs.count
+            rows.graphs.append(graph)
+            rows.entries.append(row.entry)
+            if row.tombstone == 1 { rows.unswept.append(row.entry.id) }
+        }
+        return rows
+    }
+
+    private func loadContents(into rows: inout Graphs) throws {
+        let select = try statement("SELECT * FROM contents ORDER BY id")
+        defer { select.reset() }
+        while try select.step() {
+            let number = try select.readInteger()
+            let graph = GraphID(rawValue: try select.readNumber())
+            let name = try select.readText()
+            let submitter = try select.readText()
+            let isOpen = try select.readFlag()
+            let key = try select.readText()
+            let trace = try select.readText()
+            let first: UInt32 = try select.readNumber()
+            let count: UInt32 = try select.readNumber()
+            let needs = try RowText.graphs(try select.readText())
+            let bytes: Int = try select.readNumber()
+            try select.readSum()
+            guard let place = rows.places[graph] else {
+                throw RowDamage(what: "contents of an unknown graph")
+            }
+            rows.graphs[place].contents.append(
+                StoredContents(
+                    graph: graph,
+                    name: name,
+                    submitter: submitter,
+                    isOpen: isOpen,
+                    idempotencyKey: key,
+                    traceParent: trace,
+                    first: first,
+                    operationCount: Int(count),
+                    needs: needs,
+                    body: try loadBody(number, bytes: bytes)
+                )
+            )
+        }
+        for (entry, graph) in zip(rows.entries, rows.graphs) where !entry.isTombstone {
+            let count = graph.contents.reduce(0) { $0 + $1.operationCount }
+            guard count == Int(entry.operationCount) else {
+                throw RowDamage(what: "contents of graph \(entry.id) that are not there")
+            }
+        }
+    }
+
+    private func loadBody(_ number: Int64, bytes: Int) throws -> [UInt8] {
+        let select = try statement(
+            "SELECT * FROM pieces WHERE id >= ? AND id < ? ORDER BY id"
+        )
+        guard number < 1 << 40 else { throw RowDamage(what: "a number out of its range") }
+        try select.bind(number << 16)
+        try select.bind((number + 1) << 16)
+        defer { select.reset() }
+        var body: [UInt8] = []
+        while try select.step() {
+            _ = try select.readInteger()
+            let piece = try select.readBytes()
+            try select.readSum()
+            if body.isEmpty { body = piece } else { body += piece }
+        }
+        guard body.count == bytes else { throw RowDamage(what: "contents that are not whole") }
+        return body
+    }
+
+    private func loadOperations(into rows: inout Graphs) throws {
+        let select = try statement("\(Self.selectOperations) ORDER BY id")
+        defer { select.reset() }
+        var place: Int?
+        // Grown here, not inside of the graph, whose array would be copied each time.
+        var operations: [StoredOperation] = []
+        var id = GraphID(rawValue: 0)
+        var hasMore = try select.step()
+        while hasMore {
+            let row = try select.readOperation()
+            if place == nil || row.id.graph != id {
+                id = row.id.graph
+                place = rows.places[id]
+            }
+            guard let graph = place, row.id.index < rows.entries[graph].operationCount else {
+                throw RowDamage(what: "operation \(row.id), which does not exist")
+            }
+            operations.append(row.operation)
+            hasMore = try select.step()
+            let next = hasMore ? try select.peekInteger() : nil
+            if next.map({ OperationID(key: $0).graph }) != id {
+                // What is left of a tombstone is on its way out.
+                if !rows.entries[graph].isTombstone { rows.graphs[graph].operations = operations }
+                operations = []
+            }
+        }
+        for (entry, graph) in zip(rows.entries, rows.graphs) where !entry.isTombstone {
+            let count = graph.operations.reduce(0) { $0 + ($1.outcome == nil ? 0 : 1) }
+            guard count == Int(entry.finishedCount) else {
+                throw RowDamage(what: "operations of graph \(entry.id) that are not there")
+            }
+        }
+    }
+
+    private func loadInFlight(
+        into rows: inout Graphs
+    ) throws -> [(operation: OperationID, attempt: StoredAttempt)] {
+        let select = try statement("SELECT * FROM attempts_in_flight ORDER BY operation")
+        defer { select.reset() }
+        var open: [(operation: OperationID, attempt: StoredAttempt)] = []
+        while try select.step() {
+            let row = try select.readAttemptStart()
+            try select.readSum()
+            open.append(row)
+        }
+        var start = 0
+        while start < open.count {
+            let id = open[start].operation.graph
+            let end = open[start...].firstIndex { $0.operation.graph != id } ?? open.count
+            guard let place = rows.places[id], !rows.entries[place].isTombstone else {
+                throw RowDamage(what: "an attempt of an unknown graph")
+            }
+            try merge(open[start..<end], into: &rows.graphs[place].operations)
+            start = end
+        }
+        return open
+    }
+
+    /// How often an operation was tried is told by its attempt in flight, if it has one.
+    private func merge(
+        _ open: ArraySlice<(operation: OperationID, attempt: StoredAttempt)>,
+        into operations: inout [StoredOperation]
+    ) throws {
+        var merged: [StoredOperation] = []
+        merged.reserveCapacity(operations.count + open.count)
+        var next = open.startIndex
+        for operation in operations {
+            while next < open.endIndex, open[next].operation.index < operation.index {
+                merged.append(StoredOperation(open[next]))
+                next += 1
+            }
+            guard next < open.endIndex, open[next].operation.index == operation.index else {
+                merged.append(operation)
+                continue
+            }
+            guard operation.outcome == nil else {
+                throw RowDamage(what: "a finished operation with an attempt in flight")
+            }
+            merged.append(operation.tried(open[next].attempt.ordinal))
+            next += 1
+        }
+        merged += open[next...].map { StoredOperation($0) }
+        operations = merged
+    }
+
+    private func loadQueues() throws -> [StoredQueue] {
+        let select = try statement("SELECT * FROM queues ORDER BY name")
+        defer { select.reset() }
+        var queues: [StoredQueue] = []
+        while try select.step() { queues.append(try select.readQueue()) }
+        // SQLite's order is that of the bytes.
+        return queues.sorted { $0.name < $1.name }
+    }
+
+    private func loadDependencyChanges() throws -> [StoreRecord] {
+        let select = try statement("SELECT * FROM dependency_changes ORDER BY id")
+        defer { select.reset() }
+        var changes: [StoreRecord] = []
+        while try select.step() { changes.append(try select.readDependency()) }
+        return changes
+    }
+
+    private func loadEventNumbers() throws -> ClosedRange<UInt64>? {
+        func end(_ order: String) throws -> UInt64? {
+            let select = try statement("SELECT * FROM events ORDER BY sequence \(order) LIMIT 1")
+            defer { select.reset() }
+            return try select.step() ? try select.readEvent().sequence : nil
+        }
+        guard let first = try end("ASC"), let last = try end("DESC") else { return nil }
+        guard first <= last else { throw RowDamage(what: "events out of order") }
+        return first...last
+    }
+}
+
+extension StoredOperation {
+    fileprivate init(_ open: (operation: OperationID, attempt: StoredAttempt)) {
+        self.init(index: open.operation.index)
+        attempts = open.attempt.ordinal
+    }
+}

@@ -1,0 +1,339 @@
+import GRDB
+import OperonModel
+import OperonPorts
+
+extension StoreTables: StoreRows {
+    func graph(_ id: GraphID) -> GraphEntry? { graphs[id] }
+
+    func queue(_ name: String) -> StoredQueue? { queues[name] }
+
+    func openAttempt(of operation: OperationID) -> StoredAttempt? { open[operation] }
+
+    func openOperations(of graph: GraphID) -> [OperationID] {
+        open.keys.filter { $0.graph == graph }.sorted()
+    }
+
+    func operation(_ id: OperationID) throws -> StoredOperation? {
+        let select = try statement("\(Self.selectOperations) WHERE id = ?")
+        try select.bind(id.key)
+        defer { select.reset() }
+        var operation: StoredOperation?
+        if try select.step() {
+            operation = try select.readOperation().operation
+            note(rowOf: id)
+        }
+        guard let attempt = open[id] else { return operation }
+        return (operation ?? StoredOperation(index: id.index)).tried(attempt.ordinal)
+    }
+
+    func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt? {
+        if let attempt = open[operation], attempt.id == id { return attempt }
+        let select = try statement(
+            "\(Self.selectAttempts) WHERE operation = ? AND epoch = ? AND number = ?"
+        )
+        try select.bind(operation.key)
+        try select.bind(id)
+        defer { select.reset() }
+        return try select.step() ? try select.readAttempt().attempt : nil
+    }
+
+    func logSizes(of operation: OperationID) throws -> [(attempt: AttemptID, bytes: Int)] {
+        let select = try statement(
+            "SELECT epoch, number, length(tail) FROM logs WHERE operation = ? ORDER BY 1, 2"
+        )
+        try select.bind(operation.key)
+        defer { select.reset() }
+        var sizes: [(AttemptID, Int)] = []
+        while try select.step() {
+            sizes.append((try select.readAttemptID(), Int(try select.readInteger())))
+        }
+        return sizes
+    }
+
+    // MARK: - What clients ask for
+
+    func output(of operation: OperationID) throws -> Payload? {
+        let select = try statement("SELECT * FROM outputs WHERE operation = ?")
+        try select.bind(operation.key)
+        defer { select.reset() }
+        guard isKept(operation), try select.step() else { return nil }
+        _ = try select.readInteger()
+        let contentType = try select.readText()
+        let bytes = try select.readBytes()
+        try select.readSum()
+        return Payload(contentType: contentType, bytes: bytes)
+    }
+
+    func log(of operation: OperationID) throws -> [StoredLog] {
+        let select = try statement(
+            "SELECT * FROM logs WHERE operation = ? ORDER BY epoch, number"
+        )
+        try select.bind(operation.key)
+        defer { select.reset() }
+        var logs: [StoredLog] = []
+        while try isKept(operation) && select.step() {
+            _ = try select.readInteger()
+            logs.append(
+                StoredLog(attempt: try select.readAttemptID(), tail: try select.readBytes())
+            )
+            try select.readSum()
+        }
+        return logs
+    }
+
+    func attempts(of operation: OperationID) throws -> [StoredAttempt] {
+        guard isKept(operation) else { return [] }
+        let select = try statement("\(Self.selectAttempts) WHERE operation = ?")
+        try select.bind(operation.key)
+        defer { select.reset() }
+        var attempts: [StoredAttempt] = []
+        while try select.step() { attempts.append(try select.readAttempt().attempt) }
+        if let last = open[operation] { attempts.append(last) }
+        return attempts.sorted { $0.id < $1.id }
+    }
+
+    func events(after: UInt64, limit: Int) throws -> [StoredEvent] {
+        guard limit > 0, after < lastEvent else { return [] }
+        let select = try statement(
+            "SELECT * FROM events WHERE sequence > ? ORDER BY sequence LIMIT ?"
+        )
+        try select.bind(Int64(bitPattern: after))
+        try select.bind(Int64(limit))
+        defer { select.reset() }
+        var events: [StoredEvent] = []
+        while try select.step() { events.append(try select.readEvent()) }
+        return events
+    }
+
+    private func isKept(_ operation: OperationID) -> Bool {
+        graphs[operation.graph]?.isTombstone == false
+    }
+
+    // MARK: - Outcomes
+
+    /// The outcomes of a finished graph, from its operations.
+    func outcomes(of id: GraphID) throws -> OutcomeRuns {
+        let select = try statement(
+            "\(Self.selectOperations) WHERE id >= ? AND id <= ? ORDER BY id"
+        )
+        try select.bind(OperationID(graph: id, index: 0).key)
+        try select.bind(OperationID(graph: id, index: .max).key)
+        defer { select.reset() }
+        var outcomes = OutcomeRuns()
+        while try select.step() {
+            let row = try select.readOperation()
+            guard let kind = row.operation.outcome?.kind, row.id.index == outcomes.count else {
+                throw RowDamage(what: "operation \(row.id) without an outcome")
+            }
+            outcomes.append(kind)
+        }
+        return outcomes
+    }
+
+    /// The outcomes that a tombstone keeps.
+    func buriedOutcomes(of id: GraphID) throws -> OutcomeRuns {
+        let select = try statement("SELECT * FROM graphs WHERE id = ?")
+        try select.bind(Int64(id.rawValue))
+        defer { select.reset() }
+        guard try select.step() else { throw RowDamage(what: "no row of graph \(id)") }
+        return try select.readGraph().outcomes
+    }
+
+    static let selectOperations = """
+        SELECT id, outcome, detail, finished_at, round, attempts, retries, workers_lost, crashes, \
+        priority, suspended_by, suspended_reason, suspended_until, cancel_reason, retry_at, \
+        comes_back, has_output, sum FROM operations
+        """
+    static let selectAttempts = "SELECT * FROM attempts"
+}
+
+extension StoredOperation {
+    func tried(_ ordinal: UInt32) -> StoredOperation {
+        var operation = self
+        operation.attempts = ordinal
+        return operation
+    }
+}
+
+// MARK: - Rows
+
+extension PreparedStatement {
+    struct GraphRow {
+        var entry: GraphEntry
+        var outcomes: OutcomeRuns
+        var tombstone: Int64
+    }
+
+    func readNumber<Number: FixedWidthInteger>() throws -> Number {
+        guard let number = Number(exactly: try readInteger()) else {
+            throw RowDamage(what: "a number out of its range")
+        }
+        return number
+    }
+
+    func readFlag() throws -> Bool { try readInteger() != 0 }
+
+    func readTime() throws -> WallTime? {
+        try readOptionalInteger().map { WallTime(nanosecondsSince1970: $0) }
+    }
+
+    func readSuspension() throws -> Suspension? {
+        let by = try readOptionalText()
+        let reason = try readOptionalText()
+        let until = try readTime()
+        guard let by, let reason else { return nil }
+        return Suspension(by: by, reason: reason, until: until)
+    }
+
+    func readAttemptID() throws -> AttemptID {
+        let epoch = Epoch(rawValue: try readNumber())
+        return AttemptID(epoch: epoch, number: UInt64(bitPattern: try readInteger()))
+    }
+
+    func readGraph() throws -> GraphRow {
+        let id = GraphID(rawValue: try readNumber())
+        let name = try readText()
+        let submittedAt = WallTime(nanosecondsSince1970: try readInteger())
+        let finishedAt = try readTime()
+        let isOpen = try readFlag()
+        let tombstone = try readInteger()
+        let suspension = try readSuspension()
+        let cancelReason = try readOptionalText()
+        var entry = GraphEntry(
+            id: id,
+            name: name,
+            submittedAt: submittedAt,
+            isOpen: isOpen,
+            operationCount: try readNumber()
+        )
+        entry.finishedCount = try readNumber()
+        entry.finishedAt = finishedAt
+        entry.isTombstone = tombstone != 0
+        entry.suspension = suspension
+        entry.cancelReason = cancelReason
+        entry.needs = try RowText.graphs(try readText())
+        guard let outcomes = OutcomeRuns(text: try readText()) else {
+            throw RowDamage(what: "outcomes of graph \(id) that cannot be read")
+        }
+        try readSum()
+        return GraphRow(entry: entry, outcomes: outcomes, tombstone: tombstone)
+    }
+
+    func readOperation() throws -> (id: OperationID, operation: StoredOperation) {
+        let id = OperationID(key: try readInteger())
+        var operation = StoredOperation(index: id.index)
+        operation.outcome = try readOutcome()
+        operation.finishedAt = try readTime()
+        operation.round = try readNumber()
+        operation.attempts = try readNumber()
+        operation.retries = try readNumber()
+        operation.workersLost = try readNumber()
+        operation.crashes = try readNumber()
+        operation.priority = try readOptionalInteger().map(readPriority)
+        operation.suspension = try readSuspension()
+        operation.cancelReason = try readOptionalText()
+        operation.retryAt = try readTime()
+        operation.comesBack = try readFlag()
+        operation.hasOutput = try readFlag()
+        try readSum()
+        return (id, operation)
+    }
+
+    private func readPriority(_ number: Int64) throws -> QueuePriority {
+        guard let raw = Int8(exactly: number), let priority = QueuePriority(rawValue: raw) else {
+            throw RowDamage(what: "a priority that there is not")
+        }
+        return priority
+    }
+
+    private func readOutcome() throws -> Outcome? {
+        let kind = try readOptionalInteger()
+        let detail = try readOptionalText()
+        switch kind {
+        case nil: return nil
+        case 0: return .succeeded
+        case 1: return .failed(try RowText.error(detail))
+        case 2: return .cancelled(reason: detail ?? "")
+        case 3:
+            let parts = (detail ?? "").split(separator: "/")
+            guard parts.count == 2 else { throw RowDamage(what: "a cause that is none") }
+            return .skipped(
+                cause: OperationID(
+                    graph: GraphID(rawValue: try RowText.number(String(parts[0]))),
+                    index: try RowText.number(String(parts[1]))
+                )
+            )
+        case _: throw RowDamage(what: "an outcome that there is not")
+        }
+    }
+
+    func readAttemptStart() throws -> (operation: OperationID, attempt: StoredAttempt) {
+        let operation = OperationID(key: try readInteger())
+        let id = try readAttemptID()
+        let ordinal: UInt32 = try readNumber()
+        let worker = Incarnation(rawValue: UInt64(bitPattern: try readInteger()))
+        let grantedAt = WallTime(nanosecondsSince1970: try readInteger())
+        let startedAt = try readTime()
+        let attempt = StoredAttempt(
+            id: id,
+            ordinal: ordinal,
+            worker: worker,
+            grantedAt: grantedAt,
+            startedAt: startedAt
+        )
+        return (operation, attempt)
+    }
+
+    func readAttempt() throws -> (operation: OperationID, attempt: StoredAttempt) {
+        var (operation, attempt) = try readAttemptStart()
+        attempt.endedAt = try readTime()
+        let ending = try readOptionalInteger()
+        let error = try readOptionalText()
+        switch ending {
+        case 0: attempt.ending = .succeeded
+        case 1: attempt.ending = .failed(try RowText.error(error))
+        case 2: attempt.ending = .cancelled
+        case 3: attempt.ending = .returned
+        case 4: attempt.ending = .lost
+        case 5: attempt.ending = .crashed
+        case _: throw RowDamage(what: "an ending that there is not")
+        }
+        try readSum()
+        return (operation, attempt)
+    }
+
+    func readQueue() throws -> StoredQueue {
+        let name = try readText()
+        let maximum = try readOptionalInteger()
+        let priority = try readPriority(try readInteger())
+        let suspension = try readSuspension()
+        let wasSet = try readFlag()
+        try readSum()
+        return StoredQueue(
+            name: name,
+            maximum: maximum.map { Int($0) },
+            priority: priority,
+            suspension: suspension,
+            wasSet: wasSet
+        )
+    }
+
+    func readEvent() throws -> StoredEvent {
+        let sequence = UInt64(bitPattern: try readInteger())
+        let body = try readBytes()
+        try readSum()
+        return StoredEvent(sequence: sequence, body: body)
+    }
+
+    func readDependency() throws -> StoreRecord {
+        _ = try readInteger()
+        let operation = OperationID(key: try readInteger())
+        let other = OperationID(key: try readInteger())
+        let condition = try readOptionalInteger()
+        try readSum()
+        guard let condition else { return .dependencyRemoved(operation, on: other) }
+        guard let raw = UInt8(exactly: condition), let known = DependencyCondition(rawValue: raw)
+        else { throw RowDamage(what: "a condition that there is not") }
+        return .dependencyAdded(operation, on: other, known)
+    }
+}

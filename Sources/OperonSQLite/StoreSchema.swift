@@ -1,0 +1,192 @@
+import GRDB
+
+/// The tables, as a list of steps that only grows: a store says how many of them it has had.
+enum StoreSchema {
+    /// “OPRN”: tells a store from the databases of other programs.
+    static let applicationID: Int64 = 0x4F50_524E
+
+    static var version: Int64 { Int64(steps.count) }
+
+    /// Never change one that was released: add another.
+    private static let steps: [String] = [first]
+
+    /// Applies the steps that a store has not had, inside the caller's transaction.
+    static func migrate(_ database: Database, from version: Int64) throws {
+        for step in steps.dropFirst(Int(version)) { try database.execute(sql: step) }
+        try database.execute(sql: "PRAGMA user_version = \(StoreSchema.version)")
+    }
+
+    /// What SQLite says of the tables, in an order of its own: a store whose tables are others
+    /// than these steps make was changed by somebody else, or is damaged.
+    static func description(_ database: Database) throws -> [String] {
+        let sql = """
+            SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_schema
+            WHERE name NOT LIKE 'sqlite_%' ORDER BY type, name
+            """
+        return try String?.fetchAll(database, sql: sql).map { $0 ?? "" }
+    }
+
+    /// What `description` says of a store that is as it should be.
+    static func expected() throws -> [String] {
+        try DatabaseQueue().write { database in
+            for step in steps { try database.execute(sql: step) }
+            return try description(database)
+        }
+    }
+
+    /// Times are nanoseconds since 1970. An operation is one number, graph × 2³² + index: the
+    /// smallest key there is, and the order in which they are read.
+    private static let first = """
+        CREATE TABLE meta (
+          id INTEGER PRIMARY KEY CHECK (id = 1),
+          reign TEXT NOT NULL,
+          epoch INTEGER NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE graphs (
+          id INTEGER PRIMARY KEY,
+          name TEXT NOT NULL,
+          submitted_at INTEGER NOT NULL,
+          finished_at INTEGER,
+          is_open INTEGER NOT NULL,
+          tombstone INTEGER NOT NULL, -- 1: its rows are being deleted, 2: they are deleted
+          suspended_by TEXT, suspended_reason TEXT, suspended_until INTEGER,
+          cancel_reason TEXT,
+          operation_count INTEGER NOT NULL,
+          finished_count INTEGER NOT NULL,
+          needs TEXT NOT NULL, -- other graphs that it depends on
+          outcomes TEXT NOT NULL, -- of a tombstone: s9 f1 means nine succeeded, one failed
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE contents (
+          id INTEGER PRIMARY KEY,
+          graph INTEGER NOT NULL,
+          name TEXT NOT NULL,
+          submitter TEXT NOT NULL,
+          is_open INTEGER NOT NULL,
+          idempotency_key TEXT NOT NULL,
+          trace_parent TEXT NOT NULL,
+          first INTEGER NOT NULL,
+          operation_count INTEGER NOT NULL,
+          needs TEXT NOT NULL,
+          bytes INTEGER NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE pieces (
+          id INTEGER PRIMARY KEY, -- contents × 65536 + number
+          body BLOB NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE operations (
+          id INTEGER PRIMARY KEY,
+          outcome INTEGER, -- 0 succeeded, 1 failed, 2 cancelled, 3 skipped
+          detail TEXT, -- the error, the reason or the cause
+          finished_at INTEGER,
+          round INTEGER NOT NULL,
+          attempts INTEGER NOT NULL,
+          retries INTEGER NOT NULL,
+          workers_lost INTEGER NOT NULL,
+          crashes INTEGER NOT NULL,
+          priority INTEGER,
+          suspended_by TEXT, suspended_reason TEXT, suspended_until INTEGER,
+          cancel_reason TEXT,
+          retry_at INTEGER,
+          comes_back INTEGER NOT NULL,
+          has_output INTEGER NOT NULL,
+          sum INTEGER NOT NULL,
+          graph INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL,
+          number INTEGER GENERATED ALWAYS AS (id & 4294967295) VIRTUAL
+        ) STRICT;
+
+        CREATE TABLE attempts (
+          operation INTEGER NOT NULL,
+          epoch INTEGER NOT NULL,
+          number INTEGER NOT NULL,
+          ordinal INTEGER NOT NULL,
+          worker INTEGER NOT NULL,
+          granted_at INTEGER NOT NULL,
+          started_at INTEGER,
+          ended_at INTEGER,
+          ending INTEGER, -- 0 succeeded 1 failed 2 cancelled 3 returned 4 lost 5 crashed
+          error TEXT,
+          sum INTEGER NOT NULL,
+          PRIMARY KEY (operation, epoch, number)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE attempts_in_flight (
+          operation INTEGER PRIMARY KEY,
+          epoch INTEGER NOT NULL,
+          number INTEGER NOT NULL,
+          ordinal INTEGER NOT NULL,
+          worker INTEGER NOT NULL,
+          granted_at INTEGER NOT NULL,
+          started_at INTEGER,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE outputs (
+          operation INTEGER PRIMARY KEY,
+          content_type TEXT NOT NULL,
+          body BLOB NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE logs (
+          operation INTEGER NOT NULL,
+          epoch INTEGER NOT NULL,
+          number INTEGER NOT NULL,
+          tail BLOB NOT NULL,
+          sum INTEGER NOT NULL,
+          PRIMARY KEY (operation, epoch, number)
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE queues (
+          name TEXT PRIMARY KEY,
+          maximum INTEGER,
+          priority INTEGER NOT NULL,
+          suspended_by TEXT, suspended_reason TEXT, suspended_until INTEGER,
+          was_set INTEGER NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE dependency_changes (
+          id INTEGER PRIMARY KEY,
+          operation INTEGER NOT NULL,
+          depends_on INTEGER NOT NULL,
+          condition INTEGER, -- NULL: removed
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE events (
+          sequence INTEGER PRIMARY KEY,
+          body BLOB NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE VIEW readable_operations AS SELECT
+          graph || '/' || number AS operation,
+          CASE outcome WHEN 0 THEN 'succeeded' WHEN 1 THEN 'failed' WHEN 2 THEN 'cancelled'
+            WHEN 3 THEN 'skipped' END AS outcome,
+          detail, datetime(finished_at / 1000000000, 'unixepoch') AS finished_at, attempts, round
+          FROM operations;
+
+        CREATE VIEW readable_attempts AS SELECT
+          (operation >> 32) || '/' || (operation & 4294967295) AS operation,
+          epoch || '.' || number AS attempt, printf('%016x', worker) AS worker,
+          datetime(granted_at / 1000000000, 'unixepoch') AS granted_at,
+          datetime(started_at / 1000000000, 'unixepoch') AS started_at,
+          datetime(ended_at / 1000000000, 'unixepoch') AS ended_at,
+          CASE ending WHEN 0 THEN 'succeeded' WHEN 1 THEN 'failed' WHEN 2 THEN 'cancelled'
+            WHEN 3 THEN 'returned' WHEN 4 THEN 'lost' WHEN 5 THEN 'crashed' END AS ending, error
+          FROM attempts
+          UNION ALL SELECT (operation >> 32) || '/' || (operation & 4294967295),
+          epoch || '.' || number, printf('%016x', worker),
+          datetime(granted_at / 1000000000, 'unixepoch'),
+          datetime(started_at / 1000000000, 'unixepoch'), NULL, NULL, NULL
+          FROM attempts_in_flight;
+        """
+}

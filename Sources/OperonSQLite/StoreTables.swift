@@ -1,0 +1,454 @@
+import GRDB
+import OperonModel
+import OperonPorts
+
+/// The rows of a store: what is looked up and written, by statements that are prepared once. What
+/// every batch needs is kept in memory as well: graphs, queues, and attempts in flight.
+///
+/// Belongs to the thread of its store.
+final class StoreTables {
+    let database: Database
+    let limits: Limits
+    private var statements: [String: PreparedStatement] = [:]
+
+    private(set) var graphs: [GraphID: GraphEntry] = [:]
+    private(set) var queues: [String: StoredQueue] = [:]
+    private(set) var open: [OperationID: StoredAttempt] = [:]
+    private(set) var firstEvent: UInt64 = 1
+    private(set) var lastEvent: UInt64 = 0
+    /// Tombstones whose rows are still there.
+    private(set) var unswept: [GraphID] = []
+    /// Operations that were looked up in this batch, and have a row.
+    private var found: Set<OperationID> = []
+
+    init(_ database: Database, limits: Limits) {
+        self.database = database
+        self.limits = limits
+    }
+
+    /// The statement of this text, prepared when it is first wanted.
+    func statement(_ sql: String) throws -> PreparedStatement {
+        if let known = statements[sql] { return known }
+        let new = try PreparedStatement(database, sql)
+        statements[sql] = new
+        return new
+    }
+
+    /// Sets what is kept in memory.
+    func remember(
+        graphs: [GraphEntry],
+        queues: [StoredQueue],
+        open: [(operation: OperationID, attempt: StoredAttempt)],
+        events: ClosedRange<UInt64>?,
+        unswept: [GraphID]
+    ) {
+        for graph in graphs { self.graphs[graph.id] = graph }
+        for queue in queues { self.queues[queue.name] = queue }
+        for entry in open { self.open[entry.operation] = entry.attempt }
+        if let events { (firstEvent, lastEvent) = (events.lowerBound, events.upperBound) }
+        self.unswept = unswept
+    }
+
+    // MARK: - Transactions
+
+    /// Does `body` in one transaction: all of it or nothing.
+    func transaction<Value>(_ body: () throws -> Value) throws -> Value {
+        try statement("BEGIN IMMEDIATE").execute()
+        do {
+            let value = try body()
+            try statement("COMMIT").execute()
+            return value
+        } catch {
+            // After some errors SQLite has rolled back already.
+            if database.isInsideTransaction { try statement("ROLLBACK").execute() }
+            throw error
+        }
+    }
+
+    func commit(_ batch: StoreBatch) throws {
+        found.removeAll(keepingCapacity: true)
+        let changes = try transaction {
+            let changes = try StoreChanges(batch, to: self, limits: limits)
+            try write(changes)
+            return changes
+        }
+        for id in changes.graphs.keys.sorted() { graphs[id] = changes.graphs[id] }
+        for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
+        for id in changes.open.keys.sorted() { open[id] = nil }
+        for id in changes.attempts.keys.sorted() {
+            guard let change = changes.attempts[id], isOpen(change, after: changes) else {
+                continue
+            }
+            open[change.operation] = change.attempt
+        }
+        lastEvent = changes.events.last?.sequence ?? lastEvent
+        if let last = changes.dropsEventsThrough { firstEvent = last + 1 }
+    }
+
+    /// Whether an attempt that a batch changed is in flight after it.
+    private func isOpen(_ change: StoreChanges.Attempt, after changes: StoreChanges) -> Bool {
+        let id = change.attempt.id
+        return changes.open[change.operation].map { $0 == id }
+            ?? (open[change.operation]?.id == id)
+    }
+
+    // MARK: - Writing
+
+    private func write(_ changes: StoreChanges) throws {
+        for id in changes.graphs.keys.sorted() {
+            if let graph = changes.graphs[id] { try write(graph) }
+        }
+        for contents in changes.contents { try write(contents) }
+        for id in changes.operations.keys.sorted() {
+            guard let operation = changes.operations[id] else { continue }
+            let isOpen = changes.open[id].map { $0 != nil } ?? (open[id] != nil)
+            try write(operation, of: id, isOpen: isOpen)
+        }
+        for id in changes.attempts.keys.sorted() {
+            if let change = changes.attempts[id] { try write(change, of: changes) }
+        }
+        for name in changes.queues.keys.sorted() {
+            if let queue = changes.queues[name] { try write(queue) }
+        }
+        for record in changes.dependencyChanges { try writeDependency(record) }
+        for id in changes.outputs.keys.sorted() {
+            if let output = changes.outputs[id] { try write(output, of: id) }
+        }
+        for (id, attempt) in changes.droppedLogs {
+            let delete = try statement(
+                "DELETE FROM logs WHERE operation = ? AND epoch = ? AND number = ?"
+            )
+            try delete.bind(id.key)
+            try delete.bind(attempt)
+            try delete.execute()
+        }
+        for log in changes.logs { try write(log) }
+        let insert = try statement("INSERT INTO events VALUES (?, ?, ?)")
+        for event in changes.events {
+            try insert.bind(Int64(bitPattern: event.sequence))
+            try insert.bind(event.body)
+            try insert.bindSum()
+            try insert.execute()
+        }
+        if let last = changes.dropsEventsThrough {
+            let delete = try statement("DELETE FROM events WHERE sequence <= ?")
+            try delete.bind(Int64(bitPattern: last))
+            try delete.execute()
+        }
+    }
+
+    /// - Parameter tombstone: 1: its rows are being deleted, 2: they are deleted.
+    func write(_ graph: GraphEntry, outcomes: OutcomeRuns = OutcomeRuns(), tombstone: Int64 = 0)
+        throws
+    {
+        let insert = try statement(
+            "INSERT OR REPLACE INTO graphs VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+        )
+        try insert.bind(Int64(graph.id.rawValue))
+        try insert.bind(graph.name)
+        try insert.bind(graph.submittedAt.nanosecondsSince1970)
+        try insert.bind(graph.finishedAt?.nanosecondsSince1970)
+        try insert.bind(graph.isOpen)
+        try insert.bind(tombstone)
+        try insert.bind(graph.suspension)
+        try insert.bind(graph.cancelReason)
+        try insert.bind(Int64(graph.operationCount))
+        try insert.bind(Int64(graph.finishedCount))
+        try insert.bind(RowText.text(graph.needs))
+        try insert.bind(outcomes.text)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    /// SQLite takes no value over a gigabyte, and is faster with smaller ones.
+    private static let pieceBytes = 8 << 20
+
+    private func write(_ contents: StoredContents) throws {
+        let insert = try statement("INSERT INTO contents VALUES (?,?,?,?,?,?,?,?,?,?,?,?)")
+        let last = try last(in: "contents")
+        try insert.bind(last + 1)
+        try insert.bind(Int64(contents.graph.rawValue))
+        try insert.bind(contents.name)
+        try insert.bind(contents.submitter)
+        try insert.bind(contents.isOpen)
+        try insert.bind(contents.idempotencyKey)
+        try insert.bind(contents.traceParent)
+        try insert.bind(Int64(contents.first))
+        try insert.bind(Int64(contents.operationCount))
+        try insert.bind(RowText.text(contents.needs))
+        try insert.bind(Int64(contents.body.count))
+        try insert.bindSum()
+        try insert.execute()
+        let piece = try statement("INSERT INTO pieces VALUES (?, ?, ?)")
+        var start = 0
+        var number: Int64 = 0
+        while start < contents.body.count {
+            let end = min(start + Self.pieceBytes, contents.body.count)
+            try piece.bind((last + 1) << 16 | number)
+            try piece.bind(contents.body[start..<end])
+            try piece.bindSum()
+            try piece.execute()
+            (start, number) = (end, number + 1)
+        }
+    }
+
+    private func write(_ operation: StoredOperation, of id: OperationID, isOpen: Bool) throws {
+        var row = operation
+        // How often it was tried is told by its attempt in flight, until that has ended: the first
+        // attempt of most operations needs no row of theirs.
+        if isOpen { row.attempts = 0 }
+        if row == StoredOperation(index: id.index) {
+            guard found.contains(id) else { return }
+            let delete = try statement("DELETE FROM operations WHERE id = ?")
+            try delete.bind(id.key)
+            return try delete.execute()
+        }
+        let insert = try statement(
+            "INSERT OR REPLACE INTO operations VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+        )
+        try insert.bind(id.key)
+        try insert.bind(operation.outcome)
+        try insert.bind(operation.finishedAt?.nanosecondsSince1970)
+        try insert.bind(Int64(operation.round))
+        try insert.bind(Int64(operation.attempts))
+        try insert.bind(Int64(operation.retries))
+        try insert.bind(Int64(operation.workersLost))
+        try insert.bind(Int64(operation.crashes))
+        try insert.bind(operation.priority.map { Int64($0.rawValue) })
+        try insert.bind(operation.suspension)
+        try insert.bind(operation.cancelReason)
+        try insert.bind(operation.retryAt?.nanosecondsSince1970)
+        try insert.bind(operation.comesBack)
+        try insert.bind(operation.hasOutput)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    private func write(_ change: StoreChanges.Attempt, of changes: StoreChanges) throws {
+        let attempt = change.attempt
+        // What was in flight before the batch, and what is after it.
+        let wasOpen = open[change.operation]?.id == attempt.id
+        let isOpen = isOpen(change, after: changes)
+        if wasOpen, !isOpen, changes.open[change.operation] == .some(nil) {
+            let delete = try statement("DELETE FROM attempts_in_flight WHERE operation = ?")
+            try delete.bind(change.operation.key)
+            try delete.execute()
+        }
+        if isOpen {
+            if attempt.id.epoch.rawValue > 0, !wasOpen { try deleteEnded(change) }
+            let insert = try statement(
+                "INSERT OR REPLACE INTO attempts_in_flight VALUES (?,?,?,?,?,?,?,?)"
+            )
+            try insert.bind(change.operation.key)
+            try insert.bind(start: attempt)
+            try insert.bindSum()
+            return try insert.execute()
+        }
+        let insert = try statement(
+            "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+        )
+        try insert.bind(change.operation.key)
+        try insert.bind(start: attempt)
+        try insert.bind(attempt.endedAt?.nanosecondsSince1970)
+        try insert.bind(attempt.ending)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    /// An attempt that goes on was among those that had ended.
+    private func deleteEnded(_ change: StoreChanges.Attempt) throws {
+        let delete = try statement(
+            "DELETE FROM attempts WHERE operation = ? AND epoch = ? AND number = ?"
+        )
+        try delete.bind(change.operation.key)
+        try delete.bind(change.attempt.id)
+        try delete.execute()
+    }
+
+    private func write(_ queue: StoredQueue) throws {
+        let insert = try statement("INSERT OR REPLACE INTO queues VALUES (?,?,?,?,?,?,?,?)")
+        try insert.bind(queue.name)
+        try insert.bind(queue.maximum.map(Int64.init))
+        try insert.bind(Int64(queue.priority.rawValue))
+        try insert.bind(queue.suspension)
+        try insert.bind(queue.wasSet)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    private func writeDependency(_ record: StoreRecord) throws {
+        let insert = try statement(
+            "INSERT INTO dependency_changes VALUES (?, ?, ?, ?, ?)"
+        )
+        try insert.bind(try last(in: "dependency_changes") + 1)
+        switch record {
+        case .dependencyAdded(let operation, let other, let condition):
+            try insert.bind(operation.key)
+            try insert.bind(other.key)
+            try insert.bind(Int64(condition.rawValue))
+        case .dependencyRemoved(let operation, let other):
+            try insert.bind(operation.key)
+            try insert.bind(other.key)
+            try insert.bind(Int64?.none)
+        case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
+            .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
+            .queuePriority, .priority, .reopened:
+            return
+        }
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    private func write(_ output: Payload?, of id: OperationID) throws {
+        guard let output else {
+            let delete = try statement("DELETE FROM outputs WHERE operation = ?")
+            try delete.bind(id.key)
+            return try delete.execute()
+        }
+        let insert = try statement("INSERT OR REPLACE INTO outputs VALUES (?,?,?,?)")
+        try insert.bind(id.key)
+        try insert.bind(output.contentType)
+        try insert.bind(output.bytes)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    private func write(_ entry: StoreChanges.Log) throws {
+        let insert = try statement("INSERT OR REPLACE INTO logs VALUES (?,?,?,?,?)")
+        try insert.bind(entry.operation.key)
+        try insert.bind(entry.log.attempt)
+        try insert.bind(entry.log.tail)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
+    /// The largest id of a table; 0: it is empty.
+    private func last(in table: String) throws -> Int64 {
+        let select = try statement("SELECT coalesce(max(id), 0) FROM \(table)")
+        defer { select.reset() }
+        guard try select.step() else { return 0 }
+        return try select.readInteger()
+    }
+
+    // MARK: - Retention
+
+    /// Makes tombstones of finished graphs, whose rows `sweep` deletes bit by bit.
+    func bury(_ id: GraphID) throws {
+        guard let graph = graphs[id]?.tombstone else { return }
+        try transaction {
+            let outcomes = try outcomes(of: id)
+            guard outcomes.count == graph.operationCount else {
+                throw RowDamage(what: "outcomes of graph \(id) that are not there")
+            }
+            try write(graph, outcomes: outcomes, tombstone: 1)
+            let number = Int64(id.rawValue)
+            try database.execute(
+                sql: """
+                    DELETE FROM pieces WHERE EXISTS (SELECT 1 FROM contents
+                      WHERE graph = ? AND contents.id = pieces.id >> 16);
+                    DELETE FROM contents WHERE graph = ?;
+                    DELETE FROM dependency_changes WHERE operation >> 32 = ?;
+                    """,
+                arguments: [number, number, number]
+            )
+        }
+        graphs[id] = graph
+        unswept.append(id)
+    }
+
+    /// Deletes the rows of some operations of a tombstone, from an index on; the index to go on
+    /// with, `nil` at the end.
+    func sweep(_ id: GraphID, from first: UInt32) throws -> UInt32? {
+        let step: UInt32 = 10_000
+        let count = graphs[id]?.operationCount ?? 0
+        let end = min(count - min(first, count), step) + first
+        try transaction {
+            let low = OperationID(graph: id, index: first).key
+            let high = OperationID(graph: id, index: end).key
+            for (table, key) in [
+                ("operations", "id"), ("attempts", "operation"), ("outputs", "operation"),
+                ("logs", "operation"),
+            ] {
+                try database.execute(
+                    sql: "DELETE FROM \(table) WHERE \(key) >= ? AND \(key) < ?",
+                    arguments: [low, high]
+                )
+            }
+            if end >= count, let graph = graphs[id] {
+                let outcomes = try buriedOutcomes(of: id)
+                try write(graph, outcomes: outcomes, tombstone: 2)
+            }
+        }
+        guard end >= count else { return end }
+        unswept.removeAll { $0 == id }
+        return nil
+    }
+
+    /// Notes that an operation has a row.
+    func note(rowOf id: OperationID) { found.insert(id) }
+}
+
+extension OperationID {
+    /// What it is in a table.
+    var key: Int64 { Int64(bitPattern: UInt64(graph.rawValue) << 32 | UInt64(index)) }
+
+    init(key: Int64) {
+        let bits = UInt64(bitPattern: key)
+        self.init(
+            graph: GraphID(rawValue: UInt32(bits >> 32)),
+            index: UInt32(truncatingIfNeeded: bits)
+        )
+    }
+}
+
+// MARK: - Values of several columns
+
+extension PreparedStatement {
+    func bind(_ flag: Bool) throws { try bind(flag ? 1 as Int64 : 0) }
+
+    func bind(_ suspension: Suspension?) throws {
+        try bind(suspension?.by)
+        try bind(suspension?.reason)
+        try bind(suspension?.until?.nanosecondsSince1970)
+    }
+
+    func bind(_ attempt: AttemptID) throws {
+        try bind(Int64(attempt.epoch.rawValue))
+        try bind(Int64(bitPattern: attempt.number))
+    }
+
+    func bind(start attempt: StoredAttempt) throws {
+        try bind(attempt.id)
+        try bind(Int64(attempt.ordinal))
+        try bind(Int64(bitPattern: attempt.worker.rawValue))
+        try bind(attempt.grantedAt.nanosecondsSince1970)
+        try bind(attempt.startedAt?.nanosecondsSince1970)
+    }
+
+    func bind(_ outcome: Outcome?) throws {
+        try bind(outcome.map { Int64($0.kind.rawValue) })
+        switch outcome {
+        case nil, .succeeded: try bind(String?.none)
+        case .failed(let error): try bind(RowText.text(error))
+        case .cancelled(let reason): try bind(reason)
+        case .skipped(let cause): try bind(cause.description)
+        }
+    }
+
+    func bind(_ ending: AttemptEnding?) throws {
+        switch ending {
+        case nil: try bind(Int64?.none)
+        case .succeeded: try bind(0 as Int64)
+        case .failed: try bind(1 as Int64)
+        case .cancelled: try bind(2 as Int64)
+        case .returned: try bind(3 as Int64)
+        case .lost: try bind(4 as Int64)
+        case .crashed: try bind(5 as Int64)
+        }
+        if case .failed(let error) = ending {
+            try bind(RowText.text(error))
+        } else {
+            try bind(String?.none)
+        }
+    }
+}

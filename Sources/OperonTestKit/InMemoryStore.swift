@@ -1,0 +1,90 @@
+package import OperonModel
+package import OperonPorts
+
+/// A store without a disk: it can lose what was not synced, as in a power cut, and fail on demand.
+package actor InMemoryStore: OperationStore {
+    private var image: StoreImage
+    /// What is safe from a power cut.
+    private var synced: StoreImage
+    private var isOpen = false
+    /// What the next commits fail with, the first first.
+    private var failures: [StoreError] = []
+    package private(set) var commits = 0
+    package private(set) var syncs = 0
+
+    package init(reign: Reign, limits: Limits = Limits()) {
+        image = StoreImage(reign: reign, limits: limits)
+        synced = image
+    }
+
+    package func open() throws -> StoredState {
+        guard !isOpen else {
+            throw StoreError(.held, "The store is held by another coordinator.")
+        }
+        isOpen = true
+        image.raiseEpoch()
+        synced = image
+        return image.state
+    }
+
+    package func commit(_ batch: StoreBatch) throws {
+        try checkOpen()
+        if !failures.isEmpty { throw failures.removeFirst() }
+        try image.apply(batch)
+        commits += 1
+    }
+
+    package func sync() throws {
+        try checkOpen()
+        synced = image
+        syncs += 1
+    }
+
+    package func output(of operation: OperationID) throws -> Payload? {
+        try checkOpen()
+        return image.output(of: operation)
+    }
+
+    package func log(of operation: OperationID) throws -> [StoredLog] {
+        try checkOpen()
+        return image.log(of: operation)
+    }
+
+    package func attempts(of operation: OperationID) throws -> [StoredAttempt] {
+        try checkOpen()
+        return image.attempts(of: operation)
+    }
+
+    package func events(after: UInt64, limit: Int) throws -> [StoredEvent] {
+        try checkOpen()
+        return image.events(after: after, limit: limit)
+    }
+
+    package func prune(finishedBefore before: WallTime?, keeping count: Int?) throws -> Int {
+        try checkOpen()
+        return image.prune(finishedBefore: before, keeping: count)
+    }
+
+    package func close() {
+        if isOpen { synced = image }
+        isOpen = false
+    }
+
+    private func checkOpen() throws {
+        guard isOpen else { throw StoreError(.failed, "The store is not open.") }
+    }
+
+    // MARK: - Faults
+
+    /// The next commits fail with these, one each, and leave nothing behind.
+    package func fail(_ errors: [StoreError]) { failures += errors }
+
+    /// Its coordinator dies. All that was committed is there for the next one.
+    package func kill() { isOpen = false }
+
+    /// Its machine dies: what was not synced is lost.
+    package func cutPower() {
+        image = synced
+        isOpen = false
+    }
+}
