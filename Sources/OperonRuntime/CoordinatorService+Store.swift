@@ -332,3 +332,25 @@ extension CoordinatorService {
         }
     }
 }
+
+extension CoordinatorService {
+    /// Why nothing can be taken at present; `nil`: it can.
+    package var trouble: String? {
+        if let trouble = keeping?.trouble { return trouble.message }
+        return hasEnded || fatal != nil ? "The coordinator ends." : nil
+    }
+
+    /// Drops finished graphs but for what later dependencies may ask of them.
+    package func prune(olderThan age: Duration?, keeping count: Int?) async throws {
+        guard let store, age != nil || count != nil else { return }
+        let before = age.map { SystemClock.wall() + (.zero - $0) }
+        do {
+            let dropped = try await store.prune(finishedBefore: before, keeping: count)
+            if dropped > 0 {
+                logger.info("finished graphs dropped", metadata: ["count": "\(dropped)"])
+            }
+        } catch let error as StoreError where error.isTransient {
+            logger.warning("nothing dropped", metadata: ["reason": "\(error)"])
+        }
+    }
+}

@@ -64,6 +64,9 @@ struct GraphContents: Sendable {
         }
     }
 
+    /// Whether an unfinished operation may ask for its output.
+    func isWanted(_ index: UInt32) -> Bool { consumers[index] != nil }
+
     /// Keeps an output if an operation that takes inputs depends on it.
     mutating func keep(_ output: Payload, of index: UInt32) {
         guard !output.isEmpty, consumers[index] != nil else { return }

@@ -291,8 +291,8 @@ final class StoreTables {
             try insert.bind(other.key)
             try insert.bind(Int64?.none)
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
-            .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
-            .queuePriority, .priority, .reopened:
+            .attemptEnded, .finished, .retryScheduled, .delayed, .deadlinePassed, .cancelled,
+            .suspended, .queueDefined, .queueLimit, .queuePriority, .priority, .reopened:
             return
         }
         try insert.bindSum()

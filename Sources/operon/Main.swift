@@ -38,7 +38,9 @@ struct Operon: AsyncParsableCommand {
             ),
             CommandGroup(
                 name: "Cluster",
-                subcommands: [Queue.self, Workers.self, Drain.self, Events.self]
+                subcommands: [
+                    Coordinator.self, Up.self, Queue.self, Workers.self, Drain.self, Events.self,
+                ]
             ),
         ]
     )

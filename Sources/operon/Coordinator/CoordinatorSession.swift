@@ -1,0 +1,287 @@
+import ArgumentParser
+import Logging
+import NIOCore
+import NIOPosix
+import OperonAMQP
+import OperonArguments
+import OperonCore
+import OperonGraphFile
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonSQLite
+import OperonTerminal
+import UnixSignals
+
+/// One life of a coordinator that keeps its graphs: store, scheduler, transport, API, and what ends
+/// it.
+struct CoordinatorSession {
+    enum Place {
+        case broker(url: String, prefix: String)
+        /// A worker in the same process; `drain`: what its operations may take at the end.
+        case thisProcess(slots: Int, drain: Duration)
+    }
+
+    private let environment: [String: String]
+    private let server: HTTPServerConfiguration
+    private let path: String
+    private let retention: Retention
+    private let say: @Sendable (String) -> Void
+    private let logger: Logger
+
+    /// - Throws: `Failure` for arguments that cannot be used.
+    init(_ arguments: CoordinatorArguments, environment: [String: String]) throws(Failure) {
+        self.environment = environment
+        server = try arguments.server()
+        path = try arguments.storePath(environment: environment)
+        retention = arguments.retention
+        say = { line in
+            let text = "operon: " + TerminalText.line(line) + "\n"
+            FileOutput.standardError.write(Array(text.utf8))
+        }
+        let level: Logger.Level = arguments.verbose ? .debug : .warning
+        logger = Logger(label: "operon") { [say] _ in PlainLog(level: level, write: say) }
+    }
+
+    /// How long a worker stays true to a reign that is on a disk: whoever starts it again has a day.
+    private static let orphanAfter = Duration.seconds(24 * 3_600)
+
+    func run(on place: Place) async throws {
+        var random = SystemRandomNumberGenerator()
+        var configuration = Scheduler.Configuration()
+        configuration.seed = random.next()
+        configuration.orphanAfter = Self.orphanAfter
+        let store = SQLiteStore(path: path)
+        let scheduler: Scheduler
+        let restored: CoordinatorService.Restored
+        do {
+            (scheduler, restored) = try await CoordinatorService.restore(
+                from: store,
+                configuration: configuration
+            )
+        } catch let error as StoreError {
+            throw Failure(error.code == .held ? ExitStatus.held : ExitStatus.usage, error.message)
+        }
+        do {
+            switch place {
+            case .broker(let url, let prefix):
+                try await serve(scheduler, restored, url: url, prefix: prefix)
+            case .thisProcess(let slots, let drain):
+                try await serve(scheduler, restored, slots: slots, drain: drain)
+            }
+        } catch {
+            await store.close()
+            throw error
+        }
+        await store.close()
+    }
+
+    // MARK: - On a broker
+
+    private func serve(
+        _ scheduler: Scheduler,
+        _ restored: CoordinatorService.Restored,
+        url: String,
+        prefix: String
+    ) async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        defer { group.shutdownGracefully { _ in } }
+        var random = SystemRandomNumberGenerator()
+        let connection: AMQPConfiguration
+        do throws(PortError) {
+            connection = try AMQPConfiguration(url: url, prefix: prefix)
+        } catch {
+            throw Failure(ExitStatus.usage, error.message)
+        }
+        let transport = AMQPCoordinatorTransport(
+            configuration: connection,
+            epoch: scheduler.epoch,
+            seed: random.next(),
+            logger: logger,
+            group: group
+        )
+        let attendance = connection.attendance
+        let service = CoordinatorService(
+            scheduler: scheduler,
+            transport: transport,
+            logger: logger,
+            restored: restored
+        ) { notices, _ in
+            for notice in notices {
+                if case .workerJoined(let worker, _, let slots) = notice {
+                    attendance.joined(worker.incarnation, slots: slots)
+                }
+                if case .workerLost(let worker) = notice { attendance.lost(worker.incarnation) }
+            }
+        }
+        say("keeps its graphs in \(path), speaks to \(connection.address)")
+        try await serve(service, on: LoopExecutor(group.next())) {
+            await service.shutDown()
+        } services: { _ in
+        }
+    }
+
+    // MARK: - In this process
+
+    private func serve(
+        _ scheduler: Scheduler,
+        _ restored: CoordinatorService.Restored,
+        slots: Int,
+        drain: Duration
+    ) async throws {
+        let hub = InProcessHub()
+        var random = SystemRandomNumberGenerator()
+        let incarnation = Incarnation(rawValue: random.next() | 1)
+        let service = CoordinatorService(
+            scheduler: scheduler,
+            transport: hub.makeCoordinator(),
+            logger: logger,
+            restored: restored
+        ) { _, _ in
+        }
+        let state: StateDirectory
+        do throws(StateDirectoryError) {
+            // Says that the worker before is dead, and ends what that left running.
+            state = try StateDirectory(path: path + ".worker", incarnation: incarnation)
+        } catch {
+            throw Failure(error.isHeld ? ExitStatus.held : ExitStatus.usage, error.message)
+        }
+        var processConfiguration = ProcessRunner.Configuration(environment: environment)
+        processConfiguration.stateDirectory = state
+        let processes = try ProcessRunner(processConfiguration)
+        var configuration = WorkerAgent.Configuration(
+            name: "local",
+            incarnation: incarnation,
+            host: Environment.hostName,
+            processID: Environment.processID,
+            slots: slots,
+            kinds: Work.builtInKinds
+        )
+        configuration.workerID = state.worker
+        configuration.predecessor = state.predecessor
+        let worker = WorkerService(
+            agent: WorkerAgent(configuration: configuration),
+            transport: hub.makeWorker(incarnation: incarnation),
+            processes: processes,
+            logger: logger
+        )
+        let count = slots == 1 ? "1 operation" : "\(slots) operations"
+        say("keeps its graphs in \(path), runs \(count) at once")
+        let workerEnded = Latch()
+        do {
+            try await serve(service, on: nil) {
+                await worker.drain(timeout: drain)
+                await workerEnded.wait()
+                await service.shutDown()
+            } services: { group in
+                group.addTask {
+                    defer { workerEnded.open() }
+                    try await worker.run()
+                }
+            }
+        } catch {
+            await processes.shutdown()
+            throw error
+        }
+        await processes.shutdown()
+    }
+
+    // MARK: - Serving
+
+    /// Until a signal, or until something that it cannot do without has failed.
+    private func serve(
+        _ service: CoordinatorService,
+        on executor: LoopExecutor?,
+        stop: @escaping @Sendable () async -> Void,
+        services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
+    ) async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let http = makeServer(of: service)
+        let manager = ServiceManager(socket: environment["NOTIFY_SOCKET"])
+        let say = say
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask(executorPreference: executor) {
+                try await service.run()
+                // Whoever asked for it to end has been answered by now.
+                throw Ended()
+            }
+            services(&group)
+            group.addTask {
+                do throws(HTTPServerError) {
+                    try await http.run { address in
+                        say("answers at \(address)")
+                        Self.tell([.ready, .status("answers at \(address)")], manager, say)
+                    }
+                } catch {
+                    throw Failure(ExitStatus.usage, error.message)
+                }
+            }
+            group.addTask { try await prune(service) }
+            group.addTask {
+                var isStopping = false
+                for await _ in signals {
+                    if isStopping {
+                        await service.shutDown(kill: true)
+                        throw Ended()
+                    }
+                    isStopping = true
+                    say("ends; what it keeps is taken up at the next start")
+                    Self.tell([.stopping(within: Self.stopPatience)], manager, say)
+                    http.stop()
+                    Task { await stop() }
+                }
+            }
+            defer { group.cancelAll() }
+            do {
+                while try await group.next() != nil {}
+            } catch is Ended {
+            } catch let error as StoreError {
+                throw Failure(ExitStatus.failed, "\(error.message) Start it again to go on.")
+            } catch let error as PortError {
+                throw Failure(ExitStatus.of(error), error.message)
+            }
+        }
+    }
+
+    /// For the last words and, in this process, what runs.
+    private static let stopPatience = Duration.seconds(120)
+
+    private struct Ended: Error {}
+
+    private func makeServer(of service: CoordinatorService) -> HTTPServer {
+        let health = HTTPHealth {
+            HealthAnswer(isGood: true, text: "ok")
+        } readyz: {
+            let trouble = await service.trouble
+            return HealthAnswer(isGood: trouble == nil, text: trouble ?? "ok")
+        } metrics: {
+            await service.metrics()
+        }
+        return HTTPServer(server, codec: GraphFileCodec(), health: health, logger: logger) { name in
+            LocalCoordinator(service: service, caller: name, version: Version.text)
+        }
+    }
+
+    private static func tell(
+        _ news: [ServiceManager.News],
+        _ manager: ServiceManager?,
+        _ say: @Sendable (String) -> Void
+    ) {
+        do throws(PortError) {
+            try manager?.tell(news)
+        } catch {
+            say("the service manager is not told: \(error.message)")
+        }
+    }
+
+    /// From one look at what is old to the next.
+    private static let pruneInterval = Duration.seconds(600)
+
+    private func prune(_ service: CoordinatorService) async throws {
+        while true {
+            try await service.prune(olderThan: retention.time, keeping: retention.count)
+            try await Task.sleep(for: Self.pruneInterval)
+        }
+    }
+}
