@@ -127,7 +127,8 @@ package struct AccessTokens: Sendable {
             }
             return Entry(name: name, scope: scope, digest: digest)
         }
-        guard secret.utf8.count >= tokenBytesMin, secret.utf8.allSatisfy({ (33...126).contains($0) })
+        guard secret.utf8.count >= tokenBytesMin,
+            secret.utf8.allSatisfy({ (33...126).contains($0) })
         else {
             throw LineProblem(
                 text: "a token has at least \(tokenBytesMin) ASCII characters and no space"

@@ -1,10 +1,3 @@
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#elseif canImport(Darwin)
-    import Darwin
-#endif
 import HummingbirdCore
 import HummingbirdTLS
 package import Logging
@@ -13,6 +6,14 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 package import OperonPorts
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
 
 /// The coordinator's API over HTTP: `/v1`, its document, health and metrics.
 ///
@@ -132,7 +133,9 @@ package final class HTTPServer: Sendable {
                     isExposed.withLockedValue { $0 = true }
                     return self.stop()
                 }
-                await onListening(HTTPAddress(host: listen.host, port: address?.port ?? listen.port))
+                await onListening(
+                    HTTPAddress(host: listen.host, port: address?.port ?? listen.port)
+                )
             },
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
             logger: logger

@@ -131,7 +131,11 @@ package struct RefusalBody: Hashable, Sendable, Codable {
         switch kind {
         case .dependencyCycle: path.map { .dependencyCycle(path: $0) }
         case .unknownOperation:
-            if let name, let namedBy { .unknownOperation(name: name, namedBy: namedBy) } else { nil }
+            if let name, let namedBy {
+                .unknownOperation(name: name, namedBy: namedBy)
+            } else {
+                nil
+            }
         case .duplicateOperation: name.map { .duplicateOperation(name: $0) }
         case .alreadySubmitted: name.map { .alreadySubmitted(name: $0) }
         case .alreadyStarted: name.map { .alreadyStarted(name: $0) }

@@ -255,7 +255,10 @@ struct Responder: Sendable {
 
     private func tooLarge(_ bytesMax: Int) -> Failure {
         Failure(
-            ClientError(.tooLarge, "The body is larger than the \(bytesMax) bytes that it may have."),
+            ClientError(
+                .tooLarge,
+                "The body is larger than the \(bytesMax) bytes that it may have."
+            ),
             closes: true
         )
     }

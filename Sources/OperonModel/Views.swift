@@ -349,7 +349,7 @@ package struct ClusterView: Hashable, Sendable, Codable {
     package var busySlots: Int
     package var openGraphs: Int
     package var counts: StateCounts
-    /// The number of the last event so far; `nil`: there was none, or it is not known.
+    /// The number of the last event so far; 0: there was none; `nil`: it is not told.
     package var lastEvent: UInt64?
 
     package init(

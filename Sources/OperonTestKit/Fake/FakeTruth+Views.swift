@@ -149,7 +149,7 @@ extension FakeTruth {
         for graph in graphs {
             for operation in graph.operations { counts.count(operation) }
         }
-        return ClusterView(
+        var view = ClusterView(
             version: "0.0.0",
             reign: "00000000000000fa",
             epoch: 1,
@@ -163,6 +163,8 @@ extension FakeTruth {
             openGraphs: graphs.count { $0.isOpen },
             counts: counts
         )
+        view.lastEvent = lastSequence
+        return view
     }
 
     package func page(_ query: GraphQuery) -> GraphPage {

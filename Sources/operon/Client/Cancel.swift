@@ -44,19 +44,25 @@ struct WaitingArguments: ParsableArguments {
     @Flag(help: "Return when it is effective: nothing of it starts any more.")
     var wait = false
 
-    @Option(help: "With --wait: how long at most, \(DurationArgument.example). Exit code 4 then.")
+    @Option(
+        help:
+            "With --wait: how long at most, \(DurationArgument.example); exit code 4 then. Default: 1h."
+    )
     var timeout: DurationArgument?
 
-    /// A day: who waits without a bound means until it is done.
-    private static let secondsMax = 86_400.0
+    /// The longest time that a coordinator lets a command wait.
+    private static let secondsMax = 3_600.0
 
     func validate() throws {
         if timeout != nil, !wait { throw ValidationError("--timeout goes with --wait") }
+        if let timeout, timeout.duration > .seconds(Self.secondsMax) {
+            throw ValidationError("--timeout takes an hour at most here")
+        }
     }
 
     /// What a request carries.
     var seconds: Double? {
         guard wait else { return nil }
-        return min(timeout?.duration.seconds ?? Self.secondsMax, Self.secondsMax)
+        return timeout?.duration.seconds ?? Self.secondsMax
     }
 }

@@ -9,6 +9,7 @@ import OperonTerminal
 struct ClientSession: Sendable {
     let client: any CoordinatorClient
     let console: Console
+    let news: LinkNews
 
     /// What was asked for, so that a wrong name can be answered with a right one.
     enum Subject: Sendable {
@@ -29,13 +30,19 @@ struct ClientSession: Sendable {
         let environment = Environment.current
         let address = try arguments.address(environment: environment)
         let console = Console(format: arguments.output, environment: environment)
-        try await ClientFactory.with(address) { client in
-            let session = ClientSession(client: client, console: console)
-            do {
-                try await body(session)
-            } catch let error as ClientError {
-                throw await session.failure(error, about: subject)
+        let news = LinkNews { console.say([$0]) }
+        do {
+            try await ClientFactory.with(address, news) { client in
+                let session = ClientSession(client: client, console: console, news: news)
+                do {
+                    try await body(session)
+                } catch let error as ClientError where error.code == .notFound {
+                    let hint = await session.hint(about: subject)
+                    throw Failure(ExitStatus.noSuchObject, sentence(error) + hint)
+                }
             }
+        } catch let error as ClientError {
+            throw Failure(exitCode(of: error), sentence(error))
         }
     }
 
@@ -49,20 +56,10 @@ struct ClientSession: Sendable {
         }
     }
 
-    private func failure(_ error: ClientError, about subject: Subject?) async -> Failure {
+    private static func sentence(_ error: ClientError) -> String {
         // What is wrong with a graph is told on a line for each problem.
-        let lines = error.message.split(separator: "\n").map { TerminalText.line(String($0)) }
-        var message = lines.joined(separator: "\n")
-        switch error.code {
-        case .notFound: message += await hint(about: subject)
-        case .unreachable:
-            message += "\nStart one with operon coordinator or operon up, or say where it is: "
-            message += "--coordinator or OPERON_COORDINATOR."
-        case .unauthorized:
-            message += "\nName a file with a token: --token-file or OPERON_TOKEN_FILE."
-        case .invalid, .conflict, .tooLarge, .forbidden, .unavailable, .timedOut, .internal: break
-        }
-        return Failure(Self.exitCode(of: error), message)
+        error.message.split(separator: "\n").map { TerminalText.line(String($0)) }
+            .joined(separator: "\n")
     }
 
     // MARK: - Names that are nearly right

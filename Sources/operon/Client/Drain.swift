@@ -27,7 +27,7 @@ struct Drain: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .worker(worker)) { session in
-            // From before it is drained, so that its leaving is not missed.
+            // From before it is drained, so that no event of its leaving is missed.
             let events = wait ? try await session.client.events(after: nil, graph: nil) : nil
             let view = try await session.client.drain(worker: worker)
             try session.console.tell(view, names: [view.name]) { $0.draining(view) }

@@ -56,7 +56,7 @@ struct Waiting: Sendable {
 
     private func end(of graph: String) async throws -> GraphView {
         let kinds: Set = ["graphFinished", "graphClosed", "graphCancelled"]
-        try await Following(session).run(graph: graph) { _ in
+        try await Following(session).run(graph: graph) {
             try await hasEnded(graph)
         } _: { item in
             if case .event(let event) = item, !kinds.contains(event.kind) { return false }

@@ -37,11 +37,11 @@ struct Watching: Sendable {
             LinePrinter(output: output, style: style),
             isQuiet: session.console.format != .text
         )
-        async let _: Void = screen.tick()
+        session.news.hold()
+        async let _: Void = screen.tick(telling: session.news)
         let id = String(graph.id)
-        let following = Following(session) { await screen.say($0) }
-        try await following.run(graph: id) { isBlind in
-            if isBlind { try await list(id, screen) }
+        try await Following(session).run(graph: id) {
+            try await list(id, screen)
             return try await hasEnded(id)
         } _: { item in
             switch item {
@@ -159,15 +159,14 @@ actor WatchScreen {
         await display.operationsMoved(moves, in: group, at: SystemClock.now())
     }
 
-    func say(_ line: String) async {
-        guard !isQuiet else { return }
-        await display.print([TerminalText.line(line)], at: SystemClock.now())
-    }
-
     /// The clock of the display: elapsed times move though nothing happens.
-    func tick() async {
+    func tick(telling news: LinkNews) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: .milliseconds(200)) } catch { return }
+            let sentences = news.take()
+            if !sentences.isEmpty, !isQuiet {
+                await display.print(sentences, at: SystemClock.now())
+            }
             await display.tick(at: SystemClock.now())
         }
     }
