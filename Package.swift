@@ -391,7 +391,7 @@ let package = Package(
             name: "FaultTests",
             dependencies: [
                 "operon", "operon-worker", "OperonAMQP", "OperonCore", "OperonFaultKit",
-                "OperonModel", "OperonPorts",
+                "OperonModel", "OperonPorts", "OperonRuntime",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),

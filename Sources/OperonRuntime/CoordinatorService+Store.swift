@@ -130,7 +130,9 @@ extension CoordinatorService {
         for await _ in commitSignal.raised {
             while let (store, batch) = await nextBatch() {
                 do {
+                    reached(.beforeCommit)
                     try await commit(batch, to: store)
+                    reached(.afterCommit)
                 } catch {
                     // What is on the disk now is unknown: only a new start can tell.
                     await fail(error)
@@ -194,7 +196,9 @@ extension CoordinatorService {
                     continue
                 }
                 do {
+                    reached(.beforeSync)
                     try await store.sync()
+                    reached(.afterSync)
                 } catch {
                     // A sync that failed cannot be asked again: the system forgot what it was for.
                     await fail(error)
@@ -236,6 +240,7 @@ extension CoordinatorService {
         }
         self.keeping = keeping
         for waiter in ready { waiter.latch.open() }
+        if !ready.isEmpty { reached(.answered) }
     }
 
     /// Nobody shall wait for a store that keeps nothing any more.

@@ -233,10 +233,15 @@ extension CoordinatorService {
     }
 
     func workerViews() -> [WorkerView] {
-        scheduler.workerStatus(at: SystemClock.now()).map { worker in
+        // One of an earlier life of the coordinator that has not been heard of since has no name.
+        let known = scheduler.workerStatus(at: SystemClock.now()).filter { worker in
+            worker.isAlive || worker.held > 0 || !worker.identity.name.isEmpty
+        }
+        return known.map { worker in
             WorkerView(
                 id: worker.identity.incarnation.description,
-                name: worker.identity.name,
+                name: worker.identity.name.isEmpty
+                    ? name(of: worker.identity.incarnation) : worker.identity.name,
                 host: worker.host,
                 slots: worker.slots,
                 busySlots: min(worker.executing, worker.slots),

@@ -24,6 +24,8 @@ package actor CoordinatorService {
     let startedAt = SystemClock.wall()
     /// What is kept on a disk; `nil`: nothing is.
     var keeping: Keeping?
+    /// Called at each place where a test may end the process.
+    let reached: @Sendable (FailPoint) -> Void
     let commitSignal = Signal()
     let syncSignal = Signal()
     private var outbox: CoordinatorOutbox
@@ -59,8 +61,10 @@ package actor CoordinatorService {
         logger: Logger,
         operationsPerMessage: Int = defaultOperationsPerMessage,
         restored: Restored? = nil,
+        reached: @escaping @Sendable (FailPoint) -> Void = { _ in },
         observer: @escaping Observer
     ) {
+        self.reached = reached
         self.scheduler = scheduler
         contents = restored?.contents ?? []
         register = restored?.register ?? GraphRegister()
@@ -263,6 +267,7 @@ package actor CoordinatorService {
             if keeping == nil {
                 perform(effects, at: now.monotonic, unsendable: &pending)
             } else {
+                reached(.decided)
                 let taken = effects
                 effects = Scheduler.Effects()
                 if let free = keep(taken, at: now) {
@@ -387,7 +392,11 @@ package actor CoordinatorService {
     private nonisolated func sendAll() async {
         for await _ in sendSignal.raised {
             let (items, waiters) = await takeOutbox()
-            for item in items { await send(item) }
+            for item in items {
+                reached(.beforeSend)
+                await send(item)
+                reached(.afterSend)
+            }
             for tick in await takeTicks() { await send(tick) }
             for waiter in waiters { waiter.open() }
         }

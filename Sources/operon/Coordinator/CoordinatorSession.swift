@@ -106,7 +106,8 @@ struct CoordinatorSession {
             scheduler: scheduler,
             transport: transport,
             logger: logger,
-            restored: restored
+            restored: restored,
+            reached: FatalPoint(environment).reached
         ) { notices, _ in
             for notice in notices {
                 if case .workerJoined(let worker, _, let slots) = notice {
@@ -137,7 +138,8 @@ struct CoordinatorSession {
             scheduler: scheduler,
             transport: hub.makeCoordinator(),
             logger: logger,
-            restored: restored
+            restored: restored,
+            reached: FatalPoint(environment).reached
         ) { _, _ in
         }
         let state: StateDirectory
