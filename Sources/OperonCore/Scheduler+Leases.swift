@@ -95,14 +95,16 @@ extension Scheduler {
 
     /// Nothing was heard of it for too long. What it had not started goes to others at once; what
     /// ran may be awaited for longer.
-    private mutating func giveUp(_ worker: Int, at now: Moment, into effects: inout Effects) {
+    mutating func giveUp(_ worker: Int, at now: Moment, into effects: inout Effects) {
         workers[worker].isAlive = false
         workers[worker].isExpected = false
         workers[worker].claim = nil
         effects.notices.append(.workerLost(workers[worker].identity))
         for place in places(of: worker) {
             guard let attempt = attempts[Int(place)] else { continue }
-            let end = patienceEnd(of: attempt)
+            let end =
+                configuration.violation == .restartsWhatRuns
+                ? now.monotonic : patienceEnd(of: attempt)
             if end <= now.monotonic {
                 comeBack(place, .lost, at: now, into: &effects)
             } else {

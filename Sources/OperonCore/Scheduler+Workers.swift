@@ -12,6 +12,9 @@ extension Scheduler {
             workers[index].leaseEnd = now.monotonic + configuration.lease
             if workers[index].isExpected { workers[index].heardAt = now.monotonic }
             armLease(of: index)
+            if workers[index].isExpected, configuration.violation == .restartsWhatRuns {
+                giveUp(index, at: now, into: &effects)
+            }
         }
         effects.messages.append(
             Message(destination: .everyWorker, sequence: 0, body: .plain(.resync))

@@ -75,6 +75,10 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     /// Gives keys on while their holder still has its right to them.
     case forgetsExclusiveLease
     // The coordinator's, after the death of the one before.
+    /// Sends what rests on records that are not committed.
+    case tellsBeforeCommit
+    /// Acknowledges what a power cut may undo.
+    case acknowledgesBeforeSync
     /// Numbers attempts as the one before it did.
     case numbersAttemptsAnew
     /// Takes attempts in flight for what was never granted.

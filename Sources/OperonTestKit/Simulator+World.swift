@@ -19,7 +19,7 @@ struct SimulatedWorker {
     /// What attempts were given before their starts.
     var inputs: [AttemptID: [NamedInput]] = [:]
     /// When its beats left, by connection: an answer must belong to one of them.
-    var beatsSent: [UInt32: Set<Timestamp>] = [:]
+    var beatsSent: [UInt32: [Timestamp: Epoch]] = [:]
     /// Its lives share a state directory: each says that the one before is dead.
     var hasStateDirectory = false
     var predecessor: Incarnation?
@@ -37,6 +37,10 @@ extension Simulator {
             guard let wake = coordinatorWake, wake <= now else { return }
             coordinatorWake = nil
             drive(.timeReached)
+        case .coordinatorDies(let crash): store?.crash = crash
+        case .coordinatorStarted(let life): startCoordinator(life: life)
+        case .committed(let life): committed(life: life)
+        case .synced(let life): synced(life: life)
         case .brokerDown: crashBroker()
         case .brokerUp: restartBroker()
         case .workerBoot(let index): boot(index)
@@ -78,30 +82,52 @@ extension Simulator {
     // MARK: The coordinator
 
     mutating func drive(_ event: Scheduler.Event) {
+        guard store?.isAlive != false else {
+            // Nobody answers: whoever asks tries again.
+            if case .workerMessage = event { return }
+            at(now + .milliseconds(200), .command(event))
+            return
+        }
         effects.removeAll()
-        if case .queueLimitSet("a", let maximum) = event { ledger.limit = maximum }
         if !isHealed { note(event) }
-        scheduler.handle(
-            event,
-            at: Moment(
-                monotonic: now,
-                wall: WallTime(nanosecondsSince1970: now.nanoseconds)
-            ),
-            into: &effects
-        )
-        ledger.record(effects, of: scheduler)
+        scheduler.handle(event, at: moment, into: &effects)
+        for case .attemptEnded(let attempt, let operation, .lost) in effects.records {
+            checkLoss(of: attempt, operation)
+        }
         if let wake = effects.wakeAt, wake < (coordinatorWake ?? .distantFuture) {
             coordinatorWake = wake
             at(max(wake, now), .coordinatorWake)
         }
+        keep(effects)
+    }
+
+    /// Messages, ticks and answers: whatever leaves the coordinator.
+    mutating func perform(_ effects: Scheduler.Effects) {
+        send(effects.messages)
         guard coordinatorIsUp else { return }
-        for message in effects.messages { send(message) }
         for number in effects.ticks { tick(number) }
         answer(effects)
     }
 
+    mutating func send(_ messages: [Scheduler.Message]) {
+        for message in messages where coordinatorIsUp {
+            if dies(.betweenMessages) { return }
+            ledger.record(message)
+            send(message)
+        }
+    }
+
+    /// Nobody who lives is given up before he could be heard.
+    private mutating func checkLoss(of attempt: AttemptID, _ operation: OperationID) {
+        guard let owner = ledger.owner(of: attempt),
+            workers.contains(where: { $0.incarnation == owner }),
+            now - coordinatorUpSince < scheduler.configuration.lease
+        else { return }
+        ledger.broken("\(operation) was given up before its owner could be heard")
+    }
+
     /// Through both queues of the coordinator; each may lose it.
-    private mutating func tick(_ number: UInt64) {
+    mutating func tick(_ number: UInt64) {
         ledger.met(.ticked)
         for way in [Tick.Way.events, .beats] where !isLost() {
             let envelope = WorkerEnvelope(
@@ -170,9 +196,11 @@ extension Simulator {
         connection: UInt32
     ) {
         guard case .control(let control) = body, let answers = control.answers,
-            workers[index].beatsSent[connection]?.contains(answers) != true
+            workers[index].beatsSent[connection]?[answers] != scheduler.epoch
         else { return }
-        ledger.broken("a beat of an old connection was answered on connection \(connection)")
+        ledger.broken(
+            "a beat of another connection or epoch was answered on connection \(connection)"
+        )
     }
 
     func operation(_ grant: Scheduler.Grant) -> DispatchedOperation {
@@ -195,12 +223,13 @@ extension Simulator {
     }
 
     private mutating func connectCoordinator() {
-        guard !coordinatorIsUp else { return }
+        guard !coordinatorIsUp, store?.isAlive != false else { return }
         guard brokerIsUp else {
             at(now + .milliseconds(500), .coordinatorUp)
             return
         }
         coordinatorIsUp = true
+        coordinatorUpSince = now
         coordinatorConnection += 1
         drive(.transportUp)
     }
@@ -270,15 +299,23 @@ extension Simulator {
     }
 
     private mutating func receive(_ envelope: CoordinatorEnvelope, _ index: Int) {
-        switch envelope.body {
-        case .welcome(let welcome):
-            workers[index].wasWelcomed = true
-            for order in welcome.orders { ledger.delivered(order) }
-        case .control(let control) where workers[index].wasWelcomed:
-            for order in control.orders { ledger.delivered(order) }
-        case .control, .dispatch, .resync, .refused, .chunks: break
+        if isHeard(envelope, by: index) {
+            switch envelope.body {
+            case .welcome(let welcome):
+                workers[index].wasWelcomed = true
+                for order in welcome.orders { ledger.delivered(order) }
+            case .control(let control) where workers[index].wasWelcomed:
+                for order in control.orders { ledger.delivered(order) }
+            case .control, .dispatch, .resync, .refused, .chunks: break
+            }
         }
         drive(index, .message(envelope))
+    }
+
+    /// Of a lower epoch nothing is heard; the first of a higher one is answered by a hello.
+    private func isHeard(_ envelope: CoordinatorEnvelope, by index: Int) -> Bool {
+        guard let agent = workers[index].agent, agent.reign == envelope.reign else { return true }
+        return envelope.epoch == agent.epoch || envelope.epoch > agent.epoch && !agent.isWelcomed
     }
 
     // MARK: Workers
@@ -418,8 +455,8 @@ extension Simulator {
             switch envelope.body {
             case .hello: workers[index].wasWelcomed = false
             case .beat(let beat):
-                workers[index].beatsSent[workers[index].connection, default: []]
-                    .insert(beat.sentAt)
+                workers[index].beatsSent[workers[index].connection, default: [:]][beat.sentAt] =
+                    envelope.epoch
             case .events, .log, .tick, .fetch: break
             }
             post(envelope, lane, index, incarnation)
@@ -472,7 +509,8 @@ extension Simulator {
             held,
             by: incarnation,
             wasWelcomed: workers[index].wasWelcomed,
-            scheduler: scheduler
+            isInFlight: store?.isAlive == false
+                ? ledger.isOpen(held) : scheduler.isInFlight(held.attempt)
         )
         checkInputs(of: held, index)
         workers[index].running.insert(held.attempt)

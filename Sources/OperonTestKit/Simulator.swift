@@ -15,12 +15,18 @@ package struct Simulator {
     /// Streams of chance, so that one more message does not reshuffle the faults.
     var network: SeededGenerator
     var work: SeededGenerator
+    var disk: SeededGenerator
 
+    /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
+    var store: SimulatedStore?
+    /// What is submitted, once it is drawn.
+    var graph: CompiledGraph?
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
     /// The coordinator's, for outputs that workers fetch.
     var desk: OutputDesk
     var coordinatorIsUp = false
+    var coordinatorUpSince = Timestamp.zero
     /// Counts the coordinator's connections: what was sent to an old one is lost.
     var coordinatorConnection = 0
     var coordinatorWake: Timestamp?
@@ -40,6 +46,7 @@ package struct Simulator {
         self.scenario = scenario
         network = SeededGenerator(seed: seed ^ 0x6e65_7477_6f72_6b00)
         work = SeededGenerator(seed: seed ^ 0x776f_726b_0000_0000)
+        disk = SeededGenerator(seed: seed ^ 0x6469_736b_0000_0000)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
         configuration.violation = scenario.violation
@@ -49,6 +56,7 @@ package struct Simulator {
             reign: Reign(rawValue: 7),
             epoch: Epoch(rawValue: 2)
         )
+        if scenario.hasStore { store = SimulatedStore(reign: scheduler.reign) }
     }
 
     /// A seed's own swarm draw.
@@ -58,6 +66,11 @@ package struct Simulator {
         scenario.violation = violation
         scenario.fetchesOutputs = seed % 2 == 0
         scenario.isDamaging = !scenario.isFaultFree
+        // A stream of its own: seeds without a store are what they were before there was one.
+        if seed % 4 < 2 {
+            var disk = SeededGenerator(seed: seed ^ 0x6372_6173_6800_0000)
+            scenario.drawStore(from: &disk)
+        }
         self.init(seed: seed, scenario: scenario)
     }
 
@@ -73,6 +86,10 @@ package struct Simulator {
         case coordinatorUp
         case coordinatorDown
         case coordinatorWake
+        case coordinatorDies(SimulatedStore.Crash)
+        case coordinatorStarted(life: Int)
+        case committed(life: Int)
+        case synced(life: Int)
         case brokerDown
         case brokerUp
         case workerBoot(Int)
@@ -125,13 +142,13 @@ package struct Simulator {
             perform(entry.happening)
             ledger.fold(now.nanoseconds)
             if let broken = ledger.violation ?? scheduler.violatedInvariant() { return broken }
-            if isHealed, isDrained { return finalCheck() }
+            if isHealed, isKept, isDrained { return finalCheck() }
         }
         return notDrained()
     }
 
     private var isDrained: Bool {
-        scheduler.isFinished(GraphID(rawValue: 0))
+        scheduler.graphCount > 0 && scheduler.isFinished(GraphID(rawValue: 0))
     }
 
     private func notDrained() -> String {
@@ -153,6 +170,7 @@ package struct Simulator {
             let isPoison = scenario.hasPoison && Int(index) == scenario.operations - 1
             if !isPoison { return "\(operation) was blamed for what another did" }
         }
+        if let broken = ledger.missingOutcome(of: scenario.operations) { return broken }
         if scenario.isFaultFree, ledger.copies > 0 {
             return "\(ledger.copies) copies were sent over a transport that lost nothing"
         }
@@ -171,7 +189,9 @@ extension Simulator {
     private mutating func prepare() {
         var faults = SeededGenerator(seed: seed ^ 0x6661_756c_7473_0000)
         var graphs = GraphGenerator(seed: seed ^ 0x6772_6170_6800_0000)
-        let graph = scenario.graph(from: &graphs)
+        var graph = scenario.graph(from: &graphs)
+        if scenario.isTimed { graph = scenario.delayed(graph, with: &disk) }
+        self.graph = graph
         ledger.topology = graph.topology
         ledger.limited = (0..<UInt32(graph.topology.operationCount)).map {
             graph.policies[Int(graph.policy[Int($0)])].queue == 0
@@ -179,7 +199,8 @@ extension Simulator {
         ledger.keyed = (0..<UInt32(graph.topology.operationCount)).map {
             !graph.policies[Int(graph.policy[Int($0)])].keys.isEmpty
         }
-        ledger.limit = scenario.queueLimit
+        ledger.kept.limit = scenario.queueLimit
+        store?.durableLedger = ledger.kept
         let start = now
         for index in 0..<scenario.workers {
             var worker = SimulatedWorker(
@@ -237,6 +258,13 @@ extension Simulator {
             let maximum = Int(faults.next() % 4)
             at(some(), .command(.queueLimitSet(queue: "a", maximum: maximum)))
         }
+        for _ in 0..<scenario.coordinatorDeaths {
+            let crash = SimulatedStore.Crash(
+                point: CrashPoint.allCases[Int(disk.next() % UInt64(CrashPoint.allCases.count))],
+                isPowerCut: disk.chance() < 0.3
+            )
+            at(moment(in: &disk, from: start, seconds: 50), .coordinatorDies(crash))
+        }
         for _ in 0..<scenario.priorityChanges {
             let priority = QueuePriority.allCases[Int(faults.next() % 5)]
             at(some(), .command(.priorityRequested(operation(), priority)))
@@ -258,6 +286,7 @@ extension Simulator {
 
     mutating func heal() {
         isHealed = true
+        reviveCoordinator()
         if !brokerIsUp { perform(.brokerUp) }
         drive(.queueLimitSet(queue: "a", maximum: 2))
         for name in ["a", "b"] { drive(.suspensionRequested(.queue(name), nil)) }

@@ -45,6 +45,15 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case outputFetched
         case outputDamaged
         case outputAskedAgain
+        case coordinatorKilled
+        case killedBeforeRecords
+        case killedBeforeMessages
+        case killedBetweenMessages
+        case killedAfterMessages
+        case killedAfterSync
+        case powerCut
+        case recoveryInterrupted
+        case commitFailed
     }
 
     private var edges = [Int](repeating: 0, count: Edge.allCases.count)

@@ -5,9 +5,8 @@ import OperonModel
 /// rules that both must keep.
 package struct SimulatorLedger {
     var topology: GraphTopology?
-    /// Which operations are in the queue that has a limit, and the limit in force.
+    /// Which operations are in the queue that has a limit.
     var limited: [Bool] = []
-    var limit: Int?
     /// The first rule that was broken.
     package private(set) var violation: String?
     /// Attempts sent to a worker that had them, or had finished them.
@@ -17,19 +16,32 @@ package struct SimulatorLedger {
 
     /// Which edges the operations went along.
     package private(set) var coverage = SimulatorCoverage()
-    private var states: [OperationID: OperationState] = [:]
-
-    private var granted: [AttemptID: Incarnation] = [:]
+    /// What the coordinator has committed.
+    var kept = Kept()
+    /// Every attempt that was ever granted, and those whose grant a power cut took back: whoever
+    /// got one may run it until he is told.
+    private var numbers: Set<AttemptID> = []
+    private var forgotten: Set<AttemptID> = []
     private var started: Set<AttemptID> = []
     private var ended: Set<AttemptID> = []
     private var recalled: Set<AttemptID> = []
     private var recallDelivered: Set<AttemptID> = []
     private var sentTo: [AttemptID: Int] = [:]
-    private var finished: [OperationID: Outcome] = [:]
-    private var inFlight: Set<OperationID> = []
     /// Which operations hold the key, and the attempts of them that run somewhere.
     var keyed: [Bool] = []
     private var keyHolders: Set<AttemptID> = []
+
+    /// What a store has, of what the rules look at.
+    struct Kept {
+        var states: [OperationID: OperationState] = [:]
+        var granted: [AttemptID: Incarnation] = [:]
+        /// The attempt that an operation has.
+        var open: [OperationID: AttemptID] = [:]
+        var finished: [OperationID: Outcome] = [:]
+        var inFlight: Set<OperationID> = []
+        /// The limit in force.
+        var limit: Int?
+    }
 
     mutating func met(_ fault: SimulatorCoverage.Fault) { coverage.hit(fault) }
 
@@ -38,14 +50,14 @@ package struct SimulatorLedger {
         to state: OperationState,
         _ cause: SimulatorCoverage.Cause
     ) {
-        let old = states.updateValue(state, forKey: operation) ?? .pending
+        let old = kept.states.updateValue(state, forKey: operation) ?? .pending
         if old != state { coverage.changed(from: old, to: state, cause) }
     }
 
     /// The states that an event's records and notices tell of.
     private mutating func follow(_ effects: Scheduler.Effects) {
         for notice in effects.notices {
-            if case .ready(let operation) = notice, states[operation] == nil {
+            if case .ready(let operation) = notice, kept.states[operation] == nil {
                 follow(operation, to: .ready, .none)
             }
         }
@@ -74,9 +86,9 @@ package struct SimulatorLedger {
     /// Takes a place in its queue.
     private mutating func takePlace(_ operation: OperationID) {
         guard limited[Int(operation.index)] else { return }
-        inFlight.insert(operation)
-        if let limit, inFlight.count > limit {
-            broken("\(inFlight.count) in flight in a queue of \(limit)")
+        kept.inFlight.insert(operation)
+        if let limit = kept.limit, kept.inFlight.count > limit {
+            broken("\(kept.inFlight.count) in flight in a queue of \(limit)")
         }
     }
 
@@ -109,18 +121,27 @@ package struct SimulatorLedger {
             switch record {
             case .granted(let attempt, let operation, _, let incarnation):
                 takePlace(operation)
-                if granted.updateValue(incarnation, forKey: attempt) != nil {
+                kept.granted[attempt] = incarnation
+                if !numbers.insert(attempt).inserted {
                     broken("attempt \(attempt) was granted twice")
+                }
+                if let other = kept.open.updateValue(attempt, forKey: operation) {
+                    broken("\(operation) was granted again while it had attempt \(other)")
                 }
             case .resumed(let attempt, let operation):
                 takePlace(operation)
+                kept.open[operation] = attempt
                 // What was asked before it was lost is withdrawn.
                 recalled.remove(attempt)
                 recallDelivered.remove(attempt)
-            case .attemptEnded(_, let operation, _): inFlight.remove(operation)
+            case .attemptEnded(_, let operation, _):
+                kept.inFlight.remove(operation)
+                kept.open[operation] = nil
+            case .queueLimit("a", let maximum): kept.limit = maximum
             case .finished(let operation, let outcome):
-                inFlight.remove(operation)
-                if let before = finished.updateValue(outcome, forKey: operation) {
+                kept.inFlight.remove(operation)
+                kept.open[operation] = nil
+                if let before = kept.finished.updateValue(outcome, forKey: operation) {
                     broken("\(operation) finished twice: \(before), then \(outcome)")
                 }
             case .graphAdded, .operationsAdded, .graphClosed, .started, .retryScheduled,
@@ -129,7 +150,6 @@ package struct SimulatorLedger {
                 continue
             }
         }
-        for message in effects.messages { record(message) }
         follow(effects)
         for notice in effects.notices {
             guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
@@ -147,7 +167,8 @@ package struct SimulatorLedger {
         }
     }
 
-    private mutating func record(_ message: Scheduler.Message) {
+    /// It leaves.
+    mutating func record(_ message: Scheduler.Message) {
         switch message.body {
         case .dispatch(_, let grants):
             for grant in grants {
@@ -172,6 +193,30 @@ package struct SimulatorLedger {
         }
     }
 
+    // MARK: What became of the coordinator
+
+    /// What was asked before is forgotten with who asked it.
+    mutating func died() { recalled = [] }
+
+    /// A power cut took back what was not on the disk.
+    mutating func rollBack(to durable: Kept) {
+        forgotten.formUnion(Set(kept.granted.keys).subtracting(durable.granted.keys))
+        kept = durable
+    }
+
+    func owner(of attempt: AttemptID) -> Incarnation? { kept.granted[attempt] }
+
+    func isOpen(_ held: HeldAttempt) -> Bool { kept.open[held.operation] == held.attempt }
+
+    /// At the end every operation has its outcome in the store.
+    func missingOutcome(of count: Int) -> String? {
+        for index in 0..<UInt32(count) {
+            let operation = OperationID(graph: GraphID(rawValue: 0), index: index)
+            if kept.finished[operation] == nil { return "\(operation) has no outcome that was kept" }
+        }
+        return nil
+    }
+
     // MARK: What the workers did
 
     mutating func delivered(_ order: Order) {
@@ -187,32 +232,34 @@ package struct SimulatorLedger {
         _ held: HeldAttempt,
         by incarnation: Incarnation,
         wasWelcomed: Bool,
-        scheduler: Scheduler
+        isInFlight: Bool
     ) {
         starts += 1
         let attempt = held.attempt
         fold(Int64(bitPattern: attempt.number))
         if !wasWelcomed { broken("attempt \(attempt) started between a hello and its welcome") }
         if !started.insert(attempt).inserted { broken("attempt \(attempt) started twice") }
-        if granted[attempt] != incarnation {
-            broken("attempt \(attempt) was started by a worker that it was not granted to")
-        }
-        if !scheduler.isInFlight(attempt) {
-            broken("attempt \(attempt) of \(held.operation) started although it was given up")
-        }
-        if recallDelivered.contains(attempt) {
-            broken("attempt \(attempt) started after its recall arrived")
-        }
         if keyed[Int(held.operation.index)] {
             keyHolders.insert(attempt)
             if keyHolders.count > 1 {
                 broken("\(held.operation) started while another held its key")
             }
         }
+        // Who started it could not know, and is told to stop.
+        if forgotten.contains(attempt) { return }
+        if kept.granted[attempt] != incarnation {
+            broken("attempt \(attempt) was started by a worker that it was not granted to")
+        }
+        if !isInFlight {
+            broken("attempt \(attempt) of \(held.operation) started although it was given up")
+        }
+        if recallDelivered.contains(attempt) {
+            broken("attempt \(attempt) started after its recall arrived")
+        }
         guard let topology else { return }
         for edge in topology.dependencies(of: held.operation.index) {
             let dependency = OperationID(graph: held.operation.graph, index: edge.operation)
-            guard let outcome = finished[dependency] else {
+            guard let outcome = kept.finished[dependency] else {
                 broken("\(held.operation) started before \(dependency) finished")
                 return
             }

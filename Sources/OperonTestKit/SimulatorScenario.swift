@@ -42,10 +42,18 @@ package struct SimulatorScenario: Sendable {
     package var fetchesOutputs = false
     /// Some of them arrive damaged.
     package var isDamaging = false
+    /// The coordinator keeps what it decides, and what leaves it waits for that.
+    package var hasStore = false
+    package var coordinatorDeaths = 0
+    /// Probability that a transaction leaves nothing behind and is tried again.
+    package var commitFailure = 0.0
+    /// Some operations wait for a while after their release.
+    package var isTimed = false
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
-        loss == 0 && cuts + coordinatorCuts + brokerCrashes + kills + freezes + ghosts + drains == 0
+        loss == 0 && coordinatorDeaths == 0
+            && cuts + coordinatorCuts + brokerCrashes + kills + freezes + ghosts + drains == 0
     }
 
     package init() {}
@@ -86,6 +94,39 @@ package struct SimulatorScenario: Sendable {
         scenario.hasStateDirectories = chance(0.5)
         scenario.hasPoison = chance(0.15)
         return scenario
+    }
+
+    /// What a seed draws whose coordinator has a store. One that is free of faults stays so.
+    package mutating func drawStore(from generator: inout SeededGenerator) {
+        hasStore = true
+        isTimed = generator.chance() < 0.5
+        guard !isFaultFree else { return }
+        coordinatorDeaths = Int.random(in: 0...5, using: &generator)
+        if generator.chance() < 0.4 { commitFailure = generator.chance() * 0.4 }
+    }
+
+    /// The same graph, a part of whose operations wait after their release.
+    func delayed(
+        _ graph: CompiledGraph,
+        with generator: inout SeededGenerator
+    ) -> CompiledGraph {
+        let policies = graph.policies.map { policy in
+            var policy = policy
+            if generator.chance() < 0.3 {
+                policy.delay = .milliseconds(Int64(generator.next() % 8_000))
+            }
+            return policy
+        }
+        return CompiledGraph(
+            name: graph.name,
+            topology: graph.topology,
+            queues: graph.queues,
+            kinds: graph.kinds,
+            keys: graph.keys,
+            policies: policies,
+            policy: graph.policy,
+            rank: graph.rank
+        )
     }
 
     /// The graph of this scenario: random shape, priorities, two kinds, sometimes two queues.

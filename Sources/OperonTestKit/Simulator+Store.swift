@@ -1,0 +1,262 @@
+import OperonCore
+import OperonModel
+import OperonPorts
+
+/// What the simulated coordinator keeps, and what of it a death leaves.
+struct SimulatedStore {
+    /// What is committed: a process that dies leaves it.
+    var image: StoreImage
+    /// What is on the disk: a power cut leaves it.
+    var durable: StoreImage
+    var durableLedger = SimulatorLedger.Kept()
+    /// Everything that was decided: a scheduler that is rebuilt from it must be the one that lives.
+    var decided: StoreImage
+    var gate = EffectGate()
+    var committing: StoreBatch?
+    var syncing: (step: UInt64, image: StoreImage, ledger: SimulatorLedger.Kept)?
+    /// Counts the coordinator's lives.
+    var life = 0
+    var isAlive = true
+    /// Where it dies next.
+    var crash: Crash?
+    var eventCount = 0
+
+    struct Crash {
+        let point: CrashPoint
+        let isPowerCut: Bool
+    }
+
+    init(reign: Reign) {
+        image = StoreImage(reign: reign)
+        // The rule before this one sends its ghosts.
+        image.raiseEpoch()
+        image.raiseEpoch()
+        durable = image
+        decided = image
+    }
+}
+
+/// Every boundary in the order of effects.
+enum CrashPoint: CaseIterable {
+    case beforeRecords
+    case beforeMessages
+    case betweenMessages
+    case afterMessages
+    case afterSync
+}
+
+// The coordinator's shell: what the scheduler asks for goes through the gate, and the process may
+// die at every boundary.
+extension Simulator {
+    var moment: Moment {
+        Moment(monotonic: now, wall: WallTime(nanosecondsSince1970: now.nanoseconds))
+    }
+
+    /// Takes what one event asked for; performs what may be performed at once.
+    mutating func keep(_ effects: Scheduler.Effects) {
+        guard store != nil else {
+            ledger.record(effects, of: scheduler)
+            perform(effects)
+            return
+        }
+        var effects = effects
+        var batch = StoreBatch(wall: moment.wall, records: effects.records)
+        for case .graphAdded(let id) in effects.records {
+            let count = scheduler.operationCount(of: id)
+            batch.graphs.append(
+                StoredContents(graph: id, name: "simulated", operationCount: count, body: [])
+            )
+        }
+        do {
+            try store?.decided.apply(batch)
+        } catch {
+            ledger.broken("\(error)")
+        }
+        compareWithRestored()
+        if scenario.violation == .tellsBeforeCommit {
+            send(effects.messages)
+            effects.messages = []
+        }
+        if let free = store?.gate.append(effects, batch) {
+            ledger.record(free, of: scheduler)
+            perform(free)
+        }
+        startCommit()
+    }
+
+    /// A scheduler that is rebuilt from everything that was decided is the one that decided it.
+    private mutating func compareWithRestored() {
+        store?.eventCount += 1
+        guard let store, store.eventCount % Self.comparedEvents == 0 else { return }
+        switch restored(from: store.decided) {
+        case .success(let restored):
+            if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
+            if let difference = scheduler.durableDifference(from: restored, at: now) {
+                ledger.broken("not as it was: \(difference)")
+            }
+        case .failure(let error): ledger.broken("not restored: \(error)")
+        }
+    }
+
+    /// One event in so many.
+    private static var comparedEvents: Int { 5 }
+
+    private func restored(from image: StoreImage) -> Result<Scheduler, RestoreError> {
+        let state = image.state
+        let graphs = state.graphs.map { _ in graph }
+        do {
+            return .success(
+                try Scheduler(
+                    configuration: scheduler.configuration,
+                    restoring: state,
+                    graphs: graphs,
+                    at: moment
+                )
+            )
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    // MARK: - Committing
+
+    private mutating func startCommit() {
+        guard let life = store?.life, store?.committing == nil,
+            let batch = store?.gate.nextBatch()
+        else { return }
+        store?.committing = batch
+        let length = batch.isEmpty ? 0 : Int64(disk.next() % 3_000)
+        at(now + .microseconds(length), .committed(life: life))
+    }
+
+    mutating func committed(life: Int) {
+        guard let batch = store?.committing, store?.life == life else { return }
+        if dies(.beforeRecords) { return }
+        if !batch.isEmpty, !isHealed, disk.chance() < scenario.commitFailure {
+            ledger.met(.commitFailed)
+            at(now + .milliseconds(50), .committed(life: life))
+            return
+        }
+        do {
+            try store?.image.apply(batch)
+        } catch {
+            ledger.broken("\(error)")
+        }
+        store?.committing = nil
+        let steps = store?.gate.didCommit() ?? []
+        for step in steps { ledger.record(step, of: scheduler) }
+        if dies(.beforeMessages) { return }
+        for step in steps {
+            perform(step)
+            guard store?.life == life else { return }
+        }
+        if scenario.violation == .acknowledgesBeforeSync {
+            send(store?.gate.didSync(upTo: .max) ?? [])
+        }
+        if dies(.afterMessages) { return }
+        startSync()
+        startCommit()
+    }
+
+    private mutating func startSync() {
+        guard let store, store.syncing == nil,
+            store.gate.wantsSync || scenario.violation == .acknowledgesBeforeSync
+        else { return }
+        self.store?.syncing = (store.gate.committed, store.image, ledger.kept)
+        let length = Int64(disk.next() % 20_000)
+        at(now + .microseconds(length), .synced(life: store.life))
+    }
+
+    mutating func synced(life: Int) {
+        guard let store, store.life == life, let syncing = store.syncing else { return }
+        self.store?.syncing = nil
+        self.store?.durable = syncing.image
+        self.store?.durableLedger = syncing.ledger
+        if dies(.afterSync) { return }
+        send(self.store?.gate.didSync(upTo: syncing.step) ?? [])
+        if self.store?.gate.wantsSync == true { startSync() }
+    }
+
+    /// Whether nothing waits to be kept.
+    var isKept: Bool {
+        guard let store else { return true }
+        return store.isAlive && store.committing == nil && !store.gate.hasWaiting
+            && store.syncing == nil
+    }
+
+    // MARK: - Dying
+
+    mutating func dies(_ point: CrashPoint) -> Bool {
+        guard let crash = store?.crash, crash.point == point, !isHealed else { return false }
+        // Some leave before.
+        if point == .betweenMessages, disk.chance() < 0.5 { return false }
+        store?.crash = nil
+        ledger.met(.coordinatorKilled)
+        switch point {
+        case .beforeRecords: ledger.met(.killedBeforeRecords)
+        case .beforeMessages: ledger.met(.killedBeforeMessages)
+        case .betweenMessages: ledger.met(.killedBetweenMessages)
+        case .afterMessages: ledger.met(.killedAfterMessages)
+        case .afterSync: ledger.met(.killedAfterSync)
+        }
+        die(isPowerCut: crash.isPowerCut)
+        return true
+    }
+
+    private mutating func die(isPowerCut: Bool) {
+        guard var store else { return }
+        store.life += 1
+        store.isAlive = false
+        store.committing = nil
+        store.syncing = nil
+        store.gate = EffectGate()
+        if isPowerCut {
+            ledger.met(.powerCut)
+            store.image = store.durable
+            ledger.rollBack(to: store.durableLedger)
+        }
+        ledger.died()
+        self.store = store
+        coordinatorIsUp = false
+        coordinatorConnection += 1
+        coordinatorWake = nil
+        let pause: Int64 = disk.next() % 2 == 0 ? 200 : 12_000
+        let length = Int64(disk.next() % UInt64(pause))
+        at(now + .milliseconds(length), .coordinatorStarted(life: store.life))
+    }
+
+    /// The next life: what the store has, under a new epoch.
+    mutating func startCoordinator(life: Int) {
+        guard var store, store.life == life, !store.isAlive else { return }
+        // On the disk before anything else happens, and with it whatever was written before.
+        store.image.raiseEpoch()
+        store.durable = store.image
+        store.durableLedger = ledger.kept
+        self.store = store
+        if !isHealed, disk.chance() < 0.2 {
+            ledger.met(.recoveryInterrupted)
+            self.store?.life += 1
+            at(now + .milliseconds(300), .coordinatorStarted(life: life + 1))
+            return
+        }
+        switch restored(from: store.image) {
+        case .failure(let error): ledger.broken("not restored: \(error)")
+        case .success(let restored):
+            if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
+            scheduler = restored
+            self.store?.isAlive = true
+            self.store?.decided = store.image
+            desk = OutputDesk(limits: Self.smallPieces(restored.configuration.limits))
+            if restored.graphCount == 0, let graph {
+                // Nobody was told that it was taken: it is submitted again.
+                at(now + .milliseconds(10), .command(.graphSubmitted(graph)))
+            }
+            at(now, .coordinatorUp)
+        }
+    }
+
+    mutating func reviveCoordinator() {
+        guard let store, !store.isAlive else { return }
+        startCoordinator(life: store.life)
+    }
+}
