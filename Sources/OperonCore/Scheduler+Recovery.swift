@@ -7,32 +7,30 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
     init(_ description: String) { self.description = description }
 }
 
-// Rebuilding a scheduler from what its store kept: the one path for a start, a takeover, and a death
-// at any instant. What comes back, and how:
+// Rebuilding a scheduler from what its store kept: the one path for a start, a takeover, and a
+// death at any instant. What comes back, and how:
 //
 // | field | from |
 // |---|---|
-// | `GraphState.compiled`, `rules`, `keys` | the stored contents, compiled again |
-// | `submittedAt` | `StoredGraph.submittedAt` |
-// | `state` | outcome: finished; attempt in flight: dispatched, or executing once it has started; |
+// | `compiled`, `rules`, `keys` | the stored contents, compiled again |
+// | `submittedAt`, `isSuspended`, `isCancelled`, `cancelReason` | `StoredGraph` |
+// | `state` | outcome: finished; in flight: dispatched, or executing once it has started; |
 // | | else pending or ready, by the outcomes of what it depends on |
 // | `outcome`, `outcomes`, `counts`, `unfinished` | `StoredOperation.outcome` |
 // | `waiting`, `skipDemanded` | counted again from the outcomes |
-// | `attempt` and the table of attempts | `StoredState.inFlight` |
-// | `ordinal`, `retries`, `losses` | `StoredOperation`, of the same names |
-// | `level` | `StoredOperation.priority`, else that of the operation's policy, else its queue's |
+// | `attempt`, the table of attempts, `KeyState.holder` | `StoredState.inFlight` |
+// | `ordinal`, `retries`, `losses` | `StoredOperation` |
+// | `level` | `StoredOperation.priority`, else its policy's, else its queue's |
 // | `cancelRequested`, `reasons` | `StoredOperation.cancelReason`, or its graph's |
 // | `suspended`, `comesBack`, `deadlinePassed` | `StoredOperation` |
-// | `delayed` | `StoredOperation.retryAt`: the rest of the time on the calendar; what is over is |
-// | | released by the first `timeReached`, so that the records say it |
-// | `parked`, `heldBack` | found again at admission: whatever is ready stands in its lane first |
-// | `isSuspended`, `isCancelled`, `cancelReason` | `StoredGraph` |
-// | `QueueState` | `StoredQueue`; `ready` and `inFlight` are counted; who is served next (`servedAt`) |
-// | | begins anew |
-// | `KeyState.holder` | the attempts in flight |
-// | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond the |
-// | | limit of its queue |
-// | deadlines and pauses | armed again; leases run from the moment the transport is up |
+// | `delayed` | `StoredOperation.retryAt`: the rest of the time on the calendar. What is over |
+// | | is released by the first `timeReached`, so that the records say it |
+// | `parked`, `heldBack` | found again at admission: what is ready stands in its lane first |
+// | `QueueState` | `StoredQueue`; `ready` and `inFlight` are counted, `servedAt` begins anew |
+// | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond |
+// | | the limit of its queue |
+// | deadlines, pauses | armed again |
+// | leases | run from the moment the transport is up |
 // | workers | their hellos; until then those with attempts in flight are expected |
 // | `KindState.duration` | measured anew |
 // | `lostAttempts` | not kept: who was given up before is not waited for any more |
@@ -169,7 +167,9 @@ extension Scheduler {
         var outcomes = stored.outcomes
         if !stored.isTombstone {
             guard stored.finishedAt != nil else {
-                throw RestoreError("graph \(stored.id) is unfinished, and its contents are missing")
+                throw RestoreError(
+                    "graph \(stored.id) is unfinished, and its contents are missing"
+                )
             }
             for operation in stored.operations {
                 guard let outcome = operation.outcome, operation.index == outcomes.count else {

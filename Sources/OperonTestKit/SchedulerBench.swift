@@ -267,7 +267,8 @@ extension SchedulerBench {
         _ body: WorkerMessage,
         from worker: Int,
         connection: UInt32? = nil,
-        reign: Reign = SchedulerBench.reign
+        reign: Reign = SchedulerBench.reign,
+        epoch: Epoch? = nil
     ) {
         var sender = workers[worker].identity
         if let connection { sender.connection = connection }
@@ -275,7 +276,7 @@ extension SchedulerBench {
             .workerMessage(
                 WorkerEnvelope(
                     reign: reign,
-                    epoch: scheduler.epoch,
+                    epoch: epoch ?? scheduler.epoch,
                     sequence: 0,
                     sender: sender,
                     body: body

@@ -79,180 +79,6 @@ extension Simulator {
         }
     }
 
-    // MARK: The coordinator
-
-    mutating func drive(_ event: Scheduler.Event) {
-        guard store?.isAlive != false else {
-            // Nobody answers: whoever asks tries again.
-            if case .workerMessage = event { return }
-            at(now + .milliseconds(200), .command(event))
-            return
-        }
-        effects.removeAll()
-        if !isHealed { note(event) }
-        scheduler.handle(event, at: moment, into: &effects)
-        for case .attemptEnded(let attempt, let operation, .lost) in effects.records {
-            checkLoss(of: attempt, operation)
-        }
-        if let wake = effects.wakeAt, wake < (coordinatorWake ?? .distantFuture) {
-            coordinatorWake = wake
-            at(max(wake, now), .coordinatorWake)
-        }
-        keep(effects)
-    }
-
-    /// Messages, ticks and answers: whatever leaves the coordinator.
-    mutating func perform(_ effects: Scheduler.Effects) {
-        send(effects.messages)
-        guard coordinatorIsUp else { return }
-        for number in effects.ticks { tick(number) }
-        answer(effects)
-    }
-
-    mutating func send(_ messages: [Scheduler.Message]) {
-        for message in messages where coordinatorIsUp {
-            if dies(.betweenMessages) { return }
-            ledger.record(message)
-            send(message)
-        }
-    }
-
-    /// Nobody who lives is given up before he could be heard.
-    private mutating func checkLoss(of attempt: AttemptID, _ operation: OperationID) {
-        guard let owner = ledger.owner(of: attempt),
-            workers.contains(where: { $0.incarnation == owner }),
-            now - coordinatorUpSince < scheduler.configuration.lease
-        else { return }
-        ledger.broken("\(operation) was given up before its owner could be heard")
-    }
-
-    /// Through both queues of the coordinator; each may lose it.
-    mutating func tick(_ number: UInt64) {
-        ledger.met(.ticked)
-        for way in [Tick.Way.events, .beats] where !isLost() {
-            let envelope = WorkerEnvelope(
-                reign: scheduler.reign,
-                epoch: scheduler.epoch,
-                sequence: 0,
-                sender: .none,
-                body: .tick(Tick(number: number, way: way))
-            )
-            at(
-                arrival(on: .tick(way)),
-                .toCoordinator(connection: coordinatorConnection, envelope)
-            )
-        }
-    }
-
-    /// Counts what somebody asked for.
-    private mutating func note(_ event: Scheduler.Event) {
-        switch event {
-        case .suspensionRequested: ledger.met(.suspended)
-        case .cancelRequested: ledger.met(.cancelled)
-        case .queueLimitSet: ledger.met(.limitChanged)
-        case .priorityRequested: ledger.met(.priorityChanged)
-        case .graphSubmitted, .workerMessage, .transportUp, .transportDown, .addressReturned,
-            .attemptUnsendable, .shutdownRequested, .timeReached:
-            break
-        }
-    }
-
-    private mutating func send(_ message: Scheduler.Message) {
-        let body: CoordinatorMessage
-        switch message.body {
-        case .plain(let plain): body = plain
-        case .dispatch(let acknowledged, let grants):
-            body = .dispatch(
-                Dispatch(
-                    acknowledged: acknowledged,
-                    operations: grants.map { operation($0) }
-                )
-            )
-        }
-        let envelope = CoordinatorEnvelope(
-            reign: scheduler.reign,
-            epoch: scheduler.epoch,
-            sequence: message.sequence,
-            sender: .none,
-            body: body
-        )
-        switch message.destination {
-        case .everyWorker:
-            for index in workers.indices where workers[index].isUp {
-                post(envelope, to: index, connection: workers[index].connection)
-            }
-        case .worker(let address):
-            guard
-                let index = workers.firstIndex(where: { $0.incarnation == address.incarnation })
-            else { return }
-            checkAnswer(body, to: index, connection: address.connection)
-            post(envelope, to: index, connection: address.connection)
-        }
-    }
-
-    private mutating func checkAnswer(
-        _ body: CoordinatorMessage,
-        to index: Int,
-        connection: UInt32
-    ) {
-        guard case .control(let control) = body, let answers = control.answers,
-            workers[index].beatsSent[connection]?[answers] != scheduler.epoch
-        else { return }
-        ledger.broken(
-            "a beat of another connection or epoch was answered on connection \(connection)"
-        )
-    }
-
-    func operation(_ grant: Scheduler.Grant) -> DispatchedOperation {
-        DispatchedOperation(
-            held: grant.held,
-            ordinal: grant.ordinal,
-            graphName: "simulated",
-            name: "\(grant.held.operation.index)",
-            queue: "a",
-            work: .nothing,
-            priority: grant.priority,
-            rank: grant.rank,
-            timeout: nil,
-            qualityOfService: .default,
-            inputs: inputs(of: grant.held.operation),
-            isIsolated: grant.isIsolated,
-            announcesStart: grant.announcesStart,
-            exclusiveLease: grant.exclusiveLease
-        )
-    }
-
-    private mutating func connectCoordinator() {
-        guard !coordinatorIsUp, store?.isAlive != false else { return }
-        guard brokerIsUp else {
-            at(now + .milliseconds(500), .coordinatorUp)
-            return
-        }
-        coordinatorIsUp = true
-        coordinatorUpSince = now
-        coordinatorConnection += 1
-        drive(.transportUp)
-    }
-
-    private mutating func disconnectCoordinator() {
-        guard coordinatorIsUp else { return }
-        ledger.met(.coordinatorCut)
-        coordinatorIsUp = false
-        drive(.transportDown)
-        at(now + .milliseconds(Int64(network.next() % 13_000)), .coordinatorUp)
-    }
-
-    private mutating func crashBroker() {
-        guard brokerIsUp else { return }
-        ledger.met(.brokerCrashed)
-        brokerIsUp = false
-        disconnectCoordinator()
-        for index in workers.indices { disconnect(index) }
-        at(now + .milliseconds(Int64(network.next() % 8_000)), .brokerUp)
-    }
-
-    private mutating func restartBroker() { brokerIsUp = true }
-
     // MARK: The transport
 
     private mutating func delay() -> Duration {
@@ -272,7 +98,7 @@ extension Simulator {
         return time
     }
 
-    private mutating func post(
+    mutating func post(
         _ envelope: CoordinatorEnvelope,
         to index: Int,
         connection: UInt32
@@ -358,7 +184,7 @@ extension Simulator {
         accept(.linkUp(connection: workers[index].connection), index)
     }
 
-    private mutating func disconnect(_ index: Int) {
+    mutating func disconnect(_ index: Int) {
         guard let incarnation = workers[index].incarnation, workers[index].isUp else { return }
         ledger.met(.workerCut)
         workers[index].isUp = false
@@ -590,22 +416,31 @@ extension Simulator {
         report(held, .cancelled, index)
     }
 
-    /// A dispatch of a coordinator that rules no more, which only now gets through.
+    /// A word of a coordinator that rules no more, which only now gets through.
     private mutating func haunt(_ index: Int) {
-        guard let incarnation = workers[index].incarnation, workers[index].isUp else { return }
+        guard workers[index].isUp else { return }
         let held = HeldAttempt(
             attempt: AttemptID(epoch: Epoch(rawValue: 1), number: network.next() % 1_000),
             operation: OperationID(graph: GraphID(rawValue: 0), index: 0)
         )
         let grant = Scheduler.Grant(held: held, ordinal: 1, priority: .veryHigh, rank: .max)
+        var body = CoordinatorMessage.dispatch(
+            Dispatch(acknowledged: 0, operations: [operation(grant)])
+        )
+        if store != nil, network.chance() < 0.5 {
+            // It believes that nothing here is its own any more, and that all was heard.
+            let stops = workers[index].running.sorted().map { attempt in
+                Order.stop(HeldAttempt(attempt: attempt, operation: held.operation))
+            }
+            body = .control(Control(acknowledged: .max, orders: stops))
+        }
         let envelope = CoordinatorEnvelope(
             reign: scheduler.reign,
             epoch: Epoch(rawValue: 1),
             sequence: UInt64(UInt32.max),
             sender: .none,
-            body: .dispatch(Dispatch(acknowledged: 0, operations: [operation(grant)]))
+            body: body
         )
-        _ = incarnation
         ledger.met(.oldCoordinator)
         post(envelope, to: index, connection: workers[index].connection)
     }

@@ -212,7 +212,9 @@ package struct SimulatorLedger {
     func missingOutcome(of count: Int) -> String? {
         for index in 0..<UInt32(count) {
             let operation = OperationID(graph: GraphID(rawValue: 0), index: index)
-            if kept.finished[operation] == nil { return "\(operation) has no outcome that was kept" }
+            if kept.finished[operation] == nil {
+                return "\(operation) has no outcome that was kept"
+            }
         }
         return nil
     }

@@ -159,6 +159,41 @@ struct WorkerLinkTests {
         #expect(bench.drain().events.map(\.held) == [held(1)])
     }
 
+    @Test func `one that rules no more is not heard at all`() {
+        var bench = WorkerBench()
+        bench.join()
+        bench.dispatch([1])
+        bench.drain()
+        bench.epoch = Epoch(rawValue: 1)
+
+        bench.say(.resync, sequence: 0)
+        bench.say(.refused(.newIncarnation), sequence: 0)
+        bench.order(.stop(held(1)))
+
+        let effects = bench.drain()
+        #expect(effects.isEmpty && !effects.wantsReconnect)
+    }
+
+    @Test func `from the first word of a higher epoch on nothing of the lower one counts`() {
+        var bench = WorkerBench(slots: 1)
+        bench.join()
+        bench.dispatch([1, 2])
+        bench.drain()
+        bench.epoch = Epoch(rawValue: 3)
+        bench.say(.resync, sequence: 0)
+        // What waits is listed: whoever rules now may know of it.
+        #expect(bench.drain().hellos.map(\.held) == [[held(1), held(2)]])
+
+        bench.epoch = Epoch(rawValue: 2)
+        bench.welcome()
+        #expect(bench.drain().isEmpty)
+
+        bench.epoch = Epoch(rawValue: 3)
+        bench.sequence = 0
+        bench.welcome()
+        #expect(bench.drain().notices == [.welcomed(bench.reign, Epoch(rawValue: 3))])
+    }
+
     @Test func `an empty-handed worker follows another reign`() {
         var bench = WorkerBench()
         bench.join()
