@@ -287,6 +287,15 @@ let package = Package(
             path: "Tests/TestWorker",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "test-api-server",
+            dependencies: [
+                "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts", "OperonTestKit",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/TestAPIServer",
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "OperonTests",
             dependencies: [
@@ -357,9 +366,12 @@ let package = Package(
         .testTarget(
             name: "OperonHTTPTests",
             dependencies: [
-                "OperonHTTP", "OperonModel", "OperonPorts", "OperonTestKit",
+                "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts", "OperonTestKit",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: testSettings

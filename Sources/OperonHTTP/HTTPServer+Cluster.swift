@@ -37,13 +37,16 @@ extension HTTPServer {
         },
         Route("GET", "/v1/status", .read) { call in .json(try await call.client.status()) },
         Route("GET", "/v1/events", .read, query: ["after", "graph"]) { call in
-            var after = try call.number("after", UInt64.self)
+            // As JSON has them everywhere: without a sign, in 63 bits.
+            var after = try call.number("after", Int64.self).map { UInt64($0) }
             // What a browser's reader sends when it comes back knows more than the address.
             if let text = call.headers[.lastEventID], !text.isEmpty {
-                guard let number = UInt64(text) else {
+                guard text.utf8.allSatisfy({ (48...57).contains($0) }),
+                    let number = Int64(text)
+                else {
                     throw Failure.invalid("Last-Event-ID", "is the number of an event")
                 }
-                after = number
+                after = UInt64(number)
             }
             let events = try await call.client.events(after: after, graph: call.query["graph"])
             return .stream { writer in

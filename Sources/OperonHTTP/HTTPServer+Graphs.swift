@@ -193,9 +193,9 @@ extension Call {
 
     private func headerText(_ name: String, bytesMax: Int) throws(Failure) -> String? {
         guard let field = HTTPField.Name(name), let text = headers[field] else { return nil }
-        guard (1...bytesMax).contains(text.utf8.count) else {
-            throw .invalid(name, "has 1 to \(bytesMax) bytes")
-        }
+        guard (1...bytesMax).contains(text.utf8.count),
+            text.utf8.allSatisfy({ (33...126).contains($0) })
+        else { throw .invalid(name, "has 1 to \(bytesMax) characters of ASCII, and no space") }
         return text
     }
 }

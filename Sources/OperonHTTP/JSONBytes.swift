@@ -7,11 +7,50 @@ import OperonPorts
 enum JSONBytes {
     /// For people and programs: keys in one order, two spaces a level, a line end behind it.
     static func page(_ value: some Encodable) throws -> ByteBuffer {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        var buffer = ByteBuffer(bytes: try encoder.encode(value))
-        buffer.writeString("\n")
-        return buffer
+        ByteBuffer(bytes: spread(try line(value)) + [UInt8(ascii: "\n")])
+    }
+
+    /// JSON without white space, on a line for each value; empty lists and objects stay short.
+    static func spread(_ line: [UInt8]) -> [UInt8] {
+        var out: [UInt8] = []
+        out.reserveCapacity(line.count * 3 / 2)
+        var depth = 0
+        var isInText = false
+        var isEscaped = false
+        func endLine() {
+            out.append(UInt8(ascii: "\n"))
+            for _ in 0..<depth { out += [UInt8(ascii: " "), UInt8(ascii: " ")] }
+        }
+        for (index, byte) in line.enumerated() {
+            if isInText {
+                out.append(byte)
+                isInText = isEscaped || byte != UInt8(ascii: "\"")
+                isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                out.append(byte)
+                // The ends stand two behind the beginnings in ASCII.
+                guard index + 1 < line.count, line[index + 1] != byte + 2 else { continue }
+                depth += 1
+                endLine()
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                if index > 0, line[index - 1] != byte - 2 {
+                    depth -= 1
+                    endLine()
+                }
+                out.append(byte)
+            case UInt8(ascii: ","):
+                out.append(byte)
+                endLine()
+            case UInt8(ascii: ":"): out += [byte, UInt8(ascii: " ")]
+            default:
+                isInText = byte == UInt8(ascii: "\"")
+                out.append(byte)
+            }
+        }
+        return out
     }
 
     /// In one line.

@@ -1,1 +1,0 @@
-enum OpenAPIDocument { static let text = "{}\n" }

@@ -1,0 +1,241 @@
+import Crypto
+import Foundation
+import Logging
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// Who may use the API, and from where.
+@Suite(.timeLimit(.minutes(2))) struct AccessTests {
+    static let token = "3e1c4d2f6a7b8c9d0e1f"
+    static let readToken = "aaaaaaaaaaaaaaaaaaaa"
+
+    static var tokens: String {
+        let digest = SHA256.hash(data: Data(token.utf8)).map { String(format: "%02x", $0) }.joined()
+        return "# who may\n\nalice:sha256:\(digest)\n  viewer:\(readToken) read\n"
+    }
+
+    static func path(_ route: Route) -> String {
+        route.pattern.split(separator: "/").map { $0.first == "{" ? "/1" : "/\($0)" }.joined()
+    }
+
+    @Test func `every route wants the right token`() async throws {
+        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
+            let type = ["Content-Type": "application/json"]
+            for route in HTTPServer.routes {
+                func status(_ authorization: String?) async throws -> Int {
+                    var fields = type
+                    fields["Authorization"] = authorization
+                    return try await scene.raw(route.method, Self.path(route), fields).status
+                }
+                if route.access == .open {
+                    #expect([200, 503].contains(try await status(nil)))
+                    continue
+                }
+                let wrong = [
+                    nil, "", "Bearer", "Bearer ", "Bearer x", "Basic \(Self.token)",
+                    "Bearer \(Self.token)x", "Bearer \(Self.token.dropLast())", Self.token,
+                    "Bearer \(Self.token.uppercased())",
+                ]
+                for authorization in wrong {
+                    #expect(
+                        try await status(authorization) == 401,
+                        "\(route.method) \(route.pattern)"
+                    )
+                }
+                let read = try await status("Bearer \(Self.readToken)")
+                #expect((read == 403) == (route.access == .operate), "\(route.pattern) \(read)")
+                guard !["/v1/events"].contains(route.pattern) else { continue }
+                let good = try await status("bearer \(Self.token)")
+                #expect(![401, 403].contains(good), "\(route.method) \(route.pattern) \(good)")
+            }
+            #expect(try await scene.raw("GET", "/nothing").status == 401)
+            #expect(try await scene.raw("DELETE", "/v1/graphs").status == 401)
+            let refused = try await scene.raw("GET", "/v1/status?token=\(Self.token)")
+            #expect(refused.status == 401)
+            #expect(refused.fields["www-authenticate"] == "Bearer realm=\"operon\"")
+        }
+    }
+
+    @Test func `the name of the token is noted with what is done`() async throws {
+        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
+            try await scene.client(token: Self.token) { client in
+                let view = try await client.submit(Submission(graph: .diamond))
+                #expect(view.submittedBy == "alice")
+                _ = try await client.suspend(.graph("diamond"), SuspendRequest())
+                #expect(try await client.graph("diamond").suspension?.by == "alice")
+            }
+            for (token, code) in [
+                (nil, ClientError.Code.unauthorized), (Self.token + "0", .unauthorized),
+                (Self.readToken, .forbidden),
+            ] {
+                try await scene.client(token: token) { client in
+                    let error = await #expect(throws: ClientError.self) {
+                        _ = try await client.close(graph: "1")
+                    }
+                    #expect(error?.code == code)
+                }
+            }
+        }
+    }
+
+    @Test func `health says no more than needed to those who may not look`() async throws {
+        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
+            let blind = try await scene.raw("GET", "/readyz")
+            #expect(blind.status == 503)
+            #expect(blind.text == "not ready\n")
+            let seeing = try await scene.raw(
+                "GET",
+                "/readyz",
+                ["Authorization": "Bearer \(Self.readToken)"]
+            )
+            #expect(seeing.text == "the store is full\n")
+            #expect(try await scene.raw("GET", "/metrics").status == 401)
+        }
+        try await Scene.play { (scene: Scene) async throws in
+            #expect(try await scene.raw("GET", "/healthz").text == "all is well\n")
+            #expect(try await scene.raw("GET", "/metrics").text == "operon_up 1\n")
+        }
+    }
+
+    @Test func `a request to another name is refused while no token is wanted`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let port = scene.address.port
+            for host in [
+                "localhost", "localhost:\(port)", "127.0.0.1", "[::1]:\(port)", "LOCALHOST",
+            ] {
+                #expect(try await scene.raw("GET", "/v1/status", ["Host": host]).status == 200)
+            }
+            for host in [
+                "evil.example", "evil.example:\(port)", "127.0.0.1.evil.example", "localhost.",
+            ] {
+                #expect(try await scene.raw("GET", "/v1/status", ["Host": host]).status == 403)
+            }
+        }
+        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
+            let fields = ["Host": "operon.example", "Authorization": "Bearer \(Self.token)"]
+            #expect(try await scene.raw("GET", "/v1/status", fields).status == 200)
+        }
+    }
+
+    @Test func `a page of another site changes nothing`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            let foreign = [
+                "https://evil.example", "null", "http://localhost:1", "http://evil.localhost",
+                "file://", "",
+            ]
+            for origin in foreign {
+                let answer = try await scene.raw("POST", "/v1/graphs/1/close", ["Origin": origin])
+                #expect(answer.status == 403, "\(origin)")
+                #expect(answer.fields["access-control-allow-origin"] == nil)
+            }
+            let site = ["Sec-Fetch-Site": "cross-site"]
+            #expect(try await scene.raw("POST", "/v1/graphs/1/close", site).status == 403)
+            #expect(await scene.fake.world.calls.contains { $0.name == "close" } == false)
+            let own = ["Origin": "http://\(scene.address)"]
+            #expect(try await scene.raw("POST", "/v1/graphs/1/close", own).status == 200)
+        }
+    }
+
+    @Test func `an address that others reach needs TLS and tokens`() throws {
+        let tls = TLSFiles(certificate: "c", key: "k")
+        var tokens = AccessTokens()
+        tokens.add("alice", token: Self.token)
+        for host in ["0.0.0.0", "::", "10.1.2.3", "operon.example", "1.127.0.0"] {
+            let address = HTTPAddress(host: host, port: 0)
+            for (tls, tokens) in [(nil, AccessTokens()), (tls, AccessTokens()), (nil, tokens)] {
+                let error = #expect(throws: HTTPServerError.self) {
+                    _ = try HTTPServerConfiguration(listen: address, tls: tls, tokens: tokens)
+                }
+                #expect(error?.code == .unsafe)
+            }
+            _ = try HTTPServerConfiguration(listen: address, tls: tls, tokens: tokens)
+        }
+        for host in ["127.0.0.1", "127.1.2.3", "::1", "localhost"] {
+            _ = try HTTPServerConfiguration(listen: HTTPAddress(host: host, port: 0))
+        }
+    }
+
+    @Test func `an address is read as people write it`() throws {
+        #expect(try HTTPAddress("127.0.0.1:80") == HTTPAddress(host: "127.0.0.1", port: 80))
+        #expect(try HTTPAddress("[::1]:80") == HTTPAddress(host: "::1", port: 80))
+        #expect(try HTTPAddress(":80") == HTTPAddress(host: "127.0.0.1", port: 80))
+        #expect(try HTTPAddress("localhost") == HTTPAddress(host: "localhost", port: 7350))
+        for text in ["a:b", "a:99999", "a:", "a b:1", "[::1", "a:1 ", "http://a:1", "[]:1", "a:-1"]
+        {
+            #expect(throws: HTTPServerError.self) { _ = try HTTPAddress(text) }
+        }
+    }
+
+    @Test func `a file of tokens that is not safe or not right is refused by its line`() throws {
+        let good = try Scratch.file("tokens", Self.tokens, mode: 0o600)
+        let read = try AccessTokens(file: good)
+        #expect(read.caller(showing: Self.token)?.name == "alice")
+        #expect(read.caller(showing: Self.readToken)?.scope == .read)
+        #expect(read.caller(showing: "") == nil)
+        let bad = [
+            ("alice", "line 1"), ("ok:\(Self.token)\nalice:short", "line 2"),
+            ("a:sha256:12", "line 1"), ("a:\(Self.token) write", "write"), ("", "no token"),
+            ("a:\(Self.token)\na:\(Self.readToken)", "twice"), (":\(Self.token)", "name"),
+        ]
+        for (text, word) in bad {
+            let file = try Scratch.file("tokens", text, mode: 0o600)
+            let error = #expect(throws: HTTPServerError.self) { _ = try AccessTokens(file: file) }
+            #expect(error?.message.contains(word) == true, "\(error?.message ?? "")")
+            #expect(error?.message.contains(Self.token) == false)
+        }
+        let open = try Scratch.file("tokens", Self.tokens, mode: 0o640)
+        let error = #expect(throws: HTTPServerError.self) { _ = try AccessTokens(file: open) }
+        #expect(error?.message.contains("chmod 600") == true)
+        #expect(throws: HTTPServerError.self) { _ = try AccessTokens(file: "/nowhere/tokens") }
+    }
+
+    @Test func `it listens on this machine only`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let port = String(scene.address.port, radix: 16, uppercase: true)
+            let padded = String(repeating: "0", count: 4 - port.count) + port
+            var addresses: [Substring] = []
+            for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
+                guard let table = try? String(contentsOfFile: file, encoding: .utf8) else {
+                    continue
+                }
+                for line in table.split(separator: "\n").dropFirst() {
+                    let fields = line.split(separator: " ")
+                    // 0A: it listens.
+                    guard fields[3] == "0A", fields[1].hasSuffix(":" + padded) else { continue }
+                    addresses.append(fields[1].dropLast(5))
+                }
+            }
+            #expect(addresses == ["0100007F"])
+        }
+    }
+
+    @Test func `a port that is taken is said`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let configuration = try HTTPServerConfiguration(listen: scene.address)
+            let server = HTTPServer(
+                configuration,
+                codec: NoCodec(),
+                health: .good,
+                logger: .init(label: "test"),
+                client: { _ in FakeCoordinator() }
+            )
+            let error = await #expect(throws: HTTPServerError.self) { try await server.run() }
+            #expect(error?.code == .addressInUse)
+            #expect(error?.message.contains("another coordinator perhaps") == true)
+        }
+    }
+
+    private struct NoCodec: GraphCodec {
+        func encode(_ graph: GraphDescription) throws -> any Sequence<[UInt8]> & Sendable { [] }
+
+        func decode(
+            _ bytes: [UInt8],
+            contentType: String,
+            name: String
+        ) throws -> GraphDescription { GraphDescription(name: name) }
+    }
+}

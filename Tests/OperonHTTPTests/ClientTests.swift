@@ -1,0 +1,140 @@
+import Foundation
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// What a client says when nobody answers, or the wrong one does.
+@Suite(.timeLimit(.minutes(2))) struct ClientTests {
+    private func failure(
+        _ configuration: HTTPCoordinatorClient.Configuration
+    ) async throws -> ClientError? {
+        try await Scene.client(configuration) { client in
+            await #expect(throws: ClientError.self) { _ = try await client.status() }
+        }
+    }
+
+    @Test func `nobody answers`() async throws {
+        // A port that was free a moment ago.
+        let url = Box("")
+        try await Scene.play { url.value = $0.url }
+        let error = try await failure(.init(url: url.value))
+        #expect(error?.code == .unreachable)
+        #expect(error?.message.hasPrefix("Nobody answers at \(url.value): start") == true)
+    }
+
+    private final class Box: @unchecked Sendable {
+        var value: String
+        init(_ value: String) { self.value = value }
+    }
+
+    @Test func `an address that is none is said before anything is asked`() async throws {
+        for url in [
+            "", "localhost:7350", "ftp://a", "http://", "http://a:x", "http://u:p@a", "http://a/x",
+        ] {
+            let error = #expect(throws: ClientError.self) {
+                _ = try HTTPCoordinatorClient(.init(url: url), codec: FakeCodec())
+            }
+            #expect(error?.code == .invalid)
+        }
+        let error = #expect(throws: ClientError.self) {
+            _ = try HTTPCoordinatorClient(
+                .init(url: "http://operon.example", token: "secret"),
+                codec: FakeCodec()
+            )
+        }
+        #expect(error?.message.contains("in the clear") == true)
+        #expect(error?.message.contains("secret") == false)
+    }
+
+    private struct FakeCodec: GraphCodec {
+        func encode(_ graph: GraphDescription) throws -> any Sequence<[UInt8]> & Sendable { [] }
+
+        func decode(
+            _ bytes: [UInt8],
+            contentType: String,
+            name: String
+        ) throws -> GraphDescription { GraphDescription(name: name) }
+    }
+
+    @Test func `TLS is spoken with those whose authority is known, and with no other`() async throws
+    {
+        let certificates = try Certificates()
+        let tls = TLSFiles(certificate: certificates.server, key: certificates.key)
+        try await Scene.play(tls: tls, tokens: AccessTests.tokens) { (scene: Scene) async throws in
+            let url = "https://localhost:\(scene.address.port)"
+            func configuration(_ url: String, _ authority: String?)
+                -> HTTPCoordinatorClient.Configuration
+            {
+                var made = HTTPCoordinatorClient.Configuration(url: url, token: AccessTests.token)
+                made.certificateAuthority = authority
+                return made
+            }
+            try await Scene.client(configuration(url, certificates.authority)) { client in
+                #expect(try await client.status().epoch == 1)
+                let stream = try await client.events(after: nil, graph: nil)
+                await scene.fake.world.waitForWatchers(1)
+                _ = try await client.setQueue("q", QueueChange())
+                var iterator = stream.makeAsyncIterator()
+                #expect(try await iterator.next() != nil)
+            }
+            let stranger = try await failure(configuration(url, nil))
+            #expect(stranger?.code == .unreachable)
+            #expect(stranger?.message.contains("cannot be trusted") == true)
+            let misnamed = try await failure(
+                configuration("https://127.0.0.1:\(scene.address.port)", certificates.authority)
+            )
+            #expect(misnamed?.code == .unreachable)
+            let plain = try await failure(
+                configuration("http://127.0.0.1:\(scene.address.port)", certificates.authority)
+            )
+            #expect(plain?.code == .unreachable)
+        }
+        let bad = TLSFiles(certificate: certificates.key, key: certificates.server)
+        let error = await #expect(throws: HTTPServerError.self) {
+            try await Scene.play(tls: bad, tokens: AccessTests.tokens) { _ in }
+        }
+        #expect(error?.code == .file)
+    }
+
+    /// An authority, and a certificate of it for `localhost`.
+    private struct Certificates {
+        let folder = try? Scratch.folder()
+        var authority: String { path("ca.pem") }
+        var server: String { path("server.pem") }
+        var key: String { path("server.key") }
+
+        func path(_ name: String) -> String { folder?.appendingPathComponent(name).path ?? "" }
+
+        init() throws {
+            try openssl(
+                "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key "
+                    + "-out ca.pem -addext basicConstraints=critical,CA:TRUE"
+            )
+            try openssl(
+                "req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr"
+            )
+            try "subjectAltName=DNS:localhost\n".write(
+                toFile: path("extensions"),
+                atomically: true,
+                encoding: .utf8
+            )
+            try openssl(
+                "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
+                    + "-extfile extensions -out server.pem"
+            )
+        }
+
+        private func openssl(_ arguments: String) throws {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+            process.arguments = arguments.split(separator: " ").map(String.init)
+            process.currentDirectoryURL = folder
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            process.waitUntilExit()
+            try #require(process.terminationStatus == 0)
+        }
+    }
+}

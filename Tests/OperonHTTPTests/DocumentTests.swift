@@ -1,0 +1,48 @@
+import Foundation
+import OperonHTTP
+import Testing
+
+/// The document says what the server does, and the server does what the document says.
+@Suite(.timeLimit(.minutes(1))) struct DocumentTests {
+    @Test func `every route is documented, and nothing else is`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let answer = try await scene.raw("GET", "/v1/openapi.json")
+            #expect(answer.fields["content-type"] == "application/json")
+            let document = try #require(
+                try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any]
+            )
+            #expect(document["openapi"] as? String == "3.1.0")
+            let paths = try #require(document["paths"] as? [String: [String: Any]])
+            var documented: Set<String> = []
+            var scopes: [String: String] = [:]
+            var queries: [String: Set<String>] = [:]
+            var bodies: [String: Bool] = [:]
+            for (path, methods) in paths {
+                for (method, value) in methods where method != "parameters" {
+                    guard let operation = value as? [String: Any] else { continue }
+                    let key = "\(method.uppercased()) \(path)"
+                    documented.insert(key)
+                    scopes[key] = operation["x-operon-scope"] as? String
+                    let parameters = operation["parameters"] as? [[String: Any]] ?? []
+                    queries[key] = Set(
+                        parameters.filter { $0["in"] as? String == "query" }
+                            .compactMap { $0["name"] as? String }
+                    )
+                    let body = operation["requestBody"] as? [String: Any]
+                    bodies[key] = body.map { $0["required"] as? Bool ?? false }
+                }
+            }
+            #expect(documented == Set(HTTPServer.routes.map { "\($0.method) \($0.pattern)" }))
+            for route in HTTPServer.routes {
+                let key = "\(route.method) \(route.pattern)"
+                #expect(scopes[key] == "\(route.access)", "\(key)")
+                #expect(queries[key] == Set(route.query), "\(key)")
+                switch route.body {
+                case .none: #expect(bodies[key] == nil, "\(key)")
+                case .json(let isRequired): #expect(bodies[key] == isRequired, "\(key)")
+                case .graph: #expect(bodies[key] == true, "\(key)")
+                }
+            }
+        }
+    }
+}

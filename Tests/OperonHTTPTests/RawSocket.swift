@@ -1,0 +1,62 @@
+import Foundation
+import NIOCore
+import NIOPosix
+
+/// What came back on a connection, as far as HTTP/1.1 without trailers goes.
+struct RawAnswer: Sendable {
+    var status = 0
+    var fields: [String: String] = [:]
+    var body: [UInt8] = []
+
+    init(_ bytes: [UInt8]) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let end = text.range(of: "\r\n\r\n") else { return }
+        let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")
+        status =
+            lines.first.flatMap { $0.split(separator: " ").dropFirst().first }
+            .flatMap { Int($0) } ?? 0
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            let value = line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+            fields[line[..<colon].lowercased()] = value
+        }
+        body = Array(text[end.upperBound...].utf8)
+    }
+
+    var text: String { String(decoding: body, as: UTF8.self) }
+}
+
+enum RawSocket {
+    /// Sends bytes and reads until the other side closes.
+    static func ask(_ port: Int, _ bytes: [UInt8]) async throws -> [UInt8] {
+        try await open(port) { inbound, outbound in
+            try await outbound.write(ByteBuffer(bytes: bytes))
+            var answer: [UInt8] = []
+            do {
+                for try await piece in inbound { answer += piece.readableBytesView }
+            } catch {
+                // Reset after the answer is an end as well.
+                guard !answer.isEmpty else { throw error }
+            }
+            return answer
+        }
+    }
+
+    static func open<Value: Sendable>(
+        _ port: Int,
+        _ body:
+            @Sendable (
+                NIOAsyncChannelInboundStream<ByteBuffer>, NIOAsyncChannelOutboundWriter<ByteBuffer>
+            ) async throws -> Value
+    ) async throws -> Value {
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(host: "127.0.0.1", port: port) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
+                        wrappingChannelSynchronously: channel
+                    )
+                }
+            }
+        return try await channel.executeThenClose(body)
+    }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import NIOCore
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// What is wrong with a request is said, as a problem, and never an error of the server.
+@Suite(.timeLimit(.minutes(2))) struct RequestTests {
+    private func expectProblem(
+        _ answer: RawAnswer,
+        _ status: Int,
+        _ words: String...,
+        at location: SourceLocation = #_sourceLocation
+    ) {
+        #expect(answer.status == status, "\(answer.text)", sourceLocation: location)
+        #expect(
+            answer.fields["content-type"] == "application/problem+json",
+            sourceLocation: location
+        )
+        #expect(answer.text.hasSuffix("\n"), sourceLocation: location)
+        let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body))
+        #expect(problem?.status == status, sourceLocation: location)
+        for word in words {
+            #expect(
+                problem?.detail.contains(word) == true,
+                "\(answer.text)",
+                sourceLocation: location
+            )
+        }
+    }
+
+    @Test func `what is not there, and methods that are not for it`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            expectProblem(try await scene.raw("GET", "/nothing"), 404, "openapi.json")
+            expectProblem(try await scene.raw("GET", "/"), 404)
+            expectProblem(try await scene.raw("GET", "/v1/graphs/"), 404)
+            expectProblem(try await scene.raw("GET", "/v1/graphs/none"), 404, "none")
+            let answer = try await scene.raw("DELETE", "/v1/graphs")
+            expectProblem(answer, 405, "GET, HEAD, POST")
+            #expect(answer.fields["allow"] == "GET, HEAD, POST")
+            expectProblem(try await scene.raw("OPTIONS", "/v1/graphs"), 405)
+            #expect(
+                try await scene.raw("OPTIONS", "/v1/graphs").fields["access-control-allow-origin"]
+                    == nil
+            )
+            let head = try await scene.raw("HEAD", "/v1/graphs")
+            #expect(head.status == 200)
+            #expect(head.body.isEmpty)
+            #expect(head.fields["content-length"] != "0")
+        }
+    }
+
+    @Test func `a path or a query that makes no sense names what is wrong`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            for path in ["/v1/graphs/%", "/v1/graphs/%zz", "/v1/graphs/%ff"] {
+                expectProblem(try await scene.raw("GET", path), 400, "percent")
+            }
+            let queries = [
+                ("?limit=0", "limit"), ("?limit=100000", "limit"), ("?limit=x", "limit"),
+                ("?after=-1", "after"), ("?after=99999999999", "after"), ("?color=1", "color"),
+                ("?status=odd", "status"), ("?name=%ff", "query"), ("?limit=1&limit=2", "limit"),
+            ]
+            for (query, word) in queries {
+                expectProblem(try await scene.raw("GET", "/v1/graphs" + query), 400, word)
+            }
+        }
+    }
+
+    @Test func `a body is read strictly`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            let path = "/v1/graphs/diamond/suspend"
+            let bodies = [
+                ("{\"reasn\":\"x\"}", "reasn"), ("{\"reason\":1}", "reason"), ("[]", "object"),
+                ("{\"until\":\"tomorrow\"}", "tomorrow"), ("{", "JSON"),
+                ("{\"reason\":null}", "null"),
+                ("{\"wait\":-1}", "wait"), ("{\"wait\":1e300}", "wait"),
+                ("\u{FEFF}nonsense", "JSON"),
+                (String(repeating: "[", count: 100_000), "JSON"),
+            ]
+            for (body, word) in bodies {
+                expectProblem(try await scene.json("POST", path, body), 400, word)
+            }
+            expectProblem(
+                try await scene.raw(
+                    "POST",
+                    path,
+                    ["Content-Type": "application/json"],
+                    body: [123, 34, 255, 34, 58, 49, 125]
+                ),
+                400
+            )
+            expectProblem(try await scene.json("POST", "/v1/graphs/1/resume", "{}"), 400, "body")
+            expectProblem(try await scene.raw("PUT", "/v1/graphs/1/operations/0/priority"), 400)
+            #expect(await scene.fake.world.calls.contains { $0.name == "suspend" } == false)
+            #expect(try await scene.raw("POST", path).status == 200)
+        }
+    }
+
+    @Test func `a graph of the wrong type or form is refused with line and thing`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let yaml = "operations:\n  a: {run: ls, colour: red}\n"
+            let form = ["Content-Type": "application/x-www-form-urlencoded"]
+            expectProblem(try await scene.json("POST", "/v1/graphs", yaml, form), 415, "yaml")
+            let latin = ["Content-Type": "application/yaml; charset=latin1"]
+            expectProblem(try await scene.json("POST", "/v1/graphs", yaml, latin), 415, "latin1")
+            let zip = ["Content-Type": "application/yaml", "Content-Encoding": "gzip"]
+            expectProblem(try await scene.json("POST", "/v1/graphs", yaml, zip), 415, "gzip")
+            let good = ["Content-Type": "application/yaml; charset=\"utf-8\""]
+            expectProblem(
+                try await scene.json("POST", "/v1/graphs", yaml, good),
+                400,
+                "colour",
+                "2:"
+            )
+            expectProblem(try await scene.raw("POST", "/v1/graphs", good), 400, "empty")
+            let cycle =
+                "operations:\n  a: {run: ls, dependencies: b}\n  b: {run: ls, dependencies: a}\n"
+            expectProblem(try await scene.json("POST", "/v1/graphs", cycle, good), 400, "cycle")
+            let fine = "operations:\n  a: {run: ls}\n"
+            let answer = try await scene.json(
+                "POST",
+                "/v1/graphs?name=%C3%BC+1&open=true",
+                fine,
+                good
+            )
+            #expect(answer.status == 201)
+            #expect(answer.text.contains("\"name\": \"ü 1\""))
+            #expect(answer.text.contains("\"isOpen\": true"))
+        }
+    }
+
+    @Test func `a body over its limit is refused, whether it says its length or not`() async throws
+    {
+        var limits = HTTPLimits()
+        limits.graphBytes = 1_000
+        limits.bodyBytes = 100
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            let type = ["Content-Type": "application/json"]
+            let long = [UInt8](repeating: 32, count: 2_000)
+            expectProblem(try await scene.raw("POST", "/v1/graphs", type, body: long), 413, "1000")
+            expectProblem(
+                try await scene.raw("POST", "/v1/graphs/1/cancel", type, body: long),
+                413,
+                "100 "
+            )
+            let pieces = "7d0\r\n" + String(repeating: " ", count: 2_000) + "\r\n0\r\n\r\n"
+            let request =
+                "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                + "application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces
+            let bytes = try await RawSocket.ask(scene.address.port, Array(request.utf8))
+            expectProblem(RawAnswer(bytes), 413, "1000")
+            try await scene.client { client in
+                let graph = GraphDescription.of("long", (0..<1_000).map { ("operation-\($0)", []) })
+                let error = await #expect(throws: ClientError.self) {
+                    _ = try await client.submit(Submission(graph: graph))
+                }
+                #expect(error?.code == .tooLarge || error?.code == .unreachable)
+            }
+        }
+    }
+
+    @Test func `what is no HTTP gets a problem as well`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            for text in [
+                "nonsense\r\n\r\n", "GET / HTTP/1.1\r\nX: " + String(repeating: "x", count: 99_999),
+            ] {
+                let bytes = try await RawSocket.ask(scene.address.port, Array(text.utf8))
+                expectProblem(RawAnswer(bytes), 400, "HTTP/1.1")
+            }
+        }
+    }
+
+    @Test func `who says nothing is cut off`() async throws {
+        var limits = HTTPLimits()
+        limits.idleTime = .milliseconds(100)
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            // Returns when the server closes.
+            let bytes = try? await RawSocket.ask(
+                scene.address.port,
+                Array("POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nContent-Le".utf8)
+            )
+            #expect(bytes?.isEmpty != false)
+        }
+    }
+
+    @Test func `a client that waits to be asked for its body is asked`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let body = "{\"operations\":{\"a\":{\"run\":\"ls\"}}}"
+            let head =
+                "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                + "Content-Type: application/json\r\nExpect: 100-continue\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n\r\n"
+            let text = try await RawSocket.open(scene.address.port) { inbound, outbound in
+                try await outbound.write(.init(string: head))
+                var text = ""
+                for try await piece in inbound {
+                    if text.isEmpty { try await outbound.write(.init(string: body)) }
+                    text += String(buffer: piece)
+                }
+                return text
+            }
+            #expect(text.hasPrefix("HTTP/1.1 100 Continue\r\n\r\n"))
+            #expect(text.contains("HTTP/1.1 201 Created"))
+        }
+    }
+
+    @Test func `answers tell browsers to do nothing with them`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            try await scene.fake.world.change { truth throws(ClientError) in
+                let html = Payload(contentType: "text/html", bytes: Array("<script>".utf8))
+                try truth.finish(OperationSelector("1", "top"), output: html)
+                let bad = Payload(contentType: "a/b\r\nX-Bad: 1", bytes: [1])
+                try truth.finish(OperationSelector("1", "left"), output: bad)
+            }
+            let answer = try await scene.raw("GET", "/v1/graphs/1/operations/top/output")
+            #expect(answer.fields["content-type"] == "text/html")
+            #expect(answer.fields["x-content-type-options"] == "nosniff")
+            #expect(answer.fields["content-disposition"] == "attachment")
+            #expect(answer.fields["content-security-policy"]?.contains("sandbox") == true)
+            let bad = try await scene.raw("GET", "/v1/graphs/1/operations/left/output")
+            #expect(bad.fields["content-type"] == "application/octet-stream")
+            #expect(bad.fields["x-bad"] == nil)
+            #expect(try await scene.raw("GET", "/v1/graphs/1/operations/end/output").status == 204)
+        }
+    }
+
+    @Test func `an answer is pleasant to read`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let answer = try await scene.raw("GET", "/v1/workers")
+            #expect(answer.text == "{\n  \"workers\": []\n}\n")
+            _ = try await scene.fake.submit(Submission(graph: .of("q\"[{:,\\", [("a", [])])))
+            let graph = try await scene.raw("GET", "/v1/graphs/1")
+            #expect(graph.text.contains("\n  \"name\": \"q\\\"[{:,\\\\\",\n"))
+            let view = try JSONDecoder().decode(GraphView.self, from: Data(graph.body))
+            #expect(view == (try await scene.fake.graph("1")))
+        }
+    }
+}

@@ -1,0 +1,276 @@
+import Foundation
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// Every method of the port means the same over HTTP as in the same process.
+@Suite(.timeLimit(.minutes(2))) struct RoundTripTests {
+    @Test func `a graph is submitted, listed, shown and closed`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            try await scene.client { client in
+                var submission = Submission(graph: .diamond)
+                submission.isOpen = true
+                submission.traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+                let view = try await client.submit(submission)
+                #expect(view == (try await scene.fake.graph("diamond")))
+                let sent = try #require(await scene.fake.world.submissions.first)
+                #expect(sent.graph == submission.graph)
+                #expect(sent.traceParent == submission.traceParent)
+                #expect(sent.isOpen)
+
+                var query = GraphQuery()
+                query.status = .running
+                query.name = "diamond"
+                query.limit = 1
+                let page = try await client.graphs(query)
+                #expect(page == (try await scene.fake.graphs(query)))
+                #expect(page.graphs.count == 1)
+
+                let more = Submission(graph: .of("", [("after", ["end"])]))
+                #expect(try await client.add(more, to: "@latest").counts.total == 5)
+                #expect(try await client.close(graph: "1").isOpen == false)
+                #expect(try await client.graph("diamond") == scene.fake.graph("diamond"))
+            }
+        }
+    }
+
+    @Test func `operations are listed page by page, and each is shown`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            try await scene.fake.world.change { truth throws(ClientError) in
+                try truth.start(OperationSelector("diamond", "top"))
+                try truth.print(
+                    OperationSelector("diamond", "top"),
+                    "colour \u{1B}[31mred\u{1B}[0m\n"
+                )
+                try truth.finish(
+                    OperationSelector("diamond", "top"),
+                    output: Payload(
+                        contentType: "text/csv; header=present",
+                        bytes: [97, 44, 255, 0]
+                    )
+                )
+                try truth.start(OperationSelector("diamond", "left"))
+                try truth.finish(OperationSelector("diamond", "left"), .failed(.exit(code: 2)))
+            }
+            try await scene.client { client in
+                var query = OperationQuery()
+                query.limit = 3
+                let first = try await client.operations(of: "diamond", query)
+                #expect(first.operations.map(\.name) == ["top", "left", "right"])
+                query.after = first.next
+                let second = try await client.operations(of: "diamond", query)
+                #expect(second.operations.map(\.name) == ["end"])
+                #expect(second.next == nil)
+                var failed = OperationQuery()
+                failed.state = .finished
+                failed.outcome = .failed
+                failed.queue = "default"
+                #expect(try await client.operations(of: "1", failed).operations.count == 1)
+
+                for name in ["top", "left", "right", "end"] {
+                    let selector = OperationSelector("diamond", name)
+                    #expect(try await client.operation(selector) == scene.fake.operation(selector))
+                    #expect(try await client.explain(selector) == scene.fake.explain(selector))
+                    #expect(
+                        try await client.output(of: selector) == scene.fake.output(of: selector)
+                    )
+                    #expect(try await client.log(of: selector) == scene.fake.log(of: selector))
+                }
+                let output = try #require(
+                    await client.output(of: OperationSelector("diamond", "top"))
+                )
+                #expect(output.bytes == [97, 44, 255, 0])
+            }
+            let text = try await scene.raw(
+                "GET",
+                "/v1/graphs/1/operations/0/log",
+                ["Accept": "text/plain"]
+            )
+            #expect(text.text == "colour red\n")
+        }
+    }
+
+    @Test func `commands say what they did`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            try await scene.client { client in
+                var suspend = SuspendRequest()
+                suspend.reason = "maintenance"
+                suspend.until = TimeText(WallTime(nanosecondsSince1970: 1_800_000_000_000_000_000))
+                suspend.wait = 1
+                let targets: [TargetSelector] = [
+                    .graph("diamond"), .queue("default"),
+                    .operation(OperationSelector("diamond", "top")),
+                ]
+                for target in targets {
+                    #expect(try await client.suspend(target, suspend).isEffective)
+                }
+                let queue = try await client.queue("default")
+                #expect(queue.suspension?.until == suspend.until)
+                #expect(queue.suspension?.reason == "maintenance")
+                for target in targets { #expect(try await client.resume(target).isEffective) }
+                let selector = OperationSelector("diamond", "top")
+                #expect(
+                    try await client.setPriority(of: selector, to: .veryHigh).priority == .veryHigh
+                )
+
+                var cancel = CancelRequest()
+                cancel.reason = "wrong book"
+                cancel.cascade = true
+                let answer = try await client.cancel(.operation(selector), cancel)
+                #expect(answer.finished == 4)
+                #expect(answer.named.first?.name == "top")
+                var retry = RetryRequest()
+                retry.cancelled = true
+                #expect(try await client.retry(graph: "diamond", retry).affected == 4)
+                #expect(try await client.cancel(.queue("default"), CancelRequest()).finished == 4)
+                let end = try await client.graph("diamond")
+                #expect(end.exitCode == 3)
+                #expect(end == (try await scene.fake.graph("diamond")))
+                #expect(try await client.cancel(.graph("diamond"), CancelRequest()).affected == 0)
+            }
+        }
+    }
+
+    @Test func `dependencies come and go, across graphs too`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            _ = try await scene.fake.submit(Submission(graph: .of("a", [("one", [])])))
+            _ = try await scene.fake.submit(Submission(graph: .of("b", [("two", [])])))
+            try await scene.client { client in
+                let (two, one) = (OperationSelector("b", "two"), OperationSelector("a", "one"))
+                let with = try await client.addDependency(of: two, on: one, .finished)
+                #expect(with.dependencies.map(\.operation.name) == ["one"])
+                #expect(with.dependencies.first?.condition == .finished)
+                let without = try await client.removeDependency(of: two, on: one)
+                #expect(without.dependencies.isEmpty)
+                #expect(without.operation.state == .ready)
+            }
+        }
+    }
+
+    @Test func `queues, workers and the cluster are shown and changed`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            try await scene.fake.world.change { truth throws(ClientError) in
+                truth.workers = [
+                    WorkerView(
+                        id: "a1",
+                        name: "süd/1",
+                        host: "h",
+                        slots: 4,
+                        busySlots: 1,
+                        held: 1,
+                        status: "alive",
+                        queues: ["q"],
+                        kinds: ["wait"],
+                        heardSecondsAgo: 0.25
+                    )
+                ]
+            }
+            try await scene.client { client in
+                var change = QueueChange()
+                change.maxConcurrentOperationCount = 3
+                change.priority = .low
+                let queue = try await client.setQueue("data/µ", change)
+                #expect(queue.maxConcurrentOperationCount == 3)
+                #expect(try await client.queue("data/µ") == queue)
+                change = QueueChange()
+                change.isUnlimited = true
+                #expect(
+                    try await client.setQueue("data/µ", change).maxConcurrentOperationCount == nil
+                )
+                #expect(try await client.queues() == scene.fake.queues())
+                #expect(try await client.workers() == scene.fake.workers())
+                #expect(try await client.drain(worker: "süd/1").status == "draining")
+                #expect(try await client.status() == scene.fake.status())
+            }
+        }
+    }
+
+    static let names = [
+        "a/b", "/", "//", "a%2Fb", "a b", "a+b", "?x=1&y#z", "日本語", "é", "e\u{301}", "🦑", ".", "..",
+        "../..", "@latest", "0", "\"quoted\\\"", "a;b", "%", "\u{202E}abc",
+        String(repeating: "ü", count: 128),
+    ]
+
+    @Test(arguments: names) func `any name comes through`(name: String) async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            try await scene.client { client in
+                let graph = GraphDescription.of(name, [(name, []), ("next", [name])])
+                _ = try await client.submit(Submission(graph: graph))
+                #expect(await scene.fake.world.submissions.first?.graph == graph)
+                #expect(try await client.graph(name).name == name)
+                let selector = OperationSelector(name, name)
+                #expect(try await client.operation(selector).operation.name == name)
+                #expect(try await client.explain(selector).operation.name == name)
+                var query = GraphQuery()
+                query.name = name
+                #expect(try await client.graphs(query).graphs.count == 1)
+                #expect(try await client.setQueue(name, QueueChange()).name == name)
+            }
+        }
+    }
+
+    @Test func `an error is the same on both sides`() async throws {
+        let refusals: [Refusal] = [
+            .dependencyCycle(path: ["a", "b", "a"]), .unknownOperation(name: "x", namedBy: "y"),
+            .duplicateOperation(name: "d"), .alreadySubmitted(name: "s"),
+            .alreadyStarted(name: "st"), .alreadyFinished(name: "f"), .graphClosed(name: "g"),
+            .invalid(field: "f", why: "w"),
+            .limitExceeded(limit: .operationsPerGraph, value: 2, maximum: 1), .unreachable("u"),
+        ]
+        let codes: [ClientError.Code] = [
+            .invalid, .notFound, .conflict, .tooLarge, .unauthorized, .forbidden, .unavailable,
+            .unreachable, .timedOut, .internal,
+        ]
+        let errors =
+            codes.map { ClientError($0, "sentence about “\($0)”, über alles") }
+            + refusals.map { ClientError(.conflict, $0.description, refusal: $0) }
+        try await Scene.play { (scene: Scene) async throws in
+            try await scene.client { client in
+                for error in errors {
+                    await scene.fake.world.failNext("status", with: error)
+                    await #expect(throws: error) { _ = try await client.status() }
+                }
+            }
+            let statuses = Set(codes.map(Problem.status(of:)))
+            #expect(statuses.count == codes.count)
+            for code in codes { #expect(Problem.code(of: Problem.status(of: code)) == code) }
+        }
+    }
+
+    @Test func `a key makes a submission happen once`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            try await scene.client { client in
+                var submission = Submission(graph: .diamond)
+                submission.idempotencyKey = "8f1c"
+                let first = try await client.submit(submission)
+                #expect(try await client.submit(submission) == first)
+                #expect(try await client.graphs(GraphQuery()).graphs.count == 1)
+                submission.graph.name = "other"
+                let error = await #expect(throws: ClientError.self) {
+                    _ = try await client.submit(submission)
+                }
+                #expect(error?.code == .conflict)
+            }
+        }
+    }
+
+    @Test func `a hundred thousand operations are submitted in pieces`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            try await scene.client { client in
+                let graph = GraphDescription.of(
+                    "large",
+                    (0..<100_000).map {
+                        ("operation-\($0)", $0 == 0 ? [] : ["operation-\($0 - 1)"])
+                    }
+                )
+                let view = try await client.submit(Submission(graph: graph))
+                #expect(view.counts.total == 100_000)
+                #expect(await scene.fake.world.submissions.first?.graph == graph)
+            }
+        }
+    }
+}

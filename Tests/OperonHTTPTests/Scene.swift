@@ -1,0 +1,174 @@
+import Foundation
+import Logging
+import NIOCore
+import OperonGraphFile
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// A coordinator in memory, the real server around it on a free port, and clients of it.
+struct Scene: Sendable {
+    let fake: FakeCoordinator
+    let server: HTTPServer
+    let address: HTTPAddress
+    let scheme: String
+
+    var url: String { "\(scheme)://\(address)" }
+
+    /// Plays something with a server that stops at the end, however it ends.
+    static func play(
+        tls: TLSFiles? = nil,
+        tokens: String? = nil,
+        health: HTTPHealth = .good,
+        limits: HTTPLimits = HTTPLimits(),
+        _ body: @Sendable @escaping (Scene) async throws -> Void
+    ) async throws {
+        let fake = FakeCoordinator()
+        var configuration = try HTTPServerConfiguration(
+            listen: HTTPAddress(host: "127.0.0.1", port: 0),
+            tls: tls,
+            tokens: tokens.map { text in
+                try AccessTokens(file: try Scratch.file("tokens", text, mode: 0o600))
+            } ?? AccessTokens()
+        )
+        configuration.limits = limits
+        let server = HTTPServer(
+            configuration,
+            codec: GraphFileCodec(),
+            health: health,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            client: { fake.as($0) }
+        )
+        let (addresses, continuation) = AsyncStream<HTTPAddress>.makeStream()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { continuation.finish() }
+                try await server.run { continuation.yield($0) }
+            }
+            var iterator = addresses.makeAsyncIterator()
+            if let address = await iterator.next() {
+                let scheme = tls == nil ? "http" : "https"
+                let scene = Scene(fake: fake, server: server, address: address, scheme: scheme)
+                defer { server.stop() }
+                try await body(scene)
+            }
+            server.stop()
+            try await group.waitForAll()
+        }
+    }
+
+    /// Something with a client.
+    func client<Value: Sendable>(
+        token: String? = nil,
+        authority: String? = nil,
+        _ change: (inout HTTPCoordinatorClient.Configuration) -> Void = { _ in },
+        _ body: (HTTPCoordinatorClient) async throws -> Value
+    ) async throws -> Value {
+        var configuration = HTTPCoordinatorClient.Configuration(url: url, token: token)
+        configuration.certificateAuthority = authority
+        configuration.pause = .milliseconds(5)
+        change(&configuration)
+        return try await Self.client(configuration, body)
+    }
+
+    static func client<Value: Sendable>(
+        _ configuration: HTTPCoordinatorClient.Configuration,
+        _ body: (HTTPCoordinatorClient) async throws -> Value
+    ) async throws -> Value {
+        let client = try HTTPCoordinatorClient(configuration, codec: GraphFileCodec())
+        do {
+            let value = try await body(client)
+            await client.shutDown()
+            return value
+        } catch {
+            await client.shutDown()
+            throw error
+        }
+    }
+
+    /// What a raw request gets: status, fields in lower case, and body.
+    func raw(
+        _ method: String,
+        _ path: String,
+        _ fields: [String: String] = [:],
+        body: [UInt8] = []
+    ) async throws -> RawAnswer {
+        var head = "\(method) \(path) HTTP/1.1\r\nConnection: close\r\n"
+        if fields["Host"] == nil { head += "Host: \(address)\r\n" }
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+            head += "\(name): \(value)\r\n"
+        }
+        if !body.isEmpty, fields["Content-Length"] == nil {
+            head += "Content-Length: \(body.count)\r\n"
+        }
+        return try await RawAnswer(RawSocket.ask(address.port, Array(head.utf8) + [13, 10] + body))
+    }
+
+    func json(
+        _ method: String,
+        _ path: String,
+        _ text: String,
+        _ fields: [String: String] = [:]
+    ) async throws -> RawAnswer {
+        var fields = fields
+        fields["Content-Type"] = fields["Content-Type"] ?? "application/json"
+        return try await raw(method, path, fields, body: Array(text.utf8))
+    }
+}
+
+extension HTTPHealth {
+    static let good = HTTPHealth(
+        healthz: { HealthAnswer(isGood: true, text: "all is well") },
+        readyz: { HealthAnswer(isGood: false, text: "the store is full") },
+        metrics: { "operon_up 1\n" }
+    )
+}
+
+extension GraphDescription {
+    /// Operations that do nothing, each with what it depends on.
+    static func of(
+        _ name: String,
+        _ operations: [(name: String, on: [String])]
+    ) -> GraphDescription {
+        GraphDescription(
+            name: name,
+            operations: operations.map { operation in
+                var description = OperationDescription(name: operation.name, work: .nothing)
+                description.dependencies = operation.on.map { DependencyDescription($0) }
+                return description
+            }
+        )
+    }
+
+    static var diamond: GraphDescription {
+        .of(
+            "diamond",
+            [("top", []), ("left", ["top"]), ("right", ["top"]), ("end", ["left", "right"])]
+        )
+    }
+}
+
+extension OperationSelector {
+    init(_ graph: String, _ operation: String) {
+        self.init(graph: graph, operation: operation)
+    }
+}
+
+/// Files that end with the tests' process.
+enum Scratch {
+    static func folder() throws -> URL {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("operon-http-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        return folder
+    }
+
+    static func file(_ name: String, _ text: String, mode: Int) throws -> String {
+        let file = try folder().appendingPathComponent(name)
+        try text.write(to: file, atomically: false, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
+        return file.path
+    }
+}

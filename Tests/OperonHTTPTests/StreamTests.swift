@@ -1,0 +1,199 @@
+import Foundation
+import NIOConcurrencyHelpers
+import NIOCore
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// Streams of events and of logs, and what becomes of them when connections break.
+@Suite(.timeLimit(.minutes(2))) struct StreamTests {
+    private static func sequences(
+        _ stream: AsyncThrowingStream<ClientEvent, any Error>,
+        _ count: Int
+    ) async throws -> [ClientEvent] {
+        var found: [ClientEvent] = []
+        for try await event in stream {
+            found.append(event)
+            if found.count == count { return found }
+        }
+        return found
+    }
+
+    @Test func `events come as they happen, of one graph if one is named`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            try await scene.client { client in
+                let stream = try await client.events(after: nil, graph: nil)
+                let of = try await client.events(after: 0, graph: "diamond")
+                await scene.fake.world.waitForWatchers(2)
+                _ = try await scene.fake.setQueue("q", QueueChange())
+                _ = try await scene.fake.suspend(.graph("diamond"), SuspendRequest())
+                let kinds = try await Self.sequences(stream, 2).map(Self.kind)
+                #expect(kinds == ["queueSet", "suspended"])
+                let own = try await Self.sequences(of, 2).map(Self.kind)
+                #expect(own == ["graphSubmitted", "suspended"])
+                let error = await #expect(throws: ClientError.self) {
+                    _ = try await client.events(after: nil, graph: "none")
+                }
+                #expect(error?.code == .notFound)
+            }
+            await scene.fake.world.waitForWatchers(0)
+        }
+    }
+
+    private static func kind(_ event: ClientEvent) -> String {
+        switch event {
+        case .event(let view): view.kind
+        case .gap(let first, let last): "gap \(first) to \(last)"
+        }
+    }
+
+    @Test func `a stream that is cut goes on after the last event that was seen`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let links = NIOLockedValueBox<[HTTPCoordinatorClient.Link]>([])
+            try await scene.client { configuration in
+                configuration.onLink = { link in links.withLockedValue { $0.append(link) } }
+            } _: { client in
+                let stream = try await client.events(after: nil, graph: nil)
+                var iterator = stream.makeAsyncIterator()
+                await scene.fake.world.waitForWatchers(1)
+                for round in 0..<5 {
+                    _ = try await scene.fake.setQueue("seen-\(round)", QueueChange())
+                    guard case .event(let seen)? = try await iterator.next() else {
+                        Issue.record("no event")
+                        return
+                    }
+                    #expect(seen.queue == "seen-\(round)")
+                    await scene.fake.world.endStreams()
+                    // While nobody listens.
+                    _ = try await scene.fake.setQueue("missed-\(round)", QueueChange())
+                    guard case .event(let missed)? = try await iterator.next() else {
+                        Issue.record("no event")
+                        return
+                    }
+                    #expect(missed.queue == "missed-\(round)")
+                    #expect(missed.sequence == seen.sequence + 1)
+                }
+            }
+            let seen = links.withLockedValue { $0 }
+            #expect(seen.filter { $0 == .restored }.count == 5)
+        }
+    }
+
+    @Test func `events that are not kept any more are told as a gap`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            for index in 1...9 { _ = try await scene.fake.setQueue("\(index)", QueueChange()) }
+            try await scene.fake.world.change { $0.forgetEvents(through: 6) }
+            try await scene.client { client in
+                let stream = try await client.events(after: 2, graph: nil)
+                let found = try await Self.sequences(stream, 4)
+                #expect(found.first == .gap(3, 6))
+                #expect(found.dropFirst().map(Self.kind) == ["queueSet", "queueSet", "queueSet"])
+            }
+            let raw = try await Self.lines(scene, "/v1/events?after=2", ["Last-Event-ID": "5"], 3)
+            #expect(raw == ["id: 6", "event: gap", "data: {\"first\":6,\"last\":6}"])
+        }
+    }
+
+    /// The first lines of a stream behind its greeting.
+    private static func lines(
+        _ scene: Scene,
+        _ path: String,
+        _ fields: [String: String],
+        _ count: Int
+    ) async throws -> [String] {
+        let more = fields.map { "\($0.key): \($0.value)\r\n" }.joined()
+        let head = "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(more)\r\n"
+        return try await RawSocket.open(scene.address.port) { inbound, outbound in
+            try await outbound.write(.init(string: head))
+            var text = ""
+            for try await piece in inbound {
+                text += String(buffer: piece)
+                let parts = text.components(separatedBy: ": operon\n\n")
+                // Each piece comes as a chunk, with its size before it.
+                let lines = parts.dropFirst().joined().components(separatedBy: .newlines)
+                    .filter { $0.contains(": ") }
+                if lines.count >= count { return Array(lines.prefix(count)) }
+            }
+            return []
+        }
+    }
+
+    @Test func `a log is followed to its end`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let selector = OperationSelector("g/1", "a b")
+            _ = try await scene.fake.submit(Submission(graph: .of("g/1", [("a b", [])])))
+            try await scene.fake.world.change { truth throws(ClientError) in
+                try truth.start(selector)
+            }
+            try await scene.client { client in
+                let stream = try await client.followLog(of: selector)
+                await scene.fake.world.waitForFollowers(1)
+                var iterator = stream.makeAsyncIterator()
+                try await scene.fake.world.change { truth throws(ClientError) in
+                    try truth.print(selector, "one\ntwo\r\n\u{1B}[1m")
+                }
+                let first = try await iterator.next()
+                #expect(first?.text == "one\ntwo\r\n\u{1B}[1m")
+                #expect(first?.isTail == false)
+                await scene.fake.world.endStreams(throwing: ClientError(.unavailable, "leaves"))
+                await #expect(throws: ClientError(.unavailable, "leaves")) {
+                    _ = try await iterator.next()
+                }
+                let again = try await client.followLog(of: selector)
+                await scene.fake.world.waitForFollowers(1)
+                try await scene.fake.world.change { truth throws(ClientError) in
+                    try truth.print(selector, "three")
+                    try truth.finish(selector)
+                }
+                var texts: [String] = []
+                for try await log in again { texts.append(log.text) }
+                #expect(texts == ["three"])
+            }
+        }
+    }
+
+    @Test func `a quiet stream shows that it lives`() async throws {
+        var limits = HTTPLimits()
+        limits.keepAlive = .milliseconds(10)
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            let lines = try await Self.lines(scene, "/v1/events", [:], 2)
+            #expect(lines == [": keep-alive", ": keep-alive"])
+        }
+    }
+
+    @Test func `more readers than there may be are refused`() async throws {
+        var limits = HTTPLimits()
+        limits.streams = 1
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            try await scene.client { client in
+                let stream = try await client.events(after: nil, graph: nil)
+                let error = await #expect(throws: ClientError.self) {
+                    _ = try await client.events(after: nil, graph: nil)
+                }
+                #expect(error?.code == .unavailable)
+                withExtendedLifetime(stream) {}
+            }
+        }
+    }
+
+    @Test func `a server that stops ends its streams and its readers come to another`() async throws
+    {
+        let configuration = NIOLockedValueBox<HTTPAddress?>(nil)
+        try await Scene.play { (scene: Scene) async throws in
+            configuration.withLockedValue { $0 = scene.address }
+            try await scene.client {
+                $0.patience = .zero
+            } _: { client in
+                let stream = try await client.events(after: nil, graph: nil)
+                scene.server.stop()
+                let error = await #expect(throws: ClientError.self) {
+                    for try await _ in stream {}
+                }
+                #expect(error?.code == .unreachable)
+            }
+        }
+    }
+}
