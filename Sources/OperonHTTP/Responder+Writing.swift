@@ -68,33 +68,29 @@ extension Responder {
         let problem = Problem(failure.error, status: failure.status)
         var fields = Self.fields(Problem.contentType)
         fields.append(contentsOf: failure.headers)
-        let hasRest = failure.closes && hasUnreadBody(request)
-        if hasRest { fields[.connection] = "close" }
+        if failure.closes, hasBody(request.head) { fields[.connection] = "close" }
         let page = try JSONBytes.page(problem)
         let status = HTTPResponse.Status(code: problem.status)
         try await send(status, fields, page, request, writer, channel)
-        guard hasRest else { return }
-        try await drain(request, channel)
-        throw ConnectionIsOver()
     }
 
     private struct ConnectionIsOver: Error {}
 
-    private func hasUnreadBody(_ request: Request) -> Bool {
-        let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
-        return length > 0 || request.headers[.transferEncoding] != nil
-    }
-
-    /// Reads on for a while what nobody wants: a connection that is closed with unread bytes is
-    /// reset, and the answer may be lost with it.
-    private func drain(_ request: Request, _ channel: any Channel) async throws {
-        try await channel.closing(in: .seconds(5)) {
-            var left = 4 << 20
-            for try await piece in request.body {
-                left -= piece.readableBytes
-                if left < 0 { return }
-            }
+    /// Reads on for a while what nobody wants, and ends the connection: one that is closed with
+    /// unread bytes is reset, and the answer may be lost with it.
+    @concurrent func drain(
+        _ request: Request,
+        _ body: inout RequestBody.AsyncIterator?,
+        _ channel: any Channel
+    ) async throws {
+        var iterator = body ?? request.body.makeAsyncIterator()
+        let alarm = channel.eventLoop.scheduleTask(in: .seconds(5)) {
+            channel.close(promise: nil)
         }
+        defer { alarm.cancel() }
+        var left = 4 << 20
+        while left >= 0, let piece = try await iterator.next() { left -= piece.readableBytes }
+        throw ConnectionIsOver()
     }
 
     @concurrent private func send(

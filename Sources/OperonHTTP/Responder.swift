@@ -18,10 +18,15 @@ struct Responder: Sendable {
     ) async throws {
         var taken = 0
         defer { context.bodies.give(taken) }
+        // A body can be iterated once.
+        var body: RequestBody.AsyncIterator?
         let answer: Answer
-        switch await self.answer(request, writer, &taken) {
+        switch await self.answer(request, writer, &body, &taken) {
         case .success(let made): answer = made
-        case .failure(let failure): return try await fail(request, writer, channel, failure)
+        case .failure(let failure):
+            try await fail(request, writer, channel, failure)
+            guard failure.closes, hasBody(request.head) else { return }
+            return try await drain(request, &body, channel)
         }
         guard case .stream(let events) = answer, request.method == .get else {
             return try await write(answer, request, writer, channel)
@@ -38,6 +43,7 @@ struct Responder: Sendable {
     @concurrent private func answer(
         _ request: Request,
         _ writer: borrowing ResponseWriter,
+        _ bodyIterator: inout RequestBody.AsyncIterator?,
         _ taken: inout Int
     ) async -> Result<Answer, Failure> {
         do {
@@ -45,7 +51,7 @@ struct Responder: Sendable {
             let caller = try access.caller(request.head, route.access)
             let query = try self.query(request.head, route)
             try checkType(request.head, route)
-            let body = try await readBody(request, route, writer, &taken)
+            let body = try await readBody(request, route, writer, &bodyIterator, &taken)
             let call = Call(
                 names: names,
                 query: query,
@@ -196,7 +202,7 @@ struct Responder: Sendable {
         Failure(ClientError(.invalid, message), status: 415, closes: true)
     }
 
-    private func hasBody(_ head: HTTPRequest) -> Bool {
+    func hasBody(_ head: HTTPRequest) -> Bool {
         let length = head.headerFields[.contentLength].flatMap { Int($0) } ?? 0
         return length > 0 || head.headerFields[.transferEncoding] != nil
     }
@@ -207,6 +213,7 @@ struct Responder: Sendable {
         _ request: Request,
         _ route: Route,
         _ writer: borrowing ResponseWriter,
+        _ bodyIterator: inout RequestBody.AsyncIterator?,
         _ taken: inout Int
     ) async throws -> [UInt8] {
         guard hasBody(request.head) else {
@@ -225,7 +232,9 @@ struct Responder: Sendable {
         }
         var bytes: [UInt8] = []
         let start = ContinuousClock.now
-        for try await var piece in request.body {
+        var iterator = request.body.makeAsyncIterator()
+        defer { bodyIterator = iterator }
+        while var piece = try await iterator.next() {
             let count = piece.readableBytes
             guard bytes.count + count <= bytesMax else { throw tooLarge(bytesMax) }
             guard context.bodies.take(count) else {

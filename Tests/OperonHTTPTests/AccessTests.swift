@@ -45,12 +45,15 @@ import Testing
                         "\(route.method) \(route.pattern)"
                     )
                 }
+                // A stream has no end; what is asked without its body is checked the same.
+                guard route.pattern != "/v1/events" else { continue }
                 let read = try await status("Bearer \(Self.readToken)")
                 #expect((read == 403) == (route.access == .operate), "\(route.pattern) \(read)")
-                guard !["/v1/events"].contains(route.pattern) else { continue }
                 let good = try await status("bearer \(Self.token)")
                 #expect(![401, 403].contains(good), "\(route.method) \(route.pattern) \(good)")
             }
+            let reader = ["Authorization": "Bearer \(Self.readToken)"]
+            #expect(try await scene.raw("HEAD", "/v1/events", reader).status == 200)
             #expect(try await scene.raw("GET", "/nothing").status == 401)
             #expect(try await scene.raw("DELETE", "/v1/graphs").status == 401)
             let refused = try await scene.raw("GET", "/v1/status?token=\(Self.token)")
@@ -199,9 +202,9 @@ import Testing
             let padded = String(repeating: "0", count: 4 - port.count) + port
             var addresses: [Substring] = []
             for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
-                guard let table = try? String(contentsOfFile: file, encoding: .utf8) else {
-                    continue
-                }
+                // Such a file has no length, so it is read to its end.
+                guard let handle = FileHandle(forReadingAtPath: file) else { continue }
+                let table = String(decoding: handle.readDataToEndOfFile(), as: UTF8.self)
                 for line in table.split(separator: "\n").dropFirst() {
                     let fields = line.split(separator: " ")
                     // 0A: it listens.

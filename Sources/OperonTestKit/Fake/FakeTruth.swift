@@ -70,14 +70,16 @@ package struct FakeOperation: Sendable {
 // MARK: - Finding
 
 extension FakeTruth {
+    // Changed in place: a copy of a large graph for each change would take minutes.
+
     subscript(id: OperationID) -> FakeOperation {
         get { graphs[Int(id.graph.rawValue) - 1].operations[Int(id.index)] }
-        set { graphs[Int(id.graph.rawValue) - 1].operations[Int(id.index)] = newValue }
+        _modify { yield &graphs[Int(id.graph.rawValue) - 1].operations[Int(id.index)] }
     }
 
     subscript(graph id: UInt32) -> FakeGraph {
         get { graphs[Int(id) - 1] }
-        set { graphs[Int(id) - 1] = newValue }
+        _modify { yield &graphs[Int(id) - 1] }
     }
 
     /// By number, by name (the newest of it) or `@latest`.
