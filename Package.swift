@@ -395,7 +395,9 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "COperonProcess", "CZlib", "mandelbrot", "operon", "operon-worker", "test-worker",
-                "OperonFaultKit", "OperonModel",
+                "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts",
+                "OperonTestKit",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: testSettings
         ),

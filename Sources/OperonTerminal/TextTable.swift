@@ -99,6 +99,7 @@ struct TextTable {
             let isLast = place == shown.count - 1
             line += columns[index].isRight ? space + tinted : tinted + (isLast ? "" : space)
         }
+        while line.last == " " { line.removeLast() }
         return line
     }
 }

@@ -15,7 +15,7 @@ extension ViewText {
                 ("store", health(cluster.store)),
                 ("workers", workers),
                 ("graphs", "\(cluster.openGraphs) not finished"),
-                ("operations", counts(cluster.counts)),
+                ("operations", counts(cluster.counts, noun: nil)),
             ],
             indent: 0
         )

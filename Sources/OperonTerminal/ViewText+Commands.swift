@@ -32,9 +32,14 @@ extension ViewText {
         guard view.affected > 0 else {
             return [said("Nothing of \(self.subject(subject)) was left to cancel.")]
         }
-        var lines = ["Cancelled \(self.subject(subject)): \(operations(view))."]
+        var lines = ["Cancelled \(self.subject(subject))"]
+        if case .operation = subject, view.affected == 1 {
+            lines[0] += "."
+        } else {
+            lines[0] += ": \(operations(view))."
+        }
         if view.running > 0 {
-            let they = view.running == 1 ? "1 runs and was" : "\(view.running) run and were"
+            let they = view.running == 1 ? "1 runs and is" : "\(view.running) run and are"
             lines[0] += " \(they) asked to stop."
         }
         if view.released > 0 {

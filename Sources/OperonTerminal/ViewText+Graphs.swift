@@ -49,7 +49,7 @@ extension ViewText {
             graph.isOpen ? "yes; add to it with: operon submit FILE --graph \(graph.id)" : nil
         return [head]
             + block([
-                ("operations", counts(graph.counts)),
+                ("operations", counts(graph.counts, noun: nil)),
                 ("submitted", submitted),
                 ("finished", graph.finishedAt.map(time)),
                 ("suspended", suspended),

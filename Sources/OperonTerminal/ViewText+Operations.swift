@@ -174,7 +174,8 @@ extension ViewText {
             lines.append("  Run it again: operon retry \(operation.graph) \(shown(operation.name))")
         case .finished where operation.outcome == .skipped:
             if let root = explanation.chain.last {
-                lines.append("  Run both again: operon retry \(root.graph) \(shown(root.name))")
+                let command = "operon retry \(root.graph) \(shown(root.name))"
+                lines.append("  Run that again, and this with it: \(command)")
             }
         case .pending, .ready, .dispatched, .finished: break
         }

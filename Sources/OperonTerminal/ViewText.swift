@@ -99,8 +99,8 @@ package struct ViewText: Hashable, Sendable {
         }
     }
 
-    /// `40 operations: 12 pending, 20 succeeded, 1 failed`.
-    func counts(_ counts: StateCounts) -> String {
+    /// `40 operations: 12 pending, 20 succeeded, 1 failed`; `noun` may be left to the context.
+    func counts(_ counts: StateCounts, noun: String? = "operation") -> String {
         let words: [(Int, String, Tint?)] = [
             (counts.pending, "pending", nil), (counts.ready, "ready", nil),
             (counts.dispatched, "dispatched", nil), (counts.executing, "executing", .strong),
@@ -111,7 +111,7 @@ package struct ViewText: Hashable, Sendable {
             let text = "\(count) \(word)"
             return tint.map { style.tinted(text, $0) } ?? text
         }
-        let operations = plural(counts.total, "operation")
+        let operations = noun.map { plural(counts.total, $0) } ?? String(counts.total)
         return parts.isEmpty ? operations : "\(operations): " + parts.joined(separator: ", ")
     }
 

@@ -79,7 +79,10 @@ import Testing
 
             #expect(ended.end == .exit(0))
             #expect(ended.errors == "")
-            for word in ["validate", "graph", "completion", "dry-run", "fail-fast"] {
+            for word in [
+                "validate", "graph", "completion", "dry-run", "fail-fast", "submit", "suspend",
+                "idempotency-key", "veryLow", "cascade", "unlimited",
+            ] {
                 #expect(ended.output.contains(word))
             }
             // The shells that are not there cannot judge.
@@ -166,7 +169,30 @@ import Testing
             ]
         ),
         (["validate"], ["<file>", "--replay"]),
-        (["graph"], ["<file>", "--replay", "--format", "tree, dot"]),
+        (["graph"], ["operon graph FILE", "draw (default)", "close", "operon graph ./close"]),
+        (["graph", "draw"], ["<file>", "--replay", "--format", "tree, dot"]),
+        (
+            ["submit"],
+            [
+                "<file>", "--replay", "--graph", "--open", "--watch", "--wait", "--timeout",
+                "--idempotency-key", "--coordinator", "OPERON_COORDINATOR", "127.0.0.1:7350",
+                "--token-file", "OPERON_TOKEN_FILE", "--ca-file", "--output",
+            ]
+        ),
+        (["list"], ["--status", "--name", "--limit", "--after"]),
+        (["watch"], ["<graph>", "@latest", "Ctrl-C"]),
+        (["wait"], ["<graph>", "--timeout", "30s"]),
+        (["operations"], ["<graph>", "--state", "--outcome", "--queue"]),
+        (["logs"], ["<operation>", "-f, --follow"]),
+        (["cancel"], ["<target>", "--queue", "--cascade", "--reason", "--wait", "--timeout"]),
+        (["suspend"], ["<target>", "--queue", "--until", "--reason", "--wait", "--timeout"]),
+        (["retry"], ["<graph>", "<operations>", "--failed", "--cancelled"]),
+        (["priority"], ["<operation>", "<level>", "veryLow"]),
+        (["queue"], ["list", "show", "set", "suspend", "resume"]),
+        (["queue", "set"], ["<name>", "--max", "--unlimited", "--priority"]),
+        (["drain"], ["<worker>", "--wait", "--timeout"]),
+        (["events"], ["-f, --follow", "--after", "--graph"]),
+        (["dead"], ["<graph>", "--retry", "--limit"]),
         (
             ["doctor"],
             [

@@ -160,7 +160,7 @@ extension FakeTruth {
             workers: workers.count,
             slots: workers.reduce(0) { $0 + $1.slots },
             busySlots: workers.reduce(0) { $0 + $1.busySlots },
-            openGraphs: graphs.count { $0.isOpen },
+            openGraphs: graphs.count { $0.isOpen || $0.unfinished > 0 },
             counts: counts
         )
         view.lastEvent = lastSequence

@@ -6,6 +6,7 @@ import OperonTerminal
 struct Cancel: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Cancel an operation, a graph or all of a queue.",
+        usage: "operon cancel <graph>[/<operation>] | --queue <name> [<options>]",
         discussion: """
             What waits is cancelled at once; what runs is asked to stop. Dependents run all the \
             same, since a cancelled operation counts as finished, unless --cascade cancels them too.

@@ -6,6 +6,7 @@ import OperonTerminal
 struct Dead: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List what failed for good and why, and with --retry run it again.",
+        usage: "operon dead [<graph>] [<options>]",
         discussion: "The same as operon retry --failed for each graph that is listed."
     )
 

@@ -6,7 +6,8 @@ import OperonTerminal
 
 struct Drain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Give a worker nothing more: it ends when it has finished what it has."
+        abstract: "Give a worker nothing more: it ends when it has finished what it has.",
+        usage: "operon drain <worker> [<options>]"
     )
 
     @Argument(help: "The name or the id of a worker.")

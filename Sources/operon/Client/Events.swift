@@ -7,6 +7,7 @@ import OperonTerminal
 struct Events: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print what happened, and with --follow what happens.",
+        usage: "operon events [<options>]",
         discussion: """
             Events are numbered; --after goes on behind one that was seen. With --output json \
             each is one line.

@@ -6,6 +6,7 @@ import OperonTerminal
 struct Explain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Say why an operation is not running: every reason at once.",
+        usage: "operon explain <graph>/<operation> [<options>]",
         discussion: "Of one that was skipped it says why, back to the operation where it began."
     )
 

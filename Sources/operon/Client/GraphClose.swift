@@ -6,7 +6,8 @@ import OperonTerminal
 struct GraphClose: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "close",
-        abstract: "Let nothing more be added to an open graph."
+        abstract: "Let nothing more be added to an open graph.",
+        usage: "operon graph close <graph> [<options>]"
     )
 
     @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)

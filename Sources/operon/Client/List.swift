@@ -5,7 +5,8 @@ import OperonTerminal
 
 struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List the graphs of a coordinator, the newest first."
+        abstract: "List the graphs of a coordinator, the newest first.",
+        usage: "operon list [<options>]"
     )
 
     @Option(help: "Only graphs that are running, suspended, cancelling, idle or finished.")

@@ -7,6 +7,7 @@ import OperonTerminal
 struct Logs: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print what an operation printed, or prints.",
+        usage: "operon logs <graph>/<operation> [<options>]",
         discussion: """
             The last bytes of each attempt are kept. On a terminal control characters are made \
             harmless; a pipe gets what was printed.

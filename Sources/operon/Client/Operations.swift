@@ -5,7 +5,8 @@ import OperonTerminal
 
 struct Operations: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List the operations of a graph, in the order of their submission."
+        abstract: "List the operations of a graph, in the order of their submission.",
+        usage: "operon operations <graph> [<options>]"
     )
 
     @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)

@@ -8,6 +8,7 @@ import OperonTerminal
 struct Output: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print the output that an operation left for those that depend on it.",
+        usage: "operon output <graph>/<operation> [<options>]",
         discussion: """
             A pipe gets the bytes as they are. With --output json an output that is JSON stands \
             for itself; any other is {"contentType": …, "base64": …}. Exit code 6: it has none.

@@ -5,7 +5,8 @@ import OperonTerminal
 
 struct Priority: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Change the priority of an operation that has not started."
+        abstract: "Change the priority of an operation that has not started.",
+        usage: "operon priority <graph>/<operation> <level> [<options>]"
     )
 
     @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)

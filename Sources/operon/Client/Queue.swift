@@ -25,7 +25,8 @@ struct QueueArguments: ParsableArguments {
 struct QueueList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List the queues: what waits in them, what runs, and their limits."
+        abstract: "List the queues: what waits in them, what runs, and their limits.",
+        usage: "operon queue list [<options>]"
     )
 
     @OptionGroup var coordinator: ClientArguments
@@ -48,7 +49,8 @@ struct QueueList: AsyncParsableCommand {
 struct QueueShow: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Show a queue."
+        abstract: "Show a queue.",
+        usage: "operon queue show <name> [<options>]"
     )
 
     @OptionGroup var queue: QueueArguments
@@ -67,6 +69,7 @@ struct QueueSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
         abstract: "Change the limit or the priority of a queue, or make one.",
+        usage: "operon queue set <name> [<options>]",
         discussion: "The limit holds for the whole cluster. What runs goes on."
     )
 
@@ -111,6 +114,7 @@ struct QueueSuspend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "suspend",
         abstract: "Let nothing of a queue start.",
+        usage: "operon queue suspend <name> [<options>]",
         discussion: "The same as operon suspend --queue NAME."
     )
 
@@ -131,6 +135,7 @@ struct QueueResume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
         abstract: "Undo operon queue suspend.",
+        usage: "operon queue resume <name> [<options>]",
         discussion: "The same as operon resume --queue NAME."
     )
 

@@ -5,7 +5,8 @@ import OperonTerminal
 
 struct Resume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Undo operon suspend."
+        abstract: "Undo operon suspend.",
+        usage: "operon resume <graph>[/<operation>] | --queue <name> [<options>]"
     )
 
     @OptionGroup var target: TargetArguments

@@ -6,6 +6,7 @@ import OperonTerminal
 struct Retry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run finished operations of a graph again, and what was skipped because of them.",
+        usage: "operon retry <graph> [<operation> ...] [<options>]",
         discussion: """
             What succeeded stays as it is. Without names of operations: everything that failed, \
             and with --cancelled what was cancelled, too.

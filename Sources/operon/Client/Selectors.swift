@@ -95,6 +95,7 @@ struct Named<Value: NamedCase & Sendable>: ExpressibleByArgument {
     }
 
     static var allValueStrings: [String] { Value.allCases.map { $0.name } }
+    static var defaultCompletionKind: CompletionKind { .list(allValueStrings) }
 }
 
 extension GraphStatus: ExpressibleByArgument {}

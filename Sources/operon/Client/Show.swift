@@ -5,7 +5,8 @@ import OperonTerminal
 
 struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show everything about an operation: what it waits for, its attempts, its end."
+        abstract: "Show everything about an operation: what it waits for, its attempts, its end.",
+        usage: "operon show <graph>/<operation> [<options>]"
     )
 
     @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)

@@ -5,7 +5,8 @@ import OperonTerminal
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Say how a coordinator is, or how far a graph is."
+        abstract: "Say how a coordinator is, or how far a graph is.",
+        usage: "operon status [<graph>] [<options>]"
     )
 
     @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)

@@ -9,6 +9,7 @@ import OperonTerminal
 struct Submit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Give a graph to a coordinator, or more operations to an open graph.",
+        usage: "operon submit <file> [<options>]",
         discussion: """
             Prints the number of the graph. With --wait or --watch the exit code is that of the \
             work, as for operon run; without, 0 means that the coordinator has it for good.

@@ -6,6 +6,7 @@ import OperonTerminal
 struct Suspend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Let nothing of an operation, a graph or a queue start.",
+        usage: "operon suspend <graph>[/<operation>] | --queue <name> [<options>]",
         discussion: "What runs goes on. Undone by operon resume, or when --until has come."
     )
 

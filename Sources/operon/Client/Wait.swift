@@ -7,6 +7,7 @@ import OperonTerminal
 struct Wait: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Wait for the end of a graph.",
+        usage: "operon wait <graph> [<options>]",
         discussion: """
             The exit code is that of the work, as for operon run; 4 if --timeout was over first. \
             An open graph ends when it is closed.

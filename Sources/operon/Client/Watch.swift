@@ -6,6 +6,7 @@ import OperonTerminal
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Watch a graph to its end.",
+        usage: "operon watch <graph> [<options>]",
         discussion: """
             On a terminal a line with counts, a bar and the time left; on a pipe a line for each \
             change of state; with --output json each event is a line. Ctrl-C detaches with exit \

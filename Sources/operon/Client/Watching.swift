@@ -41,13 +41,16 @@ struct Watching: Sendable {
         async let _: Void = screen.tick(telling: session.news)
         let id = String(graph.id)
         try await Following(session).run(graph: id) {
+            // If it has not ended yet, an event will tell its end.
+            let isOver = try await hasEnded(id)
             try await list(id, screen)
-            return try await hasEnded(id)
+            return isOver
         } _: { item in
             switch item {
             case .gap:
+                let isOver = try await hasEnded(id)
                 try await list(id, screen)
-                return try await hasEnded(id)
+                return isOver
             case .event(let event):
                 if session.console.format == .json { try session.console.writeJSON(event) }
                 let mayEnd = await screen.happened(event)

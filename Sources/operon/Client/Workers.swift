@@ -5,7 +5,8 @@ import OperonTerminal
 
 struct Workers: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List the workers that a coordinator knows."
+        abstract: "List the workers that a coordinator knows.",
+        usage: "operon workers [<options>]"
     )
 
     @OptionGroup var coordinator: ClientArguments

@@ -1,0 +1,390 @@
+import Foundation
+import Glibc
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// The commands that ask a coordinator, while something happens there.
+@Suite(.serialized) struct ClientTests {
+    // MARK: - Watching
+
+    @Test func `watch prints a line for each change on a pipe, and ends as the work did`()
+        async throws
+    {
+        try await FakeServer.play { server in
+            try await server.submitWordcount()
+            try await server.start("split")
+            let watch = try server.start(["watch", "wordcount"])
+            await server.coordinator.world.waitForCalls("operations", 1)
+            try await server.finish("split")
+            for name in ["count-a", "count-b"] { try await server.start(name) }
+            try await watch.says("running count-b\n")
+            try await server.finish("count-a", .failed(.exit(code: 7)))
+            try await server.finish("count-b")
+            let ended = try await watch.end()
+
+            #expect(ended.end == .exit(1))
+            #expect(ended.errors == "")
+            #expect(
+                ended.output == """
+                    [1/4] succeeded split
+                    [1/4] running count-a
+                    [1/4] running count-b
+                    [2/4] failed count-a (2.0s): exit code 7
+                    [3/4] succeeded count-b (2.0s)
+                    [4/4] skipped merge
+                    failed 1/count-a: exit code 7
+                    What it printed: operon logs 1/count-a
+                    Run what failed again: operon retry 1 --failed
+                    wordcount (graph 1): 4 operations: 2 succeeded, 1 failed, 1 skipped
+
+                    """
+            )
+        }
+    }
+
+    @Test(arguments: [UInt16(80), 40])
+    func `watch overprints one line on a terminal`(columns: UInt16) async throws {
+        try await FakeServer.play { server in
+            try await server.submitWordcount()
+            let watch = try server.start(
+                ["watch", "@latest"],
+                streams: .terminal(columns: columns, rows: 24)
+            )
+            try await watch.says("0/4")
+            try await server.change { truth throws(ClientError) in try truth.run("@latest") }
+            let ended = try await watch.end()
+            let screen = TerminalScreen(columns: Int(columns), ended.output)
+
+            #expect(ended.end == .exit(0))
+            #expect(screen.unknown == [])
+            #expect(screen.redraws > 0)
+            #expect(screen.lines.first?.contains("4/4") == true, "\(screen.lines)")
+            let last = screen.lines.dropFirst().joined()
+            #expect(last == "wordcount (graph 1): 4 operations: 4 succeeded")
+        }
+    }
+
+    @Test func `Ctrl-C leaves a watch, which says how to come back`() async throws {
+        try await FakeServer.play { server in
+            try await server.submitWordcount()
+            for command in [["watch", "1"], ["submit", "wordcount.yaml", "--watch"]] {
+                let watch = try server.start(command)
+                await server.coordinator.world.waitForWatchers(1)
+                watch.signal(SIGINT)
+                let ended = try await watch.end()
+                let graph = command[0] == "watch" ? 1 : 2
+
+                #expect(ended.end == .exit(0))
+                let sentence = "Detached: graph \(graph) “wordcount” goes on."
+                #expect(ended.errorLines.last == "\(sentence) To come back: operon watch \(graph)")
+                await server.coordinator.world.waitForWatchers(0)
+            }
+            let calls = await server.coordinator.world.calls.map(\.name)
+            #expect(!calls.contains("cancel"))
+        }
+    }
+
+    @Test func `a watch outlives a cut of the stream, and misses nothing`() async throws {
+        try await FakeServer.play { server in
+            try await server.submitWordcount()
+            let watch = try server.start(["watch", "1"])
+            await server.coordinator.world.waitForCalls("operations", 1)
+            await server.coordinator.world.endStreams()
+            try await server.change { truth throws(ClientError) in try truth.run("1") }
+            let ended = try await watch.end()
+
+            #expect(ended.end == .exit(0))
+            let finished = ended.outputLines.filter { $0.contains("] succeeded ") }
+            #expect(finished.count == 4, "\(ended.output)")
+        }
+    }
+
+    @Test func `watch asks for nothing while nothing happens`() async throws {
+        try await FakeServer.play { server in
+            try await server.submitWordcount()
+            let watch = try server.start(["watch", "1", "--output", "json"])
+            await server.coordinator.world.waitForWatchers(1)
+            try await server.start("split")
+            try await watch.says(#""kind":"started""#)
+            let before = await server.coordinator.world.calls.count
+            try await server.finish("split")
+            try await watch.says(#""outcome":"succeeded""#)
+            let after = await server.coordinator.world.calls.count
+            try await server.change { truth throws(ClientError) in try truth.run("1") }
+            let ended = try await watch.end()
+
+            #expect(after == before)
+            #expect(ended.end == .exit(0))
+            for line in ended.outputLines {
+                _ = try JSONDecoder().decode(EventView.self, from: Data(line.utf8))
+            }
+        }
+    }
+
+    @Test(arguments: [(nil, Int32(0)), ("count-a", 1)])
+    func `submit that waits ends as the work does`(failing: String?, code: Int32) async throws {
+        try await FakeServer.play { server in
+            let file = try server.scene.write("wordcount.yaml", FakeServer.wordcount)
+            let submit = try server.start(["submit", file, "--wait", "--output", "quiet"])
+            await server.coordinator.world.waitForWatchers(1)
+            try await server.change { truth throws(ClientError) in
+                if let failing {
+                    let selector = OperationSelector(graph: "1", operation: failing)
+                    try truth.finish(selector, .failed(.timeout))
+                }
+                try truth.run("1")
+            }
+            let ended = try await submit.end()
+
+            #expect(ended.end == .exit(code))
+            #expect(ended.output == "1\n")
+            #expect(ended.errors == "")
+        }
+    }
+
+    @Test func `directories are those of the machine that submits`() async throws {
+        try await FakeServer.play { server in
+            _ = try server.scene.write(
+                "here.yaml",
+                "operations: { a: { run: ls }, b: { run: ls, directory: sub } }"
+            )
+            _ = try await server.operon(["submit", "here.yaml"])
+            let graph = await server.coordinator.world.submissions.first?.graph
+            let directories = graph?.operations.map { operation -> String? in
+                guard case .command(let command) = operation.work else { return nil }
+                return command.directory
+            }
+            let directory = server.scene.directory
+
+            #expect(directories == [directory, directory + "/sub"])
+        }
+    }
+
+    // MARK: - Following
+
+    @Test func `logs are followed until the operation is finished`() async throws {
+        try await FakeServer.play { server in
+            try await server.submitWordcount()
+            try await server.start("split")
+            let split = OperationSelector(graph: "1", operation: "split")
+            try await server.change { truth throws(ClientError) in
+                try truth.print(split, "before\n")
+            }
+            let logs = try server.start(["logs", "1/split", "--follow"])
+            await server.coordinator.world.waitForFollowers(1)
+            try await logs.says("before\n")
+            try await server.change { truth throws(ClientError) in
+                try truth.print(split, "after\u{1B}[2J\n")
+            }
+            try await logs.says("after")
+            try await server.finish("split")
+            let ended = try await logs.end()
+
+            #expect(ended.end == .exit(0))
+            // A pipe gets what was printed.
+            #expect(ended.output == "before\nafter\u{1B}[2J\n")
+            #expect(ended.errors == "")
+        }
+    }
+
+    @Test func `events are followed until Ctrl-C, which says where to go on`() async throws {
+        try await FakeServer.play { server in
+            try await server.submitWordcount()
+            let events = try server.start(["events", "--follow", "--graph", "wordcount"])
+            await server.coordinator.world.waitForWatchers(1)
+            try await server.start("split")
+            try await events.says("started 1/split")
+            events.signal(SIGINT)
+            let ended = try await events.end()
+
+            #expect(ended.end == .exit(0))
+            #expect(ended.outputLines.count == 1)
+            #expect(ended.errors == "To go on: operon events --follow --after 2\n")
+        }
+    }
+
+    @Test func `drain waits until the worker has left`() async throws {
+        try await FakeServer.play { server in
+            let worker = WorkerView(
+                id: "00000000000000a1",
+                name: "w1",
+                host: "h",
+                slots: 1,
+                busySlots: 1,
+                held: 1,
+                status: "alive",
+                queues: [],
+                kinds: [],
+                heardSecondsAgo: 0
+            )
+            try await server.change { truth throws(ClientError) in truth.workers = [worker] }
+            let late = try await server.operon(["drain", "w1", "--wait", "--timeout", "0.05s"])
+            let drain = try server.start(["drain", "w1", "--wait"])
+            await server.coordinator.world.waitForCalls("drain", 2)
+            try await server.change { truth throws(ClientError) in
+                truth.workers = []
+                truth.note("workerLost") { $0.worker = "w1" }
+            }
+            let ended = try await drain.end()
+
+            #expect(late.end == .exit(4))
+            #expect(late.errors.contains("Worker “w1” is still there"))
+            #expect(ended.end == .exit(0))
+            #expect(ended.errorLines.last == "It has left.")
+        }
+    }
+
+    // MARK: - Strangers' names
+
+    @Test func `names and reasons cannot speak to the terminal`() async throws {
+        try await FakeServer.play { server in
+            // What no graph file may have, and another client may send all the same.
+            let name = "a\u{1B}]0;title\u{07}\u{202E}b\u{1B}[2Jc"
+            let evil = GraphDescription(
+                name: name,
+                operations: [OperationDescription(name: name, work: .nothing)]
+            )
+            _ = try await server.coordinator.submit(Submission(graph: evil))
+            try await server.change { truth throws(ClientError) in
+                let selector = OperationSelector(graph: "1", operation: "0")
+                try truth.start(selector, on: name)
+                try truth.print(selector, "\(name)\n")
+                let error = OperationError.thrown(type: "E", message: name, payload: [])
+                try truth.finish(selector, .failed(error))
+            }
+            let commands = [
+                ["list"], ["status", "1"], ["operations", "1"], ["show", "1/0"],
+                ["explain", "1/0"],
+                ["logs", "1/0"], ["events"], ["dead"], ["watch", "1"], ["status", "\u{1B}[2J"],
+            ]
+            for command in commands {
+                let ended = try await server.operon(
+                    command,
+                    environment: ["NO_COLOR": "1"],
+                    streams: .terminal(columns: 200, rows: 24)
+                )
+                // Only the progress of a watch may move the cursor.
+                let shown = ended.output.replacingOccurrences(of: "\u{1B}[1A\r\u{1B}[J", with: "")
+                let isClean = !shown.unicodeScalars.contains { scalar in
+                    ["\u{1B}", "\u{07}", "\u{202E}"].contains(scalar)
+                }
+                #expect(isClean, "\(command): \(ended.output.debugDescription)")
+                #expect(!ended.output.isEmpty)
+            }
+        }
+    }
+
+    // MARK: - JSON
+
+    @Test func `every view is told in JSON as the API tells it`() async throws {
+        try await FakeServer.play { server in
+            try await server.submitWordcount()
+            try await server.start("split")
+            func view<View: Decodable>(_ type: View.Type, _ command: String...) async throws -> View
+            {
+                let ended = try await server.operon(command + ["--output", "json"])
+                #expect(ended.end == .exit(0))
+                #expect(ended.errors == "")
+                #expect(ended.outputLines.count == 1)
+                return try JSONDecoder().decode(type, from: Data(ended.output.utf8))
+            }
+            let coordinator = server.coordinator
+
+            #expect(try await view(GraphView.self, "status", "1") == coordinator.graph("1"))
+            #expect(try await view(ClusterView.self, "status") == coordinator.status())
+            #expect(try await view(GraphPage.self, "list").graphs.map(\.id) == [1])
+            let split = OperationSelector(graph: "1", operation: "split")
+            let detail = try await coordinator.operation(split)
+            #expect(try await view(OperationDetail.self, "show", "1/split") == detail)
+            let merge = OperationSelector(graph: "1", operation: "merge")
+            let explanation = try await coordinator.explain(merge)
+            #expect(try await view(Explanation.self, "explain", "1/merge") == explanation)
+            let page = try await view(OperationPage.self, "operations", "1", "--limit", "2")
+            #expect(page.operations.map(\.name) == ["split", "count-a"])
+            #expect(page.next == 1)
+            let command = try await view(CommandView.self, "cancel", "1/count-a")
+            #expect(command.affected == 1)
+        }
+    }
+
+    // MARK: - Wrong calls
+
+    static let wrong: [(command: String, sentence: String)] = [
+        ("submit", "Missing expected argument '<file>'"),
+        ("submit nothing.yaml", "nothing.yaml: the file cannot be read"),
+        ("submit g.yaml --watch --wait", "--watch and --wait exclude each other"),
+        ("submit g.yaml --timeout 3s", "--timeout goes with --wait"),
+        ("submit g.yaml --graph 1 --open", "--open is for a new graph"),
+        ("list --status done", "Please provide one of 'running', 'suspended'"),
+        ("list --limit 0", "--limit takes a number from 1"),
+        ("status 1/merge", "“1/merge” names an operation; what is wanted is a graph"),
+        ("status --output yaml", "Please provide one of 'text', 'json' or 'quiet'"),
+        ("operations", "Missing expected argument '<graph>'"),
+        ("operations 1 --state done", "Please provide one of 'pending', 'ready'"),
+        ("operations 1 --state ready --outcome failed", "what is ready has no outcome yet"),
+        ("show merge", "GRAPH/OPERATION, for example @latest/merge"),
+        ("show /merge", "GRAPH/OPERATION, for example @latest/merge"),
+        ("explain @latest", "GRAPH/OPERATION, for example @latest/merge"),
+        ("logs 1/", "GRAPH/OPERATION, for example @latest/1"),
+        ("output", "Missing expected argument '<operation>'"),
+        ("cancel", "name a graph, an operation as GRAPH/OPERATION, or --queue NAME"),
+        ("cancel 1 --queue q", "a target and --queue exclude each other"),
+        ("cancel 1 --timeout 3s", "--timeout goes with --wait"),
+        ("cancel 1 --wait --timeout 2h", "--timeout takes an hour at most here"),
+        ("suspend 1 --until yesterday", "a date such as 2026-05-01T08:30:00Z, or from now"),
+        ("resume", "name a graph, an operation as GRAPH/OPERATION, or --queue NAME"),
+        ("retry", "Missing expected argument '<graph>'"),
+        ("retry 1 merge --failed", "named operations are chosen"),
+        ("priority 1/merge urgent", "Please provide one of 'veryLow', 'low'"),
+        ("graph close", "Missing expected argument '<graph>'"),
+        ("queue", "operon queue <subcommand>"),
+        ("queue set q", "say what to change: --max, --unlimited or --priority"),
+        ("queue set q --max -1", "--max takes a number from 0"),
+        ("queue set q --max 1 --unlimited", "--max and --unlimited exclude each other"),
+        ("wait 1 --timeout never", "Give up waiting after this long, for example 30s"),
+        ("drain", "Missing expected argument '<worker>'"),
+        ("drain w1 --timeout 3s", "--timeout goes with --wait"),
+        ("events --after x", "The value 'x' is invalid for '--after <number>'"),
+        ("workers all", "Unexpected argument 'all'"),
+        ("dead --limit 0", "--limit takes a number from 1"),
+        ("workers --token-file nothing", "nothing cannot be read"),
+        ("workers --coordinator here", "here"),
+        ("workers --ca-file nothing", "nothing"),
+    ]
+
+    @Test func `a wrong call says what is wrong, and asks nobody`() async throws {
+        try await FakeServer.play { server in
+            _ = try server.scene.write("g.yaml", "operations: { a: { run: ls } }")
+            for (line, sentence) in Self.wrong {
+                let ended = try await server.operon(line.split(separator: " ").map(String.init))
+                let said = ended.errors + ended.output
+
+                let code: Int32 = line == "queue" ? 0 : 2
+                #expect(ended.end == .exit(code), "\(line): \(ended.end)")
+                #expect(said.contains(sentence), "\(line): \(said)")
+                #expect(ended.output.isEmpty || line == "queue", "\(line): \(ended.output)")
+            }
+            #expect(await server.coordinator.world.calls.isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        (ClientError.Code.conflict, Int32(2)), (.unavailable, 5), (.internal, 5), (.forbidden, 2),
+    ])
+    func `what a coordinator refuses ends with its code`(
+        code: ClientError.Code,
+        exit: Int32
+    ) async throws {
+        try await FakeServer.play { server in
+            let error = ClientError(code, "It cannot be done: for a reason.")
+            await server.coordinator.world.failNext("workers", with: error)
+            let ended = try await server.operon(["workers"])
+
+            #expect(ended.end == .exit(exit))
+            #expect(ended.errors.contains("for a reason"))
+            #expect(ended.output == "")
+        }
+    }
+}

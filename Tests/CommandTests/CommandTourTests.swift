@@ -1,0 +1,182 @@
+import Foundation
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// What docs/COMMANDS.md shows is what the commands print.
+@Suite(.serialized) struct CommandTourTests {
+    @Test func `every example of the documentation is as it stands there`() async throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+        let page = root.appendingPathComponent("docs/COMMANDS.md")
+        let documented = (try? String(contentsOf: page, encoding: .utf8)) ?? ""
+        try await FakeServer.play { server in
+            var tour = Tour(server: server)
+            try await tour.submit()
+            try await tour.look()
+            try await tour.steer()
+            try await tour.manage()
+            try await tour.mend()
+            try await tour.extend()
+            try await tour.stray()
+            // What differs is put where it can be copied from.
+            if let path = ProcessInfo.processInfo.environment["OPERON_TOUR"] {
+                try tour.examples.joined(separator: "\n").write(
+                    toFile: path,
+                    atomically: true,
+                    encoding: .utf8
+                )
+            }
+            for example in tour.examples {
+                #expect(documented.contains(example), "docs/COMMANDS.md lacks:\n\(example)")
+            }
+            let shown = documented.split(separator: "\n").count { $0.hasPrefix("$ operon ") }
+            #expect(shown == tour.examples.count, "docs/COMMANDS.md shows what is not tried")
+        }
+    }
+}
+
+/// Uses the commands one after the other, as somebody would.
+private struct Tour {
+    let server: FakeServer
+    private(set) var examples: [String] = []
+
+    init(server: FakeServer) { self.server = server }
+
+    /// Runs a command line and keeps what it printed: data first, then sentences.
+    private mutating func run(_ line: String, code: Int32 = 0) async throws {
+        let words = line.matches(of: /"([^"]*)"|(\S+)/).map { String($0.1 ?? $0.2 ?? "") }
+        let ended = try await server.operon(words)
+        #expect(ended.end == .exit(code), "\(line): \(ended.end)\n\(ended.errors)")
+        var text = "$ operon \(line)\n" + ended.output + ended.errors
+        if code != 0 { text += "$ echo $?\n\(code)\n" }
+        examples.append(text)
+    }
+
+    mutating func submit() async throws {
+        try await server.change { truth throws(ClientError) in
+            truth.workers = [
+                WorkerView(
+                    id: "00000000000000a1",
+                    name: "worker-1",
+                    host: "node-1",
+                    slots: 8,
+                    busySlots: 1,
+                    held: 1,
+                    status: "alive",
+                    queues: ["default"],
+                    kinds: ["command", "nothing", "wait"],
+                    heardSecondsAgo: 0.8
+                ),
+                WorkerView(
+                    id: "00000000000000a2",
+                    name: "worker-2",
+                    host: "node-2",
+                    slots: 4,
+                    busySlots: 0,
+                    held: 0,
+                    status: "alive",
+                    queues: ["default", "licensed"],
+                    kinds: ["command", "nothing", "wait", "MergeCounts"],
+                    heardSecondsAgo: 1.3
+                ),
+            ]
+        }
+        _ = try server.scene.write("wordcount.yaml", FakeServer.wordcount)
+        try await run("submit wordcount.yaml --idempotency-key monday")
+        try await run("submit wordcount.yaml --idempotency-key monday --output quiet")
+    }
+
+    mutating func look() async throws {
+        try await server.start("split")
+        try await server.change { truth throws(ClientError) in
+            let split = OperationSelector(graph: "@latest", operation: "split")
+            try truth.print(split, "creating file 'xaa'\ncreating file 'xab'\n")
+        }
+        try await server.finish("split", output: #"{"parts":2}"#)
+        try await server.start("count-a")
+        try await run("list")
+        try await run("list --output json")
+        try await run("status")
+        try await run("status wordcount")
+        try await run("operations @latest")
+        try await run("operations @latest --state executing --output quiet")
+        try await run("show 1/count-a")
+        try await run("explain 1/merge")
+        try await run("logs 1/split")
+        try await run("output 1/split")
+        try await run("output 1/count-a", code: 6)
+        try await run("wait 1 --timeout 0.1s", code: 4)
+    }
+
+    mutating func steer() async throws {
+        try await run("priority 1/count-b high")
+        try await run("suspend 1 --reason \"disk is full\" --until 2030-01-01T00:00:00Z")
+        try await run("status 1")
+        try await run("explain 1/count-b")
+        try await run("resume 1")
+        try await run("suspend --queue licensed")
+        try await run("resume --queue licensed")
+    }
+
+    mutating func manage() async throws {
+        try await run("queue set licensed --max 4 --priority low")
+        try await run("queue suspend licensed --reason \"license server is down\"")
+        try await run("queue list")
+        try await run("queue resume licensed")
+        try await run("queue show licensed")
+        try await run("queue list --output quiet")
+        try await run("workers")
+        try await run("drain worker-2")
+    }
+
+    mutating func mend() async throws {
+        try await run("cancel 1/count-b --reason \"wrong input\"")
+        try await server.finish("count-a", .failed(.exit(code: 2)))
+        try await run("watch 1", code: 1)
+        try await run("wait 1", code: 1)
+        try await run("explain 1/merge")
+        try await run("dead")
+        try await run("retry 1 --failed")
+        try await server.start("count-a")
+        try await server.finish("count-a")
+        try await server.start("merge")
+        try await server.finish("merge")
+        try await run("wait 1", code: 3)
+        try await run("show 1/count-a")
+        try await run("events --after 18")
+    }
+
+    mutating func extend() async throws {
+        _ = try server.scene.write(
+            "night.yaml",
+            "name: night\noperations: { collect: { run: ./collect } }\n"
+        )
+        _ = try server.scene.write(
+            "more.yaml",
+            "operations: { report: { run: ./report, dependencies: [collect] } }\n"
+        )
+        try await run("submit night.yaml --open")
+        try await run("submit more.yaml --graph night")
+        try await run("graph close night")
+        try await run("cancel night/collect")
+        try await run("cancel night --cascade")
+        try await run("retry night --cancelled")
+        try await server.start("collect")
+        try await server.finish("collect", .failed(.signal(name: "SIGSEGV")))
+        try await run("dead night --retry")
+    }
+
+    mutating func stray() async throws {
+        try await run("status wordcuont", code: 6)
+        try await run("show 1/mrege", code: 6)
+        try await run("queue show licenced", code: 6)
+        _ = try server.scene.write(
+            "cycle.yaml",
+            "operations:\n  a: { run: ls, dependencies: [b] }\n  b: { run: ls, dependencies: [a] }\n"
+        )
+        try await run("submit cycle.yaml", code: 2)
+        try await run("list --coordinator http://127.0.0.1:1", code: 5)
+    }
+}
