@@ -356,10 +356,17 @@ let package = Package(
             ],
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "store-writer",
+            dependencies: ["OperonModel", "OperonPorts", "OperonSQLite", "OperonTestKit"],
+            path: "Tests/StoreWriter",
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "OperonModel", "OperonPorts", "OperonSQLite", "OperonTestKit",
+                "store-writer", "OperonCore", "OperonModel", "OperonPorts", "OperonSQLite",
+                "OperonTestKit",
             ],
             swiftSettings: testSettings
         ),

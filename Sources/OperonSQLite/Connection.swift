@@ -75,8 +75,23 @@ final class Connection: @unchecked Sendable {
         } catch let error as StoreError {
             if !error.isTransient {
                 failure.withLockedValue { $0 = $0 ?? error }
+            } else if error.code == .full {
+                try makeRoom()
             }
             throw error
+        }
+    }
+
+    /// The log may be what fills the disk: what it says is copied to the file, where there is room
+    /// for that, and its own room given back.
+    private func makeRoom() throws {
+        do {
+            try read { tables in _ = try tables.database.checkpoint(.truncate) }
+        } catch let error as StoreError where !error.isTransient {
+            failure.withLockedValue { $0 = $0 ?? error }
+            throw error
+        } catch {
+            // Nothing is lost, and nothing gained.
         }
     }
 

@@ -148,9 +148,10 @@ extension StoreTables: StoreRows {
 }
 
 extension StoredOperation {
+    /// With the attempt of this ordinal in flight, which need not be the last.
     func tried(_ ordinal: UInt32) -> StoredOperation {
         var operation = self
-        operation.attempts = ordinal
+        operation.attempts = max(attempts, ordinal)
         return operation
     }
 }

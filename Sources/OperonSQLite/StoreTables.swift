@@ -101,8 +101,10 @@ final class StoreTables {
         for contents in changes.contents { try write(contents) }
         for id in changes.operations.keys.sorted() {
             guard let operation = changes.operations[id] else { continue }
-            let isOpen = changes.open[id].map { $0 != nil } ?? (open[id] != nil)
-            try write(operation, of: id, isOpen: isOpen)
+            let last = changes.open[id] ?? open[id]?.id
+            let attempt = last.flatMap { changes.attempts[$0]?.attempt } ?? open[id]
+            let isTold = last != nil && attempt?.ordinal == operation.attempts
+            try write(operation, of: id, isToldByAttempt: isTold)
         }
         for id in changes.attempts.keys.sorted() {
             if let change = changes.attempts[id] { try write(change, of: changes) }
@@ -192,11 +194,13 @@ final class StoreTables {
         }
     }
 
-    private func write(_ operation: StoredOperation, of id: OperationID, isOpen: Bool) throws {
+    private func write(_ operation: StoredOperation, of id: OperationID, isToldByAttempt: Bool)
+        throws
+    {
         var row = operation
         // How often it was tried is told by its attempt in flight, until that has ended: the first
         // attempt of most operations needs no row of theirs.
-        if isOpen { row.attempts = 0 }
+        if isToldByAttempt { row.attempts = 0 }
         if row == StoredOperation(index: id.index) {
             guard found.contains(id) else { return }
             let delete = try statement("DELETE FROM operations WHERE id = ?")

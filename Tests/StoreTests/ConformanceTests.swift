@@ -1,0 +1,267 @@
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// What every store does, tried on each.
+@Suite struct ConformanceTests {
+    @Test(arguments: StoreKind.allCases, 1...12 as ClosedRange<UInt64>)
+    func `what was committed is loaded, whenever it is opened again`(
+        kind: StoreKind,
+        seed: UInt64
+    ) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        var workload = StoreWorkload(seed: seed, reign: StoreWorld.reign)
+        for round in 0..<25 {
+            let store = world.store()
+            workload.open()
+            let state = try await store.open()
+            expectEqual(state, workload.image.state, "seed \(seed), round \(round)")
+            for _ in 0..<6 { try await store.commit(workload.next()) }
+            try await expectLookups(store, workload)
+            await store.close()
+        }
+        #expect(workload.image.state.graphs.count > 10)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a store that is pruned keeps tombstones and what is needed`(
+        kind: StoreKind
+    ) async throws {
+        var dropped = 0
+        for seed in 100..<110 as Range<UInt64> {
+            let world = try StoreWorld(kind)
+            defer { world.remove() }
+            var workload = StoreWorkload(seed: seed, reign: StoreWorld.reign)
+            for round in 0..<8 {
+                let store = world.store()
+                workload.open()
+                let state = try await store.open()
+                expectEqual(state, workload.image.state, "seed \(seed), round \(round)")
+                for _ in 0..<15 { try await store.commit(workload.next()) }
+                let before = round.isMultiple(of: 2) ? workload.now : nil
+                let count = round.isMultiple(of: 3) ? 2 : nil
+                let expected = workload.prune(finishedBefore: before, keeping: count)
+                let found = try await store.prune(finishedBefore: before, keeping: count)
+                #expect(found == expected)
+                dropped += found
+                try await expectLookups(store, workload)
+                await store.close()
+            }
+        }
+        #expect(dropped > 20)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a finished graph stays while an unfinished one needs it`(kind: StoreKind) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        let store = world.store()
+        _ = try await store.open()
+        let (first, second) = (GraphID(rawValue: 0), GraphID(rawValue: 1))
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(first), .graphAdded(second)])
+        batch.graphs = [contents(first), contents(second, needs: [first])]
+        try await store.commit(batch)
+        try await store.commit(StoreBatch(wall: time(2), records: [finished(first)]))
+        #expect(try await store.prune(finishedBefore: time(9), keeping: 0) == 0)
+        try await store.commit(StoreBatch(wall: time(3), records: [finished(second)]))
+        #expect(try await store.prune(finishedBefore: time(3), keeping: 2) == 1)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 1) == 0)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 1)
+        await store.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a tombstone says how each operation finished`(kind: StoreKind) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        let graph = GraphID(rawValue: 0)
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph)])
+        batch.graphs = [contents(graph, count: 3)]
+        batch.records += [
+            finished(graph, 2, .skipped(cause: OperationID(graph: graph, index: 1))),
+            finished(graph, 0, .succeeded), finished(graph, 1, .failed(.exit(code: 3))),
+        ]
+        let store = world.store()
+        _ = try await store.open()
+        try await store.commit(batch)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 1)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 0)
+        await store.close()
+        let next = world.store()
+        let stone = try #require(try await next.open().graphs.first)
+        #expect(stone.isTombstone && stone.contents.isEmpty && stone.operations.isEmpty)
+        #expect(stone.name == "graph" && stone.finishedAt == time(1))
+        #expect((0..<3).map { stone.outcomes[$0] } == [.succeeded, .failed, .skipped])
+        #expect(stone.outcomes[3] == nil)
+        await next.close()
+    }
+
+    static let graph = GraphID(rawValue: 0)
+
+    /// Records that contradict a store with one graph of one operation.
+    static let contradictions: [[StoreRecord]] = {
+        let first = OperationID(graph: graph, index: 0)
+        let one = AttemptID(epoch: Epoch(rawValue: 1), number: 1)
+        let two = AttemptID(epoch: Epoch(rawValue: 1), number: 2)
+        let worker = Incarnation(rawValue: 7)
+        return [
+            [.graphAdded(graph)], [.operationsAdded(graph, first: 7)],
+            [.graphClosed(GraphID(rawValue: 9))], [.started(one, first)],
+            [.finished(OperationID(graph: graph, index: 1), .succeeded)],
+            [finished(graph), finished(graph)], [.reopened(first)],
+            [
+                .granted(one, first, ordinal: 1, to: worker),
+                .granted(two, first, ordinal: 2, to: worker),
+            ],
+            [.resumed(one, first)], [.attemptEnded(one, first, .lost)],
+        ]
+    }()
+
+    @Test(arguments: StoreKind.allCases, contradictions)
+    func `a batch that says what cannot be leaves nothing behind`(
+        kind: StoreKind,
+        records: [StoreRecord]
+    ) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        let store = world.store()
+        _ = try await store.open()
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
+        batch.graphs = [contents(Self.graph)]
+        try await store.commit(batch)
+        let queue = StoreRecord.queueLimit(queue: "q", maximum: 1)
+        let error = try await storeError {
+            try await store.commit(StoreBatch(wall: time(2), records: [queue] + records))
+        }
+        #expect(error.code == .failed)
+        await store.close()
+        let next = world.store()
+        let state = try await next.open()
+        #expect(state.queues.isEmpty && state.inFlight.isEmpty)
+        #expect(state.graphs.first?.operations.isEmpty == true)
+        await next.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `epochs rise with every opening and the reign stays`(kind: StoreKind) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        for number in 1...4 as ClosedRange<UInt32> {
+            let store = world.store()
+            let state = try await store.open()
+            #expect(state.epoch == Epoch(rawValue: number) && state.reign == StoreWorld.reign)
+            await store.close()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `one at a time has the store`(kind: StoreKind) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        let first = world.store()
+        _ = try await first.open()
+        let second = world.store()
+        let error = try await storeError { _ = try await second.open() }
+        #expect(error.code == .held)
+        try await first.commit(StoreBatch(wall: time(1), records: []))
+        await first.close()
+        let third = world.store()
+        #expect(try await third.open().epoch == Epoch(rawValue: 2))
+        await third.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `events are given page by page, and the oldest are dropped`(
+        kind: StoreKind
+    ) async throws {
+        var limits = Limits()
+        limits.storedEvents = 20
+        let world = try StoreWorld(kind, limits: limits)
+        defer { world.remove() }
+        let store = world.store()
+        _ = try await store.open()
+        for number in 1...50 as ClosedRange<UInt64> {
+            var batch = StoreBatch(wall: time(1))
+            batch.events = [StoredEvent(sequence: number, body: [UInt8(number)])]
+            try await store.commit(batch)
+        }
+        let all = try await store.events(after: 0, limit: .max)
+        #expect(all.last == StoredEvent(sequence: 50, body: [50]))
+        let first = try #require(all.first?.sequence)
+        #expect((29...31).contains(first) && all.count == Int(50 - first + 1))
+        #expect(try await store.events(after: 40, limit: 3).map(\.sequence) == [41, 42, 43])
+        #expect(try await store.events(after: 50, limit: 3).isEmpty)
+        #expect(try await store.events(after: 0, limit: 0).isEmpty)
+        var gap = StoreBatch(wall: time(2))
+        gap.events = [StoredEvent(sequence: 52, body: [])]
+        let error = try await storeError { try await store.commit(gap) }
+        #expect(error.code == .failed)
+        await store.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an operation keeps the logs of its last attempts`(kind: StoreKind) async throws {
+        var limits = Limits()
+        limits.logBytes = 10
+        let world = try StoreWorld(kind, limits: limits)
+        defer { world.remove() }
+        let store = world.store()
+        _ = try await store.open()
+        let id = OperationID(graph: Self.graph, index: 0)
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
+        batch.graphs = [contents(Self.graph)]
+        try await store.commit(batch)
+        for (number, bytes) in [(1, 4), (2, 5), (3, 3), (4, 30)] {
+            try await store.commit(tried(id, number, logBytes: bytes))
+            let kept = try await store.log(of: id)
+            let expected = [1: [4], 2: [4, 5], 3: [5, 3], 4: [10]][number]
+            #expect(kept.map(\.tail.count) == expected)
+            #expect(kept.last?.tail.last == UInt8(bytes - 1))
+        }
+        await store.close()
+    }
+
+    /// An attempt that printed something, failed and is tried again.
+    private func tried(_ id: OperationID, _ number: Int, logBytes: Int) -> StoreBatch {
+        let attempt = AttemptID(epoch: Epoch(rawValue: 1), number: UInt64(number))
+        var batch = StoreBatch(
+            wall: time(2),
+            records: [
+                .granted(attempt, id, ordinal: UInt32(number), to: Incarnation(rawValue: 1)),
+                .attemptEnded(attempt, id, .failed(.exit(code: 1))),
+                .retryScheduled(id, at: time(2)),
+            ]
+        )
+        batch.results = [
+            StoredResult(
+                operation: id,
+                attempt: attempt,
+                output: .empty,
+                logTail: (0..<logBytes).map { UInt8($0) },
+                startedAt: nil,
+                endedAt: time(3)
+            )
+        ]
+        return batch
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a large submission is given back as it was`(kind: StoreKind) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
+        batch.graphs = [contents(Self.graph)]
+        // More than one piece, and not a whole number of them.
+        batch.graphs[0].body = [UInt8](repeating: 7, count: 20 << 20) + [1, 2, 3]
+        let store = world.store()
+        _ = try await store.open()
+        try await store.commit(batch)
+        await store.close()
+        let next = world.store()
+        let found = try await next.open().graphs[0].contents
+        #expect(found == batch.graphs)
+        await next.close()
+    }
+}

@@ -1,0 +1,336 @@
+import Foundation
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonSQLite
+import OperonTestKit
+import Testing
+
+/// What becomes of the file of a store: made whole, refused when it is not, never made anew.
+@Suite struct FileTests {
+    /// A closed store with something of everything, and what it holds.
+    private func filled(_ world: StoreWorld, batches: Int = 60) async throws -> StoreWorkload {
+        let store = world.sqlite()
+        var workload = StoreWorkload(seed: 5, reign: StoreWorld.reign)
+        workload.open()
+        _ = try await store.open()
+        for _ in 0..<batches { try await store.commit(workload.next()) }
+        await store.close()
+        return workload
+    }
+
+    private func bytes(_ path: String) throws -> [UInt8] {
+        [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+    }
+
+    private func write(_ bytes: some Collection<UInt8>, to path: String) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+    }
+
+    @Test func `only its owner may read a store, its log too`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let store = world.sqlite()
+        _ = try await store.open()
+        #expect(world.files == ["store.db", "store.db-wal"])
+        for file in world.files {
+            let path = world.folder.appendingPathComponent(file).path
+            let facts = try FileManager.default.attributesOfItem(atPath: path)
+            #expect(facts[.posixPermissions] as? Int == 0o600, "\(file)")
+        }
+        await store.close()
+        #expect(world.files == ["store.db"])
+    }
+
+    @Test func `a file that is no store is refused and left as it is`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        for content in ["", "not a database", String(repeating: "x", count: 10_000)] {
+            try write(Array(content.utf8), to: world.path)
+            let error = try await storeError { _ = try await world.sqlite().open() }
+            #expect(error.code == .damaged, "\(error)")
+            #expect(error.message.contains(world.path) && error.message.contains("left as it is"))
+            #expect(try bytes(world.path) == Array(content.utf8))
+            #expect(world.files == ["store.db"])
+        }
+    }
+
+    @Test func `a database of another program is refused`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        _ = try await filled(world, batches: 1)
+        var content = try bytes(world.path)
+        // SQLite's header: the id of the application at 68.
+        content[68] ^= 1
+        try write(content, to: world.path)
+        let error = try await storeError { _ = try await world.sqlite().open() }
+        #expect(error.code == .damaged && error.message.contains("another program"))
+    }
+
+    @Test func `a store of a later version is refused`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        _ = try await filled(world, batches: 1)
+        var content = try bytes(world.path)
+        // SQLite's header: the version of the tables ends at 63.
+        content[63] += 1
+        try write(content, to: world.path)
+        let error = try await storeError { _ = try await world.sqlite().open() }
+        #expect(error.code == .newer && error.message.contains("later version"))
+        // Nothing was changed by looking, but the counter of changes of the log's mode.
+        #expect(try bytes(world.path).count == content.count)
+    }
+
+    @Test func `a folder that is not there is named`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let places = [
+            world.path + "-missing/store.db": "No such file or directory",
+            world.folder.path: "is no file",
+            // Nobody, not even root, makes files there.
+            "/proc/store.db": "cannot be made",
+        ]
+        for (path, words) in places.sorted(by: { $0.key < $1.key }) {
+            let error = try await storeError {
+                _ = try await SQLiteStore(path: path, newReign: StoreWorld.reign).open()
+            }
+            #expect(error.code == .failed)
+            #expect(error.message.contains(words) && error.message.contains(path))
+        }
+        #expect(world.files.isEmpty)
+    }
+
+    @Test func `a truncated store is refused, whatever its length`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        _ = try await filled(world)
+        let content = try bytes(world.path)
+        var generator = SeededGenerator(seed: 11)
+        let pages = stride(from: 4_096, to: content.count, by: 4_096)
+        let others = (0..<40).map { _ in Int(generator.next() % UInt64(content.count)) }
+        for length in Array(pages) + others {
+            try write(content[..<length], to: world.path)
+            let error = try await storeError { _ = try await world.sqlite().open() }
+            #expect(error.code == .damaged, "length \(length): \(error)")
+            #expect(
+                try FileManager.default.attributesOfItem(atPath: world.path)[.size] as? Int
+                    == length
+            )
+        }
+    }
+
+    @Test func `a changed byte is refused or changes nothing`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let workload = try await filled(world)
+        let content = try bytes(world.path)
+        var generator = SeededGenerator(seed: 12)
+        var refused = 0
+        var equal = 0
+        let header = (0..<100).map { $0 }
+        let anywhere = (0..<600).map { _ in Int(generator.next() % UInt64(content.count)) }
+        for place in header + anywhere {
+            var changed = content
+            changed[place] ^= UInt8(1 << (generator.next() % 8))
+            try write(changed, to: world.path)
+            try? FileManager.default.removeItem(atPath: world.path + "-wal")
+            let store = world.sqlite()
+            do {
+                let state = try await store.open()
+                #expect(state.holdsWhat(workload.image.state), "byte \(place)")
+                await expectTruthOrRefusal(store, workload, "byte \(place)")
+                equal += 1
+            } catch let error as StoreError {
+                #expect(
+                    [.damaged, .newer, .failed].contains(error.code),
+                    "byte \(place): \(error)"
+                )
+                refused += 1
+            }
+            await store.close()
+        }
+        // Else nothing was tried.
+        #expect(refused > 100 && equal > 10, "\(refused) refused, \(equal) equal")
+    }
+
+    /// What is looked up is what was written, or damage.
+    private func expectTruthOrRefusal(
+        _ store: SQLiteStore,
+        _ workload: StoreWorkload,
+        _ comment: Comment
+    ) async {
+        for id in workload.operations {
+            if let output = try? await store.output(of: id) {
+                #expect(output == workload.image.output(of: id), comment)
+            }
+            if let log = try? await store.log(of: id) {
+                #expect(log == workload.image.log(of: id), comment)
+            }
+        }
+    }
+
+    @Test func `a damaged log loses its end whole, never half`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let first = world.sqlite()
+        var workload = StoreWorkload(seed: 6, reign: StoreWorld.reign)
+        workload.open()
+        var states = [try await first.open()]
+        for _ in 0..<40 {
+            try await first.commit(workload.next())
+            states.append(workload.image.state)
+        }
+        let file = try bytes(world.path)
+        let log = try bytes(world.path + "-wal")
+        await first.close()
+        var generator = SeededGenerator(seed: 13)
+        for _ in 0..<150 {
+            var changed = log
+            if generator.next() % 2 == 0 {
+                changed.removeLast(Int(generator.next() % UInt64(log.count)))
+            } else {
+                changed[Int(generator.next() % UInt64(log.count))] ^= 0x10
+            }
+            try write(file, to: world.path)
+            try write(changed, to: world.path + "-wal")
+            let store = world.sqlite()
+            let state = try await store.open()
+            #expect(states.contains { $0.holdsWhat(state) })
+            await store.close()
+        }
+    }
+
+    @Test func `when it is full nothing is kept, and it goes on when there is room`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        var workload = try await filled(world, batches: 10)
+        let pages = try bytes(world.path).count / 4_096
+        workload.open()
+        var store = world.sqlite(pagesMax: pages + 20)
+        _ = try await store.open()
+        var refused: StoreBatch?
+        while refused == nil {
+            let before = workload
+            let batch = workload.next()
+            do {
+                try await store.commit(batch)
+            } catch let error as StoreError {
+                #expect(error.code == .full && error.isTransient, "\(error)")
+                let again = try await storeError { try await store.commit(batch) }
+                #expect(again.code == .full)
+                try await expectLookups(store, before)
+                refused = batch
+            }
+        }
+        await store.close()
+
+        store = world.sqlite()
+        workload.open()
+        _ = try await store.open()
+        try await store.commit(try #require(refused))
+        try await expectLookups(store, workload)
+        await store.close()
+        workload.open()
+        let last = world.sqlite()
+        expectEqual(try await last.open(), workload.image.state)
+        await last.close()
+    }
+
+    // MARK: - Backup, vacuum, check
+
+    @Test func `a backup of a running store is a store with a reign of its own`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let store = world.sqlite()
+        var workload = StoreWorkload(seed: 8, reign: StoreWorld.reign)
+        workload.open()
+        _ = try await store.open()
+        for _ in 0..<50 { try await store.commit(workload.next()) }
+        let target = world.folder.appendingPathComponent("backup.db").path
+        async let copying: Void = store.backup(to: target)
+        for _ in 0..<50 { try await store.commit(workload.next()) }
+        try await copying
+        let second = try await storeError { try await store.backup(to: target) }
+        #expect(second.message.contains("exists already"))
+        await store.close()
+
+        #expect(world.files == ["backup.db", "store.db"])
+        let copy = SQLiteStore(path: target, newReign: StoreWorld.reign)
+        let state = try await copy.open()
+        #expect(state.reign != StoreWorld.reign && state.epoch == Epoch(rawValue: 2))
+        #expect(try await copy.check().isEmpty)
+        // What was committed while it was copied is in it whole, up to some batch.
+        var replay = StoreWorkload(seed: 8, reign: StoreWorld.reign)
+        replay.open()
+        var states: [StoredState] = []
+        for _ in 0..<100 {
+            _ = replay.next()
+            states.append(replay.image.state)
+        }
+        #expect(states.dropFirst(49).contains { $0.holdsWhat(state) })
+        await copy.close()
+    }
+
+    @Test func `vacuuming gives back what pruning freed`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let store = world.sqlite()
+        _ = try await store.open()
+        let graph = GraphID(rawValue: 0)
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph), finished(graph)])
+        batch.graphs = [contents(graph)]
+        batch.graphs[0].body = [UInt8](repeating: 1, count: 3 << 20)
+        try await store.commit(batch)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 1)
+        try await store.vacuum()
+        #expect(try await store.check().isEmpty)
+        try await store.sync()
+        await store.close()
+        #expect(try bytes(world.path).count < 1 << 20)
+        let next = world.sqlite()
+        #expect(try await next.open().graphs.first?.isTombstone == true)
+        await next.close()
+    }
+
+    @Test func `a check finds what loading does not look at`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let graph = GraphID(rawValue: 0)
+        let store = world.sqlite()
+        _ = try await store.open()
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph)])
+        batch.graphs = [contents(graph)]
+        batch.events = [StoredEvent(sequence: 1, body: [])]
+        let id = OperationID(graph: graph, index: 0)
+        let attempt = AttemptID(epoch: Epoch(rawValue: 1), number: 1)
+        batch.records += [
+            .granted(attempt, id, ordinal: 1, to: Incarnation(rawValue: 1)), finished(graph),
+        ]
+        let mark = Array("here is the output".utf8)
+        batch.results = [
+            StoredResult(
+                operation: id,
+                attempt: attempt,
+                output: Payload(bytes: mark),
+                logTail: [],
+                startedAt: nil,
+                endedAt: time(2)
+            )
+        ]
+        try await store.commit(batch)
+        #expect(try await store.check().isEmpty)
+        await store.close()
+        var content = try bytes(world.path)
+        let place = try #require(
+            content.indices.first { content[$0...].starts(with: mark) }
+        )
+        content[place] ^= 1
+        try write(content, to: world.path)
+        let next = world.sqlite()
+        _ = try await next.open()
+        #expect(try await next.check() == ["1 rows of outputs are not as written."])
+        let error = try await storeError { _ = try await next.output(of: id) }
+        #expect(error.code == .damaged)
+        await next.close()
+    }
+}

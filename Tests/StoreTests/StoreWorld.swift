@@ -1,0 +1,139 @@
+import Foundation
+import OperonModel
+import OperonPorts
+import OperonSQLite
+import OperonTestKit
+import Testing
+
+/// The stores that one suite tries.
+enum StoreKind: CaseIterable, Sendable {
+    case memory
+    case sqlite
+}
+
+/// A store that is opened again and again, in a folder of its own.
+final class StoreWorld: Sendable {
+    let kind: StoreKind
+    let folder: URL
+    let limits: Limits
+    static let reign = Reign(rawValue: 0xABCD)
+    private let memory: InMemoryStore
+
+    init(_ kind: StoreKind, limits: Limits = Limits()) throws {
+        self.kind = kind
+        self.limits = limits
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("operon-store-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        memory = InMemoryStore(reign: Self.reign, limits: limits)
+    }
+
+    /// To be called at the end of a test.
+    func remove() { try? FileManager.default.removeItem(at: folder) }
+
+    var path: String { folder.appendingPathComponent("store.db").path }
+
+    /// What is in the folder, by name.
+    var files: [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).sorted()
+    }
+
+    /// A store that is not open yet: each is another coordinator's.
+    func store() -> any OperationStore {
+        switch kind {
+        case .memory: memory
+        case .sqlite: sqlite()
+        }
+    }
+
+    func sqlite(pagesMax: Int? = nil) -> SQLiteStore {
+        var options = SQLiteStore.Options()
+        options.limits = limits
+        options.pagesMax = pagesMax
+        return SQLiteStore(path: path, newReign: Self.reign, options: options)
+    }
+}
+
+/// Names what differs.
+func expectEqual(
+    _ found: StoredState,
+    _ expected: StoredState,
+    _ comment: Comment? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+) {
+    #expect(found.reign == expected.reign, comment, sourceLocation: sourceLocation)
+    #expect(found.epoch == expected.epoch, comment, sourceLocation: sourceLocation)
+    #expect(found.lastEvent == expected.lastEvent, comment, sourceLocation: sourceLocation)
+    #expect(found.queues == expected.queues, comment, sourceLocation: sourceLocation)
+    #expect(found.inFlight == expected.inFlight, comment, sourceLocation: sourceLocation)
+    #expect(found.graphs.count == expected.graphs.count, comment, sourceLocation: sourceLocation)
+    for (one, other) in zip(found.graphs, expected.graphs) where one != other {
+        var (one, other) = (one, other)
+        #expect(one.contents == other.contents, comment, sourceLocation: sourceLocation)
+        #expect(one.operations == other.operations, comment, sourceLocation: sourceLocation)
+        (one.contents, other.contents) = ([], [])
+        (one.operations, other.operations) = ([], [])
+        #expect(one == other, comment, sourceLocation: sourceLocation)
+    }
+}
+
+extension StoredState {
+    /// Whether they are the same but for their epochs.
+    func holdsWhat(_ other: StoredState) -> Bool {
+        graphs == other.graphs && queues == other.queues && inFlight == other.inFlight
+            && lastEvent == other.lastEvent
+    }
+}
+
+/// What is kept of each operation beside the state is what the image has.
+func expectLookups(
+    _ store: any OperationStore,
+    _ workload: StoreWorkload,
+    sourceLocation: SourceLocation = #_sourceLocation
+) async throws {
+    for id in workload.operations {
+        let output = try await store.output(of: id)
+        #expect(output == workload.image.output(of: id), sourceLocation: sourceLocation)
+        let log = try await store.log(of: id)
+        #expect(log == workload.image.log(of: id), sourceLocation: sourceLocation)
+        let attempts = try await store.attempts(of: id)
+        #expect(attempts == workload.image.attempts(of: id), sourceLocation: sourceLocation)
+    }
+    let events = try await store.events(after: 0, limit: .max)
+    #expect(events == workload.image.events(after: 0, limit: .max), sourceLocation: sourceLocation)
+}
+
+/// The error of a call that must fail.
+func storeError(
+    sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () async throws -> Void
+) async throws -> StoreError {
+    do {
+        try await body()
+    } catch let error as StoreError {
+        return error
+    }
+    return try #require(nil, "no StoreError was thrown", sourceLocation: sourceLocation)
+}
+
+func time(_ seconds: Int64) -> WallTime {
+    WallTime(nanosecondsSince1970: seconds * 1_000_000_000)
+}
+
+func contents(_ graph: GraphID, count: Int = 1, needs: [GraphID] = []) -> StoredContents {
+    StoredContents(
+        graph: graph,
+        name: "graph",
+        operationCount: count,
+        needs: needs,
+        body: [1, 2, 3]
+    )
+}
+
+func finished(
+    _ graph: GraphID,
+    _ index: UInt32 = 0,
+    _ outcome: Outcome = .succeeded
+) -> StoreRecord {
+    .finished(OperationID(graph: graph, index: index), outcome)
+}
