@@ -279,6 +279,15 @@ let package = Package(
             path: "Benchmarks/FloorBenchmark",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "store-benchmark",
+            dependencies: [
+                "OperonModel", "OperonPorts", "OperonSQLite",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/StoreBenchmark",
+            swiftSettings: settings
+        ),
 
         // Tests.
         .executableTarget(
@@ -403,7 +412,7 @@ let package = Package(
             dependencies: [
                 "COperonProcess", "CZlib", "mandelbrot", "operon", "operon-worker", "test-worker",
                 "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts",
-                "OperonTestKit",
+                "OperonSQLite", "OperonTestKit",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: testSettings

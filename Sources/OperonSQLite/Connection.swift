@@ -27,6 +27,7 @@ final class Connection: @unchecked Sendable {
     func begin() throws -> StoredState {
         do {
             var state = try read { try $0.load() }
+            if options.isMaintenance { return state }
             guard state.epoch.rawValue < .max else {
                 throw StoreError(.failed, "The store “\(file.path)” was opened too often.")
             }

@@ -13,6 +13,9 @@ package final class SQLiteStore: OperationStore {
         package var limits = Limits()
         /// Pages of 4 KiB that the file may have; `nil`: as many as the disk has room for.
         package var pagesMax: Int?
+        /// For a command that looks after a store and rules nothing: the epoch stays, and a store
+        /// that is not there is not made.
+        package var isMaintenance = false
 
         package init() {}
     }
@@ -34,6 +37,8 @@ package final class SQLiteStore: OperationStore {
         self.init(path: path, newReign: .drawn(), options: options)
     }
 
+    /// The order in which everything stands: the file, its lock, its checks, what it holds, the
+    /// epoch, and the disk's word that the epoch is there.
     package func open() async throws -> StoredState {
         guard opened.withLockedValue({ $0 == nil }) else {
             throw StoreError(.failed, "The store “\(path)” is open already.")
@@ -42,7 +47,7 @@ package final class SQLiteStore: OperationStore {
         let (path, reign, options) = (path, newReign, options)
         do {
             let (store, state) = try await database.perform {
-                try StoreFile.makeIfMissing(path, reign: reign, options: options)
+                if !options.isMaintenance { try StoreFile.makeIfMissing(path, reign: reign) }
                 let connection = try Connection(path: path, options: options)
                 return (connection, try connection.begin())
             }

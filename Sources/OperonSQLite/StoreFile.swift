@@ -143,11 +143,7 @@ final class StoreFile {
     /// Makes an empty store unless there is a file already. It appears under its name when it is
     /// whole and on the disk, so that a crash leaves no half a store, and two coordinators that
     /// start at once find the same.
-    static func makeIfMissing(
-        _ path: String,
-        reign: Reign,
-        options: SQLiteStore.Options
-    ) throws(StoreError) {
+    static func makeIfMissing(_ path: String, reign: Reign) throws(StoreError) {
         guard try size(of: path) == nil else { return }
         let draft = "\(path).new-\(getpid())-\(reign)"
         try makeFile(draft, for: path)

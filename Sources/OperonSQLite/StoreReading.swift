@@ -56,7 +56,13 @@ extension StoreTables: StoreRows {
         let select = try statement("SELECT * FROM outputs WHERE operation = ?")
         try select.bind(operation.key)
         defer { select.reset() }
-        guard isKept(operation), try select.step() else { return nil }
+        guard isKept(operation) else { return nil }
+        guard try select.step() else {
+            guard try self.operation(operation)?.hasOutput != true else {
+                throw RowDamage(what: "an output that is not there")
+            }
+            return nil
+        }
         _ = try select.readInteger()
         let contentType = try select.readText()
         let bytes = try select.readBytes()

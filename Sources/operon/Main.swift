@@ -40,6 +40,7 @@ struct Operon: AsyncParsableCommand {
                 name: "Cluster",
                 subcommands: [
                     Coordinator.self, Up.self, Queue.self, Workers.self, Drain.self, Events.self,
+                    Store.self,
                 ]
             ),
         ]

@@ -158,7 +158,13 @@ import Testing
     }
 
     static let options: [(command: [String], options: [String])] = [
-        ([], ["run", "validate", "graph", "doctor", "completion", "Exit codes:", "--version"]),
+        (
+            [],
+            [
+                "run", "validate", "graph", "doctor", "store", "completion", "Exit codes:",
+                "--version",
+            ]
+        ),
         (
             ["run"],
             [

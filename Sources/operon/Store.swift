@@ -1,0 +1,176 @@
+import ArgumentParser
+import Foundation
+import OperonArguments
+import OperonGraphFile
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonSQLite
+
+/// Looks after the file of a coordinator that is not running.
+struct Store: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Look after the store of a coordinator: check it, copy it, make it smaller.",
+        discussion: """
+            For a store that no coordinator has open; a coordinator that runs looks after its own.
+
+            Exit codes: 0 done, and sound; 1 the store is damaged, or the disk refuses; 2 the call \
+            was wrong, or a later version wrote the store; 6 there is no such store; 8 a \
+            coordinator has it.
+            """,
+        subcommands: [Check.self, Backup.self, Vacuum.self, Prune.self]
+    )
+
+    struct PathArgument: ParsableArguments {
+        @Argument(help: "The file of the store.", completion: .file())
+        var path: String
+
+        /// Opens the store, does `body`, and closes it whatever happens.
+        func withStore(
+            _ body: (SQLiteStore, StoredState) async throws -> Void
+        ) async throws {
+            guard FileManager.default.fileExists(atPath: path) else {
+                throw Failure(ExitStatus.noSuchObject, "there is no store at “\(path)”")
+            }
+            var options = SQLiteStore.Options()
+            options.isMaintenance = true
+            let store = SQLiteStore(path: path, options: options)
+            do {
+                let state = try await store.open()
+                try await body(store, state)
+                await store.close()
+            } catch let error as StoreError {
+                await store.close()
+                throw Failure(Store.exitStatus(error), error.message)
+            } catch {
+                await store.close()
+                throw error
+            }
+        }
+
+        var bytes: Int {
+            let facts = try? FileManager.default.attributesOfItem(atPath: path)
+            return facts?[.size] as? Int ?? 0
+        }
+    }
+
+    private static func exitStatus(_ error: StoreError) -> Int32 {
+        switch error.code {
+        case .held: ExitStatus.held
+        case .newer: ExitStatus.usage
+        case _: ExitStatus.failed
+        }
+    }
+
+    fileprivate static func count(_ count: Int, _ one: String, _ many: String) -> String {
+        count == 1 ? "1 \(one)" : "\(count) \(many)"
+    }
+
+    struct Check: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Read all of a store, and say what is wrong with it."
+        )
+
+        @OptionGroup var store: PathArgument
+
+        func run() async throws {
+            try await store.withStore { opened, state in
+                let problems = try await opened.check()
+                guard problems.isEmpty else {
+                    let list = problems.map { "\n  " + $0 }.joined()
+                    throw Failure(
+                        ExitStatus.failed,
+                        "the store “\(store.path)” is damaged; put a backup in its place:\(list)"
+                    )
+                }
+                let kept = state.graphs.count { !$0.isTombstone }
+                let unfinished = state.graphs.count { $0.finishedAt == nil }
+                let parts = [
+                    Store.count(kept, "graph", "graphs"), "\(unfinished) of them not finished",
+                    Store.count(state.graphs.count - kept, "tombstone", "tombstones"),
+                    "opened \(Store.count(Int(state.epoch.rawValue), "time", "times"))",
+                ]
+                print("\(store.path) is sound: \(parts.joined(separator: ", "))")
+            }
+        }
+    }
+
+    struct Backup: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Copy a store into one new file.",
+            discussion: """
+                The copy has a reign of its own: workers that hold operations of the original \
+                finish with that first.
+                """
+        )
+
+        @OptionGroup var store: PathArgument
+
+        @Argument(help: "The file to make; it must not exist.", completion: .file())
+        var target: String
+
+        func run() async throws {
+            try await store.withStore { opened, _ in
+                try await opened.backup(to: target)
+                print("\(target): a copy of \(store.path)")
+            }
+        }
+    }
+
+    struct Vacuum: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Give back to the disk what dropped graphs left.",
+            discussion: "Needs as much room beside the store as it has itself."
+        )
+
+        @OptionGroup var store: PathArgument
+
+        func run() async throws {
+            let before = store.bytes
+            try await store.withStore { opened, _ in try await opened.vacuum() }
+            print("\(store.path): \(before) bytes before, \(store.bytes) after")
+        }
+    }
+
+    struct Prune: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Drop finished graphs, but for a tombstone with their outcomes.",
+            discussion: """
+                What an unfinished graph needs stays. The room is used again; vacuum gives it \
+                back to the disk.
+                """
+        )
+
+        @OptionGroup var store: PathArgument
+
+        @Option(help: ArgumentHelp("Drop what finished longer ago than this.", valueName: "30d"))
+        var keep: String?
+
+        @Option(help: ArgumentHelp("Drop all but the newest of them.", valueName: "number"))
+        var count: Int?
+
+        func validate() throws {
+            guard keep != nil || count != nil else {
+                throw ValidationError("prune takes --keep 30d, --count 1000, or both")
+            }
+            if let count, count < 0 { throw ValidationError("--count takes no negative number") }
+            if keep != nil, age == nil {
+                throw ValidationError("--keep takes a duration such as 12h or 30d")
+            }
+        }
+
+        private var age: Duration? {
+            guard let age = keep.flatMap({ Duration(graphFileText: $0) }), age >= .zero
+            else { return nil }
+            return age
+        }
+
+        func run() async throws {
+            let before = age.map { SystemClock.wall() + (.zero - $0) }
+            try await store.withStore { opened, _ in
+                let dropped = try await opened.prune(finishedBefore: before, keeping: count)
+                print("\(store.path): \(Store.count(dropped, "graph", "graphs")) dropped")
+            }
+        }
+    }
+}

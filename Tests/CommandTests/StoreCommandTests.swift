@@ -1,0 +1,105 @@
+import Foundation
+import OperonFaultKit
+import OperonModel
+import OperonPorts
+import OperonSQLite
+import Testing
+
+/// `operon store`: what it says, and that it harms nothing.
+@Suite struct StoreCommandTests {
+    /// A store with a finished graph and one that is not.
+    private func makeStore(_ scene: Scene) async throws -> String {
+        let path = scene.path("store.db")
+        let store = SQLiteStore(path: path, newReign: Reign(rawValue: 1))
+        _ = try await store.open()
+        let graphs = [GraphID(rawValue: 0), GraphID(rawValue: 1)]
+        var batch = StoreBatch(wall: WallTime(nanosecondsSince1970: 1))
+        for graph in graphs {
+            batch.records.append(.graphAdded(graph))
+            batch.graphs.append(
+                StoredContents(
+                    graph: graph,
+                    name: "g",
+                    operationCount: 1,
+                    body: [UInt8](repeating: 1, count: 100_000)
+                )
+            )
+        }
+        batch.records.append(.finished(OperationID(graph: graphs[0], index: 0), .succeeded))
+        try await store.commit(batch)
+        await store.close()
+        return path
+    }
+
+    @Test func `a sound store is said to be, copied, pruned and made smaller`() async throws {
+        try await Scene.play { scene in
+            let path = try await makeStore(scene)
+            let copy = scene.path("copy.db")
+            let calls: [([String], String)] = [
+                (
+                    ["check", path],
+                    "\(path) is sound: 2 graphs, 1 of them not finished, "
+                        + "0 tombstones, opened 1 time\n"
+                ),
+                (["backup", path, copy], "\(copy): a copy of \(path)\n"),
+                (["prune", path, "--keep", "30d"], "\(path): 1 graph dropped\n"),
+                (["prune", path, "--count", "0"], "\(path): 0 graphs dropped\n"),
+                (
+                    ["check", path],
+                    "\(path) is sound: 1 graph, 1 of them not finished, "
+                        + "1 tombstone, opened 1 time\n"
+                ),
+                (
+                    ["check", copy],
+                    "\(copy) is sound: 2 graphs, 1 of them not finished, "
+                        + "0 tombstones, opened 1 time\n"
+                ),
+            ]
+            for (arguments, output) in calls {
+                let ended = try await scene.operon(["store"] + arguments)
+                #expect(ended.errors == "" && ended.end == .exit(0), "\(arguments)")
+                #expect(ended.output == output)
+            }
+            let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
+            let ended = try await scene.operon(["store", "vacuum", path])
+            #expect(ended.end == .exit(0))
+            #expect(ended.output.contains("\(size) bytes before"))
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count < size)
+        }
+    }
+
+    @Test func `a store that a coordinator has is left alone`() async throws {
+        try await Scene.play { scene in
+            let path = try await makeStore(scene)
+            let store = SQLiteStore(path: path, newReign: Reign(rawValue: 1))
+            _ = try await store.open()
+            let ended = try await scene.operon(["store", "check", path])
+            #expect(ended.end == .exit(8) && ended.output == "")
+            #expect(ended.errors.contains("is held by another process"))
+            await store.close()
+        }
+    }
+
+    @Test func `what is wrong is a sentence and an exit code`() async throws {
+        try await Scene.play { scene in
+            let path = try await makeStore(scene)
+            let text = try scene.write("text", "no store")
+            let calls: [([String], Int32, String)] = [
+                (["check", scene.path("none")], 6, "there is no store at"),
+                (["check", text], 1, "is not a sound store of operon"),
+                (["backup", path, text], 1, "exists already"),
+                (["prune", path], 2, "--keep 30d"),
+                (["prune", path, "--keep", "soon"], 2, "a duration such as"),
+                (["prune", path, "--count=-1"], 2, "negative"),
+                (["check"], 2, "path"),
+            ]
+            for (arguments, code, words) in calls {
+                let ended = try await scene.operon(["store"] + arguments)
+                #expect(ended.end == .exit(code), "\(arguments)")
+                #expect(ended.output == "")
+                #expect(ended.errors.contains(words), "\(arguments): \(ended.errors)")
+            }
+            #expect(!FileManager.default.fileExists(atPath: scene.path("none")))
+        }
+    }
+}
