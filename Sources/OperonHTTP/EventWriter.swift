@@ -2,7 +2,8 @@ import HummingbirdCore
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// Writes server-sent events (WHATWG HTML, 9.2), each in one piece, so that several tasks may write.
+/// Writes server-sent events (WHATWG HTML, 9.2), each in one piece, so that several tasks may
+/// write.
 struct EventWriter: Sendable {
     private let writer: SharedWriter
     private let channel: any Channel

@@ -64,16 +64,17 @@ extension HTTPCoordinatorClient {
             case .deadlineExceeded, .readTimeout:
                 return ClientError(
                     .timedOut,
-                    "\(url) took the request and did not answer in time: whether it was done is not "
-                        + "known. Look with “operon status”."
+                    "\(url) took the request and did not answer in time: whether it was done is "
+                        + "not known. Look with “operon status”."
                 )
             case .cancelled, .requestStreamCancelled:
                 return ClientError(.timedOut, "It was given up.")
             case .remoteConnectionClosed, .writeTimeout:
                 return ClientError(
                     .unreachable,
-                    "The connection to \(url) was cut before the answer came: whether it was done is "
-                        + "not known. Ask again; a submission with its idempotency key is done once."
+                    "The connection to \(url) was cut before the answer came: whether it was "
+                        + "done is not known. Ask again; a submission with its idempotency key is "
+                        + "done once."
                 )
             case .tlsHandshakeTimeout: return .noTLS(url, "it did not answer to TLS")
             default: break

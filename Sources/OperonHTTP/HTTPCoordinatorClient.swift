@@ -34,7 +34,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         /// How long a stream that was cut is tried again; `nil`: for ever.
         package var patience: Duration? = .seconds(300)
         /// First pause before a cut stream is opened anew; the next are twice as long each, up to
-        /// `pauseMax`, and up to a half shorter by chance, so that many clients do not come at once.
+        /// `pauseMax`, and up to a half shorter by chance, so that many clients do not come at
+        /// once.
         package var pause = Duration.milliseconds(100)
         package var pauseMax = Duration.seconds(10)
         /// Is told when a stream is cut, and when it goes on.

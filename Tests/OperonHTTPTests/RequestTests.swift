@@ -117,7 +117,7 @@ import Testing
             )
             expectProblem(try await scene.raw("POST", "/v1/graphs", good), 400, "empty")
             let cycle =
-                "operations:\n  a: {run: ls, dependencies: [b]}\n  b: {run: ls, dependencies: [a]}\n"
+                "operations:\n  a: {run: x, dependencies: [b]}\n  b: {run: x, dependencies: [a]}\n"
             expectProblem(try await scene.json("POST", "/v1/graphs", cycle, good), 400, "cycle")
             let fine = "operations:\n  a: {run: ls}\n"
             let answer = try await scene.json(
