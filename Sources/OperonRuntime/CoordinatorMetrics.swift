@@ -6,12 +6,16 @@ extension CoordinatorService {
     package func metrics() -> String {
         var text = MetricsText()
         let view = clusterView(version: "")
-        text.gauge("operon_operations", "Operations by state.", [
-            (["state": "pending"], Double(view.counts.pending)),
-            (["state": "ready"], Double(view.counts.ready)),
-            (["state": "dispatched"], Double(view.counts.dispatched)),
-            (["state": "executing"], Double(view.counts.executing)),
-        ])
+        text.gauge(
+            "operon_operations",
+            "Operations by state.",
+            [
+                (["state": "pending"], Double(view.counts.pending)),
+                (["state": "ready"], Double(view.counts.ready)),
+                (["state": "dispatched"], Double(view.counts.dispatched)),
+                (["state": "executing"], Double(view.counts.executing)),
+            ]
+        )
         text.gauge("operon_slots", "Slots of live workers.", [([:], Double(view.slots))])
         text.gauge("operon_workers", "Live workers.", [([:], Double(view.workers))])
         text.gauge("operon_broker_up", "1: connected.", [([:], scheduler.isUp ? 1 : 0)])

@@ -27,14 +27,7 @@ extension CoordinatorService {
                     ? "Queue “\(queue)” runs nothing: its limit is 0."
                     : "Queue “\(queue)” runs \(maximum) at once, and has as many."
             )
-        case .notBefore(let due):
-            let pause = due.map { max(.zero, $0 - SystemClock.now()) }
-            var view = ReasonView(code: "notBefore", text: "Its time has not come.")
-            if let pause {
-                view.until = TimeText(SystemClock.wall() + pause)
-                view.text = "It may not start before \(TimeText(SystemClock.wall() + pause))."
-            }
-            return view
+        case .notBefore(let due): return notBefore(due)
         case .keyHeld(let key, let holder):
             let name = name(of: holder)
             var view = ReasonView(
@@ -74,6 +67,14 @@ extension CoordinatorService {
                 text: "The coordinator has no connection to its broker."
             )
         }
+    }
+
+    private func notBefore(_ due: Timestamp?) -> ReasonView {
+        guard let due else { return ReasonView(code: "notBefore", text: "Its time has not come.") }
+        let time = TimeText(SystemClock.wall() + max(.zero, due - SystemClock.now()))
+        var view = ReasonView(code: "notBefore", text: "It may not start before \(time).")
+        view.until = time
+        return view
     }
 
     private func suspended(_ code: String, _ what: String, _ target: Target) -> ReasonView {

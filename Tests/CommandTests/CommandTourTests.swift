@@ -174,7 +174,8 @@ private struct Tour {
         try await run("queue show licenced", code: 6)
         _ = try server.scene.write(
             "cycle.yaml",
-            "operations:\n  a: { run: ls, dependencies: [b] }\n  b: { run: ls, dependencies: [a] }\n"
+            "operations:\n  a: { run: ls, dependencies: [b] }\n"
+                + "  b: { run: ls, dependencies: [a] }\n"
         )
         try await run("submit cycle.yaml", code: 2)
         try await run("list --coordinator http://127.0.0.1:1", code: 5)

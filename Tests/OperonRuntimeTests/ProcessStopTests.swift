@@ -109,7 +109,9 @@ struct ProcessStopTests {
 
     @Test func `a cancel reaches the whole group`() async throws {
         // The shell waits in the foreground; only its child can end it.
-        let result = try await run("trap 'echo shell' TERM; echo ready; sleep 1000; exit 3") {
+        let result = try await run(
+            "trap 'echo shell' TERM; sh -c 'echo ready; exec sleep 1000'; exit 3"
+        ) {
             $0.cancel()
         }
 

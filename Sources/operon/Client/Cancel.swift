@@ -47,7 +47,10 @@ struct WaitingArguments: ParsableArguments {
 
     @Option(
         help:
-            "With --wait: how long at most, \(DurationArgument.example); exit code 4 then. Default: 1h."
+            ArgumentHelp(
+                "With --wait: how long at most, \(DurationArgument.example); then exit code 4. "
+                    + "Default: 1h."
+            )
     )
     var timeout: DurationArgument?
 

@@ -27,7 +27,8 @@ struct Suspend: AsyncParsableCommand {
 struct SuspensionArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Until this moment: a date such as 2026-05-01T08:30:00Z, or from now, \(DurationArgument.example).",
+            "Until this moment: a date such as 2026-05-01T08:30:00Z, or from now, "
+                + "\(DurationArgument.example).",
             valueName: "moment"
         )
     )

@@ -4,8 +4,8 @@ import OperonArguments
 import OperonHTTP
 import OperonModel
 
-/// What every coordinator that is left alone needs: where it keeps its graphs, where it listens, and
-/// how long finished graphs stay.
+/// What every coordinator that is left alone needs: where it keeps its graphs, where it listens,
+/// and how long finished graphs stay.
 struct CoordinatorArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(

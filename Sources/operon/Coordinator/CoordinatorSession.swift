@@ -44,7 +44,7 @@ struct CoordinatorSession {
         logger = Logger(label: "operon") { [say] _ in PlainLog(level: level, write: say) }
     }
 
-    /// How long a worker stays true to a reign that is on a disk: whoever starts it again has a day.
+    /// How long a worker stays true to a reign that is on a disk: there is a day to start it again.
     private static let orphanAfter = Duration.seconds(24 * 3_600)
 
     func run(on place: Place) async throws {

@@ -3,8 +3,8 @@ import NIOConcurrencyHelpers
 import OperonRuntime
 
 /// Ends this process, as `kill -9` would, when it comes to a place for the n-th time: so that tests
-/// hit every place between the steps of the order of effects. `OPERON_KILL_AT=afterCommit:3`; unset,
-/// and for anything else, it does nothing.
+/// hit every place between the steps of the order of effects. `OPERON_KILL_AT=afterCommit:3`; for
+/// anything else it does nothing.
 struct FatalPoint: Sendable {
     private let point: FailPoint?
     private let left: NIOLockedValueBox<Int>
