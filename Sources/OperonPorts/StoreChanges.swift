@@ -38,6 +38,9 @@ package struct StoreChanges: Sendable {
     package init(_ batch: StoreBatch, to rows: some StoreRows, limits: Limits) throws {
         wall = batch.wall
         self.limits = limits
+        operations.reserveCapacity(batch.records.count)
+        attempts.reserveCapacity(batch.records.count)
+        open.reserveCapacity(batch.records.count)
         for record in batch.records { try apply(record, of: batch, rows) }
         guard contents.count == batch.graphs.count else {
             throw StoreError.contradiction("contents that belong to no record")

@@ -6,7 +6,8 @@ import OperonPorts
 /// The file of a store: made whole, opened by one at a time, checked before it is believed. What
 /// is no store, or not whole, is refused and left as it is.
 ///
-/// Every call blocks. Belongs to the thread of its store.
+/// Every call blocks. Belongs to the thread of its store. Nobody else in the process may open and
+/// close the file: closing any descriptor of it gives up the lock of the whole process.
 final class StoreFile {
     let path: String
     let queue: DatabaseQueue

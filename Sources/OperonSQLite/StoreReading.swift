@@ -148,7 +148,7 @@ extension StoreTables: StoreRows {
     static let selectOperations = """
         SELECT id, outcome, detail, finished_at, round, attempts, retries, workers_lost, crashes, \
         priority, suspended_by, suspended_reason, suspended_until, cancel_reason, retry_at, \
-        comes_back, has_output, sum FROM operations
+        comes_back, deadline_passed, has_output, sum FROM operations
         """
     static let selectAttempts = "SELECT * FROM attempts"
 }
@@ -241,6 +241,7 @@ extension PreparedStatement {
         operation.cancelReason = try readOptionalText()
         operation.retryAt = try readTime()
         operation.comesBack = try readFlag()
+        operation.deadlinePassed = try readFlag()
         operation.hasOutput = try readFlag()
         try readSum()
         return (id, operation)

@@ -96,6 +96,7 @@ enum StoreSchema {
           cancel_reason TEXT,
           retry_at INTEGER,
           comes_back INTEGER NOT NULL,
+          deadline_passed INTEGER NOT NULL,
           has_output INTEGER NOT NULL,
           sum INTEGER NOT NULL,
           graph INTEGER GENERATED ALWAYS AS (id >> 32) VIRTUAL,

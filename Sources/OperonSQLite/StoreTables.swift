@@ -208,7 +208,7 @@ final class StoreTables {
             return try delete.execute()
         }
         let insert = try statement(
-            "INSERT OR REPLACE INTO operations VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+            "INSERT OR REPLACE INTO operations VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
         )
         try insert.bind(id.key)
         try insert.bind(operation.outcome)
@@ -223,6 +223,7 @@ final class StoreTables {
         try insert.bind(operation.cancelReason)
         try insert.bind(operation.retryAt?.nanosecondsSince1970)
         try insert.bind(operation.comesBack)
+        try insert.bind(operation.deadlinePassed)
         try insert.bind(operation.hasOutput)
         try insert.bindSum()
         try insert.execute()

@@ -83,7 +83,8 @@ package struct StoreWorkload: Sendable {
         case 84..<88: cancel(in: &batch)
         case 88..<92: suspend(in: &batch)
         case 92..<95: setQueue(in: &batch)
-        case 95..<97: setPriority(in: &batch)
+        case 95: setPriority(in: &batch)
+        case 96: setTimes(in: &batch)
         case _: changeDependencies(in: &batch)
         }
     }
@@ -266,7 +267,12 @@ package struct StoreWorkload: Sendable {
     }
 
     private mutating func setQueue(in batch: inout StoreBatch) {
-        if generator.next() % 2 == 0 {
+        if generator.next() % 4 == 0 {
+            var settings = QueueSettings(name: queue())
+            settings.priority = priority()
+            settings.isSuspended = generator.next() % 2 == 0
+            batch.records.append(.queueDefined(settings))
+        } else if generator.next() % 2 == 0 {
             let maximum = generator.next() % 3 == 0 ? nil : Int(generator.next() % 100)
             batch.records.append(.queueLimit(queue: queue(), maximum: maximum))
         } else {
@@ -277,6 +283,17 @@ package struct StoreWorkload: Sendable {
     private mutating func setPriority(in batch: inout StoreBatch) {
         guard let place = any({ _ in true }) else { return }
         batch.records.append(.priority(members[place].id, priority()))
+    }
+
+    private mutating func setTimes(in batch: inout StoreBatch) {
+        guard let place = any({ $0.phase == .waiting }) else { return }
+        let id = members[place].id
+        if generator.next() % 2 == 0 {
+            batch.records.append(.deadlinePassed(id))
+        } else {
+            let until = WallTime(nanosecondsSince1970: time + 1_000)
+            batch.records.append(.delayed(id, until: generator.next() % 2 == 0 ? nil : until))
+        }
     }
 
     private mutating func changeDependencies(in batch: inout StoreBatch) {
