@@ -6,6 +6,14 @@ import NIOSSL
 import OperonModel
 package import OperonPorts
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// A coordinator somewhere else, reached over its HTTP API.
 ///
 /// `shutDown` ends it; a client that is forgotten without it stops a debug build.
@@ -226,11 +234,15 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
     ) async throws -> HTTPClientResponse {
         do {
             return try await client.execute(request, deadline: deadline)
-        } catch let error as HTTPClientError
-            where error == .remoteConnectionClosed && request.method == .GET
-        {
+        } catch let error where request.method == .GET && Self.isCut(error) {
             return try await client.execute(request, deadline: deadline)
         }
+    }
+
+    private static func isCut(_ error: any Error) -> Bool {
+        if let error = error as? HTTPClientError { return error == .remoteConnectionClosed }
+        guard let error = error as? IOError else { return false }
+        return error.errnoCode == ECONNRESET || error.errnoCode == EPIPE
     }
 
     func bytes(of response: HTTPClientResponse) async throws(ClientError) -> [UInt8] {
