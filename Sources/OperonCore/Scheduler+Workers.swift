@@ -104,7 +104,7 @@ extension Scheduler {
         guard let index = place(of: hello, from: sender, at: now, into: &effects) else { return }
         let wasAlive = workers[index].isAlive
         workers[index].isAlive = true
-        if workers[index].isExpected { introduce(index, hello) }
+        if !wasAlive { introduce(index, hello) }
         workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
         workers[index].isDraining = hello.isDraining
         workers[index].workerID = hello.worker
@@ -209,7 +209,7 @@ extension Scheduler {
         return index
     }
 
-    /// One that was known only by its attempts says who it is.
+    /// One that was known only by its attempts, even if it was given up since, says who it is.
     private mutating func introduce(_ worker: Int, _ hello: Hello) {
         workers[worker].isExpected = false
         workers[worker].host = hello.host

@@ -151,6 +151,22 @@ struct RecoveryTests {
         )
     }
 
+    @Test func `an owner that comes back after it was given up is given work again`() throws {
+        var world = RestartBench()
+        world.bench.join()
+        try world.bench.submit([.nothing("a")])
+        world.bench.lose("a")
+        #expect(try world.restart() == nil)
+        world.bench.drive(.transportUp)
+        world.bench.advance(by: .seconds(6))
+        #expect(world.bench.state("a") == .ready)
+        try world.keep()
+
+        world.bench.hello(from: 0)
+
+        #expect(world.bench.granted == ["a"])
+    }
+
     @Test func `a key stays with its holder for a whole exclusive lease of the new epoch`() throws {
         var world = RestartBench()
         world.bench.join()

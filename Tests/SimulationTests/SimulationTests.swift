@@ -54,6 +54,12 @@ struct SimulationTests {
         #expect(simulator.run() == nil)
     }
 
+    @Test func `an owner that was given up unheard is asked who it is when it comes back`() {
+        // The restored coordinator knew it by its attempts only, and gave it nothing any more.
+        var simulator = Simulator(seed: 556)
+        #expect(simulator.run() == nil)
+    }
+
     @Test func `a late owner goes on with what it runs, not with what only waits there`() {
         // The next attempt was under recall and could still start beside it.
         var simulator = Simulator(seed: 1_022)
