@@ -5,7 +5,7 @@ package import OperonModel
 ///
 /// Driven by the coordinator's shell: what the scheduler asked for goes in as steps; what may be
 /// performed comes out. A step leaves once its records are committed. Three things wait longer, for
-/// the sync that a power cut does not undo: acknowledgements to workers, as a worker forgets what is
+/// the sync that no power cut undoes: acknowledgements to workers, as a worker forgets what is
 /// acknowledged; grants of operations that hold keys; and what clients are told. An
 /// acknowledgement in a dispatch is not waited for: the dispatch goes with the last number that is
 /// on the disk.
