@@ -341,7 +341,7 @@ import Testing
         ("graph close", "Missing expected argument '<graph>'"),
         ("queue", "operon queue <subcommand>"),
         ("queue set q", "say what to change: --max, --unlimited or --priority"),
-        ("queue set q --max -1", "--max takes a number from 0"),
+        ("queue set q --max=-1", "--max takes a number from 0"),
         ("queue set q --max 1 --unlimited", "--max and --unlimited exclude each other"),
         ("wait 1 --timeout never", "Give up waiting after this long, for example 30s"),
         ("drain", "Missing expected argument '<worker>'"),

@@ -1,0 +1,223 @@
+import OperonModel
+import OperonTerminal
+import Testing
+
+/// What views look like on a pipe, and on terminals of two widths.
+@Suite struct ViewTextTests {
+    static let pipe = ViewText(style: pipeStyle, width: nil)
+    static let wide = ViewText(style: unicode, width: 80)
+    static let narrow = ViewText(style: unicode, width: 40)
+    private static let pipeStyle = TerminalStyle(
+        overprints: false,
+        hasColor: false,
+        hasUnicode: true
+    )
+
+    static func time(_ second: Int64) -> TimeText {
+        TimeText(WallTime(nanosecondsSince1970: (1_767_225_600 + second) * 1_000_000_000))
+    }
+
+    static func graph(_ id: UInt32, _ name: String, failed: Int = 0) -> GraphView {
+        var counts = StateCounts()
+        counts.pending = 20
+        counts.succeeded = 20 - failed
+        counts.failed = failed
+        var view = GraphView(
+            id: id,
+            name: name,
+            status: .running,
+            isOpen: false,
+            submittedAt: time(Int64(id)),
+            counts: counts
+        )
+        view.submittedBy = "ann"
+        return view
+    }
+
+    static func operation(_ name: String) -> OperationView {
+        OperationView(
+            graph: 3,
+            index: 0,
+            name: name,
+            kind: "command",
+            queue: "default",
+            priority: .normal,
+            state: .ready
+        )
+    }
+
+    static let graphs = [
+        graph(12, "nightly-build-of-everything-there-is-in-the-house", failed: 2),
+        graph(3, "wordcount"),
+    ]
+
+    @Test func `a pipe gets whole names`() {
+        #expect(
+            Self.pipe.graphs(Self.graphs) == [
+                "ID  NAME                                               STATUS    DONE  FAILED"
+                    + "  SUBMITTED             BY",
+                "12  nightly-build-of-everything-there-is-in-the-house  running  20/40       2"
+                    + "  2026-01-01 00:00:12Z  ann",
+                " 3  wordcount                                          running  20/40        "
+                    + "  2026-01-01 00:00:03Z  ann",
+            ]
+        )
+    }
+
+    @Test func `a terminal gets names that are shortened by their middles`() {
+        #expect(
+            Self.wide.graphs(Self.graphs) == [
+                "ID  NAME                       STATUS    DONE  FAILED  SUBMITTED             BY",
+                "12  nightly-buil…in-the-house  running  20/40       2  2026-01-01 00:00:12Z  ann",
+                " 3  wordcount                  running  20/40          2026-01-01 00:00:03Z  ann",
+            ]
+        )
+    }
+
+    @Test func `a narrow terminal gets what matters most`() {
+        #expect(
+            Self.narrow.graphs(Self.graphs) == [
+                "ID  NAME          STATUS    DONE  FAILED",
+                "12  nightl…house  running  20/40       2",
+                " 3  wordcount     running  20/40",
+            ]
+        )
+    }
+
+    @Test(arguments: [20, 40, 60, 80, 100])
+    func `no row is wider than the terminal`(width: Int) {
+        let text = ViewText(style: unicode, width: width)
+        var failed = Self.operation("an-operation-with-a-long-name/of-two-parts-数え切れない")
+        failed.state = .finished
+        failed.outcome = .failed
+        failed.error = ErrorView(code: "exit", message: "exit code 3, and a long explanation of it")
+        let queue = QueueView(
+            name: "a-queue-with-a-long-name",
+            maxConcurrentOperationCount: 3,
+            priority: .high,
+            isSuspended: true,
+            ready: 1,
+            inFlight: 2
+        )
+        let worker = WorkerView(
+            id: "1",
+            name: "a-worker-with-a-long-name",
+            host: "a-host-with-a-long-name.example",
+            slots: 64,
+            busySlots: 3,
+            held: 3,
+            status: "draining",
+            queues: ["default", "licensed"],
+            kinds: ["command", "wait"],
+            heardSecondsAgo: 1.25
+        )
+        let lines =
+            text.operations([failed]) + text.dead([failed]) + text.queues([queue])
+            + text.workers([worker]) + (width >= 40 ? text.graphs(Self.graphs) : [])
+        // The columns that are never left out need this much.
+        let least = 38
+        #expect(lines.allSatisfy { TerminalText.width($0) <= max(width, least) }, "\(lines)")
+        #expect(lines.count >= 8)
+    }
+
+    @Test func `explain tells every reason at once`() {
+        var dependencies = ReasonView(code: "dependencies", text: "waits for 12 dependencies")
+        dependencies.operations = [OperationName(graph: 3, index: 1, name: "split")]
+        dependencies.more = 11
+        var suspended = ReasonView(code: "queueSuspended", text: "queue “db” was suspended by bob")
+        suspended.until = Self.time(3_600)
+        let kind = ReasonView(code: "noWorkerForKind", text: "no worker knows “MergeCounts”")
+        let explanation = Explanation(
+            operation: Self.operation("merge"),
+            reasons: [dependencies, suspended, kind]
+        )
+
+        #expect(
+            Self.pipe.explanation(explanation) == [
+                "3/merge is ready", "it waits because", "  • waits for 12 dependencies",
+                "    3/split and 11 more",
+                "  • queue “db” was suspended by bob (until 2026-01-01 01:00:00Z)",
+                "  • no worker knows “MergeCounts”",
+            ]
+        )
+    }
+
+    @Test func `cancel says what it releases, and whether it is effective`() {
+        let view = CommandView(
+            affected: 5,
+            finished: 3,
+            running: 2,
+            released: 7,
+            isEffective: false
+        )
+
+        #expect(
+            Self.pipe.cancelled(view, .graph("3"), cascade: false) == [
+                "Cancelled graph 3: 5 operations. 2 run and are asked to stop.",
+                "7 dependents will run all the same: cancelled counts as finished."
+                    + " To cancel those too: --cascade",
+                "Some of it may still start: it is with a worker."
+                    + " To wait: operon cancel 3 --wait",
+            ]
+        )
+    }
+
+    @Test func `without Unicode nothing beyond ASCII is written`() {
+        let text = ViewText(style: .plain, width: nil)
+        let name = "数\u{1B}[2J\u{202E}é"
+        var event = EventView(sequence: 1, at: Self.time(0), kind: "finished")
+        event.operation = OperationName(graph: 1, index: 0, name: name)
+        event.outcome = .failed
+        event.error = ErrorView(code: "thrown", message: name)
+        event.worker = name
+        event.by = name
+        let lines =
+            text.graphs([Self.graph(1, name)]) + text.graph(Self.graph(1, name))
+            + text.operations([Self.operation(name)]) + [text.event(event), text.gap(1, 2)]
+            + text.submitted(Self.graph(1, name), isAddition: true, isFollowed: false)
+            + [text.detached(Self.graph(1, name))]
+
+        #expect(lines.allSatisfy { $0.utf8.allSatisfy { (0x20..<0x7F).contains($0) } }, "\(lines)")
+    }
+
+    // MARK: - Watching
+
+    @Test func `an event that the list knew already changes nothing`() {
+        var progress = GraphProgress()
+        var operation = Self.operation("a")
+        operation.state = .finished
+        operation.outcome = .succeeded
+        #expect(progress.listed(operation)?.new == .succeeded)
+
+        var event = EventView(sequence: 1, at: Self.time(0), kind: "started")
+        event.operation = OperationName(graph: 3, index: 0, name: "a")
+        #expect(progress.apply(event) == nil)
+        event.kind = "finished"
+        event.outcome = .succeeded
+        #expect(progress.apply(event) == nil)
+        event.kind = "reopened"
+        #expect(progress.apply(event)?.new == .pending)
+        #expect(progress.unfinishedCount == 1)
+    }
+
+    @Test func `an operation that was given back waits again, with its time from its last start`() {
+        var progress = GraphProgress()
+        func event(_ kind: String, _ second: Int64, _ ending: String? = nil) -> EventView {
+            var event = EventView(sequence: 1, at: Self.time(second), kind: kind)
+            event.operation = OperationName(graph: 3, index: 4, name: "e")
+            event.ending = ending
+            event.outcome = kind == "finished" ? .succeeded : nil
+            return event
+        }
+        _ = progress.apply(event("started", 0))
+        #expect(progress.apply(event("attemptEnded", 3, "lost"))?.new == .ready)
+        _ = progress.apply(event("started", 5))
+        #expect(progress.apply(event("attemptEnded", 6, "succeeded")) == nil)
+        let change = progress.apply(event("finished", 7))
+
+        #expect(change?.duration == .seconds(2))
+        #expect(change?.old == .executing)
+        #expect(progress.count == 5)
+        #expect(progress.unfinishedCount == 0)
+    }
+}
