@@ -263,7 +263,7 @@ extension CoordinatorService {
             if !scheduler.isFinished(graph) { openGraphs += 1 }
         }
         let alive = scheduler.workerStatus(at: SystemClock.now()).filter(\.isAlive)
-        return ClusterView(
+        var view = ClusterView(
             version: version,
             reign: scheduler.reign.description,
             epoch: scheduler.epoch.rawValue,
@@ -277,6 +277,8 @@ extension CoordinatorService {
             openGraphs: openGraphs,
             counts: counts
         )
+        view.lastEvent = lastEvent
+        return view
     }
 
     // MARK: - Events

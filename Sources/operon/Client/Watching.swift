@@ -130,7 +130,8 @@ actor WatchScreen {
     func happened(_ event: EventView) async -> Bool {
         if let change = progress.apply(event) {
             await show([change], areNews: true)
-            return change.new.isFinished && progress.unfinishedCount == 0
+            // Without a list the others are not known, and an event tells the end.
+            return !isQuiet && change.new.isFinished && progress.unfinishedCount == 0
         }
         return ["graphFinished", "graphClosed", "graphCancelled"].contains(event.kind)
     }
