@@ -4,20 +4,24 @@ package import OperonModel
 /// from a description that was found to be sound.
 package struct CompiledGraph: Sendable {
     package let name: String
-    package let topology: GraphTopology
+    package internal(set) var topology: GraphTopology
     /// Queues by name, those with settings of their own first.
     package let queues: [QueueSettings]
+    /// How many of the queues have settings of their own: the others were only named.
+    package internal(set) var definedQueueCount: Int
     /// Kinds of work by name, in order of appearance.
     package let kinds: [String]
     /// Names that only one running operation may hold, in order of appearance.
     package let keys: [String]
-    package let policies: [OperationPolicy]
+    package internal(set) var policies: [OperationPolicy]
     /// Per operation: index into `policies`.
-    package let policy: [UInt32]
+    package internal(set) var policy: [UInt32]
     /// Per operation: larger goes first among equal priorities.
-    package let rank: [UInt64]
+    package internal(set) var rank: [UInt64]
     /// Per operation: bytes of what it is made of, in a message. Empty: little, for all of them.
     package var bytes: [UInt32] = []
+    /// Dependencies on operations of other graphs, in the order of the dependents.
+    package var outer: [OuterDependency] = []
     /// Cancel everything that is left at the first failure.
     package var failFast = false
 
@@ -37,6 +41,7 @@ package struct CompiledGraph: Sendable {
         self.name = name
         self.topology = topology
         self.queues = queues
+        definedQueueCount = queues.count
         self.kinds = kinds
         self.keys = keys
         self.policies = policies
@@ -79,37 +84,27 @@ extension CompiledGraph {
     /// to reach the limit, and they would have to run at once.
     private static let littleBytes: UInt32 = 4_096
 
+    /// Finds an operation that is there already by the name that a dependency gives it.
+    package typealias Resolver = (String) -> OperationID?
+
     /// Checks a description and numbers it. Nothing is kept of a description that is refused.
     ///
+    /// - Parameter resolve: finds what dependencies name that is not in the graph itself:
+    ///   operations of other graphs.
     /// - Throws: `duplicateOperation`, `unknownOperation`, `dependencyCycle`, `invalid` or
     ///   `limitExceeded`.
     package static func compile(
         _ graph: GraphDescription,
         ranking: Ranking = .criticalPath,
-        limits: Limits = Limits()
+        limits: Limits = Limits(),
+        resolve: Resolver = { _ in nil }
     ) throws(Refusal) -> CompiledGraph {
         try check(graph, limits: limits)
-        var compiler = Compiler(limits: limits)
+        var compiler = GraphCompiler(limits: limits)
         try compiler.number(graph)
-        let topology = try compiler.topology(of: graph)
-        let order: [UInt32]
-        switch topology.sorted() {
-        case .order(let sorted): order = sorted
-        case .cycle(let cycle):
-            let names = cycle.map { graph.operations[Int($0)].name }
-            throw .dependencyCycle(path: names + names.prefix(1))
-        }
-        let rank =
-            switch ranking {
-            case .criticalPath:
-                topology.criticalPaths(
-                    durations: graph.operations.map {
-                        UInt64(max(0, ($0.rankDuration ?? .seconds(1)).nanoseconds))
-                    },
-                    order: order
-                )
-            case .submission: [UInt64](repeating: 0, count: graph.operations.count)
-            }
+        try compiler.connect(graph, resolve: resolve)
+        let topology = compiler.inner
+        let rank = try rank(graph, topology, ranking)
         var compiled = CompiledGraph(
             name: graph.name,
             topology: topology,
@@ -120,12 +115,44 @@ extension CompiledGraph {
             policy: compiler.policy,
             rank: rank
         )
-        let bytes = graph.operations.map { UInt32(clamping: $0.work.byteCount) }
-        if bytes.contains(where: { $0 > littleBytes }) { compiled.bytes = bytes }
+        compiled.definedQueueCount = graph.queues.count
+        compiled.outer = compiler.outer
+        compiled.bytes = bytes(of: graph)
         return compiled
     }
 
-    private static func check(_ graph: GraphDescription, limits: Limits) throws(Refusal) {
+    /// Bytes of each operation, or nothing if they are all little.
+    static func bytes(of graph: GraphDescription) -> [UInt32] {
+        let bytes = graph.operations.map { UInt32(clamping: $0.work.byteCount) }
+        return bytes.contains(where: { $0 > littleBytes }) ? bytes : []
+    }
+
+    /// - Throws: `dependencyCycle`.
+    static func rank(
+        _ graph: GraphDescription,
+        _ topology: GraphTopology,
+        _ ranking: Ranking
+    ) throws(Refusal) -> [UInt64] {
+        let order: [UInt32]
+        switch topology.sorted() {
+        case .order(let sorted): order = sorted
+        case .cycle(let cycle):
+            let names = cycle.map { graph.operations[Int($0)].name }
+            throw .dependencyCycle(path: names + names.prefix(1))
+        }
+        switch ranking {
+        case .criticalPath:
+            return topology.criticalPaths(
+                durations: graph.operations.map {
+                    UInt64(max(0, ($0.rankDuration ?? .seconds(1)).nanoseconds))
+                },
+                order: order
+            )
+        case .submission: return [UInt64](repeating: 0, count: graph.operations.count)
+        }
+    }
+
+    static func check(_ graph: GraphDescription, limits: Limits) throws(Refusal) {
         try limit(.operationsPerGraph, graph.operations.count, limits.operationsPerGraph)
         try limit(.nameBytes, graph.name.utf8.count, limits.nameBytes)
         for queue in graph.queues {
@@ -185,7 +212,7 @@ extension CompiledGraph {
     }
 }
 
-private func limit(_ name: LimitName, _ value: Int, _ maximum: Int) throws(Refusal) {
+func limit(_ name: LimitName, _ value: Int, _ maximum: Int) throws(Refusal) {
     guard value <= maximum else {
         throw .limitExceeded(limit: name, value: value, maximum: maximum)
     }
@@ -213,134 +240,5 @@ extension OperationDescription {
         case .nothing: .zero
         case .command, .registered: nil
         }
-    }
-}
-
-/// Gives each name the next number.
-private struct NameTable {
-    private(set) var names: [String] = []
-    private var numbers: [String: UInt32] = [:]
-
-    mutating func number(_ name: String) -> UInt32 {
-        if let number = numbers[name] { return number }
-        let number = UInt32(names.count)
-        names.append(name)
-        numbers[name] = number
-        return number
-    }
-}
-
-private struct Compiler {
-    let limits: Limits
-    var queues: [QueueSettings] = []
-    var kinds = NameTable()
-    var keys = NameTable()
-    var policies: [OperationPolicy] = []
-    var policy: [UInt32] = []
-    private var queueNumbers: [String: UInt32] = [:]
-    private var policyNumbers: [OperationPolicy: UInt32] = [:]
-    private var operationNumbers: [String: UInt32] = [:]
-
-    init(limits: Limits) { self.limits = limits }
-
-    mutating func number(_ graph: GraphDescription) throws(Refusal) {
-        for queue in graph.queues {
-            guard queueNumbers.updateValue(UInt32(queues.count), forKey: queue.name) == nil else {
-                throw .invalid(field: "queue “\(queue.name)”", why: "it is defined twice")
-            }
-            queues.append(queue)
-        }
-        operationNumbers.reserveCapacity(graph.operations.count)
-        policy.reserveCapacity(graph.operations.count)
-        for (index, operation) in graph.operations.enumerated() {
-            guard operationNumbers.updateValue(UInt32(index), forKey: operation.name) == nil else {
-                throw .duplicateOperation(name: operation.name)
-            }
-            policy.append(number(policyOf(operation)))
-        }
-        try limit(.queues, queues.count, limits.queues)
-    }
-
-    private mutating func policyOf(_ operation: OperationDescription) -> OperationPolicy {
-        var policy = OperationPolicy()
-        policy.queue = number(queue: operation.queue)
-        policy.kind = kinds.number(operation.work.kind)
-        policy.priority = operation.priority
-        policy.retry = operation.retry
-        policy.expectedDuration = operation.rankDuration
-        policy.delay = operation.delay
-        policy.notBefore = operation.notBefore
-        policy.deadline = operation.deadline
-        for key in operation.exclusive {
-            let number = keys.number(key)
-            if !policy.keys.contains(number) { policy.keys.append(number) }
-        }
-        return policy
-    }
-
-    private mutating func number(queue name: String) -> UInt32 {
-        if let number = queueNumbers[name] { return number }
-        let number = UInt32(queues.count)
-        queues.append(QueueSettings(name: name))
-        queueNumbers[name] = number
-        return number
-    }
-
-    private mutating func number(_ policy: OperationPolicy) -> UInt32 {
-        if let number = policyNumbers[policy] { return number }
-        let number = UInt32(policies.count)
-        policies.append(policy)
-        policyNumbers[policy] = number
-        return number
-    }
-
-    func topology(of graph: GraphDescription) throws(Refusal) -> GraphTopology {
-        var offsets: [UInt32] = [0]
-        offsets.reserveCapacity(graph.operations.count + 1)
-        var edges: [Edge] = []
-        for (index, operation) in graph.operations.enumerated() {
-            let start = edges.count
-            for dependency in operation.dependencies {
-                guard let number = operationNumbers[dependency.name] else {
-                    throw .unknownOperation(name: dependency.name, namedBy: operation.name)
-                }
-                guard Int(number) != index else {
-                    throw .dependencyCycle(path: [operation.name, operation.name])
-                }
-                edges.append(Edge(number, dependency.condition))
-            }
-            try dropRepeated(&edges, from: start, of: operation)
-            try limit(.edgesPerGraph, edges.count, limits.edgesPerGraph)
-            offsets.append(UInt32(edges.count))
-        }
-        return GraphTopology(dependencyOffsets: offsets, dependencyEdges: edges)
-    }
-
-    /// A dependency that is listed twice counts once, as in Foundation; twice with different
-    /// conditions is a mistake.
-    private func dropRepeated(
-        _ edges: inout [Edge],
-        from start: Int,
-        of operation: OperationDescription
-    ) throws(Refusal) {
-        guard edges.count - start > 1 else { return }
-        var conditions: [UInt32: DependencyCondition] = [:]
-        var end = start
-        for position in start..<edges.count {
-            let edge = edges[position]
-            switch conditions.updateValue(edge.condition, forKey: edge.operation) {
-            case nil:
-                edges[end] = edge
-                end += 1
-            case edge.condition: continue
-            case .some:
-                let name = operation.dependencies[position - start].name
-                throw .invalid(
-                    field: "dependencies of “\(operation.name)”",
-                    why: "“\(name)” is listed with two conditions"
-                )
-            }
-        }
-        edges.removeSubrange(end...)
     }
 }

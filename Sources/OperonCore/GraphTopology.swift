@@ -4,12 +4,19 @@ package import OperonModel
 package struct Edge: Hashable, Sendable {
     private let bits: UInt32
 
-    /// Two bits of the four bytes hold the condition.
+    /// Two bits of the four bytes hold the condition; the greatest number stands for no operation.
     static let operationCountMax = Int(UInt32.max >> 2)
+
+    /// Where a dependency was that was taken away.
+    static let removed = Edge(bits: .max)
 
     package init(_ operation: UInt32, _ condition: DependencyCondition) {
         bits = operation << 2 | UInt32(condition.rawValue)
     }
+
+    private init(bits: UInt32) { self.bits = bits }
+
+    var isRemoved: Bool { bits == .max }
 
     package var operation: UInt32 { bits >> 2 }
 
@@ -24,14 +31,19 @@ package struct Edge: Hashable, Sendable {
     }
 }
 
-/// Who waits for whom in a graph, as two flat tables: the dependencies of each operation in the
-/// order they were listed, and its dependents in the order of the graph. It never changes.
+/// Who waits for whom in a graph, as flat tables: the dependencies of each operation in the order
+/// they were listed, and its dependents in the order of the graph.
+///
+/// Operations may be added behind: see `GraphTopology+Growth.swift`. One that never grew has
+/// neither added dependents nor removed edges.
 package struct GraphTopology: Sendable {
-    package let operationCount: Int
-    private let dependencyOffsets: [UInt32]
-    private let dependencyEdges: [Edge]
-    private let dependentOffsets: [UInt32]
-    private let dependentEdges: [Edge]
+    package internal(set) var operationCount: Int
+    var dependencyOffsets: [UInt32]
+    var dependencyEdges: [Edge]
+    /// Of the operations that were there at first.
+    let dependentOffsets: [UInt32]
+    var dependentEdges: [Edge]
+    var added = AddedDependents()
 
     package var edgeCount: Int { dependencyEdges.count }
 
@@ -53,8 +65,11 @@ package struct GraphTopology: Sendable {
         ]
     }
 
+    /// Those that were there at first; `addedDependents` has the rest.
     package func dependents(of operation: UInt32) -> ArraySlice<Edge> {
-        dependentEdges[
+        // An operation that was added has only added ones.
+        guard Int(operation) + 1 < dependentOffsets.count else { return [] }
+        return dependentEdges[
             Int(dependentOffsets[Int(operation)])..<Int(dependentOffsets[Int(operation) + 1])
         ]
     }
@@ -86,8 +101,10 @@ package struct GraphTopology: Sendable {
 
 extension GraphTopology {
     /// All operations, each behind its dependencies, equal ones in the order of the graph; or one
-    /// cycle, each operation waiting for the next. Iterative, O(operations + edges).
+    /// cycle, each operation waiting for the next. Iterative, O(operations + edges). Only of one
+    /// that never grew.
     package func sorted() -> Sorted {
+        precondition(added.isEmpty, "a graph is sorted before it is submitted")
         var waiting = [UInt32](repeating: 0, count: operationCount)
         var order: [UInt32] = []
         order.reserveCapacity(operationCount)

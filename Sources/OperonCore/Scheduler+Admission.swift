@@ -110,6 +110,12 @@ extension Scheduler {
             && hasRoom(worker, estimate: estimateMinimum)
     }
 
+    func hasWorkerWithRoom(for operation: OperationID) -> Bool {
+        let rule = graphs[Int(operation.graph.rawValue)].rule(operation.index)
+        let estimate = estimate(operation)
+        return placement(queue: rule.queue, kind: rule.kind, estimate: estimate) != nil
+    }
+
     /// Alone it always has, however large.
     private func hasRoom(forBytesOf operation: OperationID) -> Bool {
         let bytes = byteCount(of: operation)

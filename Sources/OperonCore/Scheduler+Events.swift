@@ -166,14 +166,15 @@ extension Scheduler {
             chance: generator.chance()
         )
         graphs[graph].state[index] = .ready
-        graphs[graph].flags[index].insert([.comesBack, .delayed])
+        graphs[graph].flags[index].insert(.comesBack)
         effects.records.append(.retryScheduled(operation, at: now.wall + pause))
         effects.notices.append(.retry(operation, at: now.monotonic + pause))
         if pause > .zero {
-            arm(.release(operation), at: now.monotonic + pause)
+            delay(operation, until: now.monotonic + pause)
         } else {
             enqueue(operation)
         }
+        waitForReopened(operation, at: now, into: &effects)
     }
 }
 

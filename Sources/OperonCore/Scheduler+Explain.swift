@@ -6,61 +6,92 @@ extension Scheduler {
     package enum Reason: Hashable, Sendable {
         /// It waits for these, `more` beyond the first few.
         case dependencies([OperationID], more: Int)
-        case operationSuspended
-        case graphSuspended
-        case queueSuspended(String)
-        /// Its queue runs as many as it may.
-        case queueLimit(String, maximum: Int)
-        /// A pause before its first attempt, or between two.
+        case operationSuspended(Suspension)
+        case graphSuspended(Suspension)
+        case queueSuspended(String, Suspension)
+        /// Its queue runs as many as it may: these, and `more` beyond the first few.
+        case queueLimit(String, maximum: Int, [OperationID], more: Int)
+        /// A pause before its first attempt.
         case notBefore(Timestamp?)
+        /// A pause before a further attempt, after a failure.
+        case retryAt(Timestamp?)
         case keyHeld(String, by: OperationID)
         /// No live worker knows the kind.
         case noWorkerForKind(String)
         /// No live worker that knows the kind serves the queue.
         case noWorkerForQueue(String)
-        /// Every worker that could run it is busy; operations before it in its queue.
+        /// Every worker that could run it is busy, some of them with operations before it.
         case noFreeSlot
+        /// This one is before it, and waits for room for what it is made of.
+        case behind(OperationID)
         /// A worker has it and will start it.
         case dispatched(to: Incarnation)
+        /// Its worker was asked to end it, or never to start it, and has not answered yet.
+        case cancelRequested(reason: String)
+        /// The same, because of its graph.
+        case graphCancelled(reason: String)
         /// What is dispatched already takes this many bytes: it must finish first.
         case dispatchedBytes(Int, maximum: Int)
         /// The coordinator has no connection to its workers.
         case disconnected
+        /// The coordinator is shutting down.
+        case leaving
     }
 
     /// Operations named in one reason.
-    private static var dependenciesNamedMax: Int { 8 }
+    static var namedInReasonMax: Int { 8 }
 
     package func explain(_ operation: OperationID) -> [Reason] {
         guard exists(operation) else { return [] }
         let graph = graphs[Int(operation.graph.rawValue)]
         switch graph.state[Int(operation.index)] {
         case .executing, .finished: return []
-        case .dispatched:
-            guard let attempt = attempts[Int(graph.attempt[Int(operation.index)])] else {
-                return []
-            }
-            let worker = workers[attempt.worker].identity.incarnation
-            return isConnected
-                ? [.dispatched(to: worker)] : [.dispatched(to: worker), .disconnected]
+        case .dispatched: return reasonsWhileDispatched(operation, in: graph)
         case .pending:
-            return [unfinishedDependencies(of: operation, in: graph)]
+            return [unfinishedDependencies(of: operation)]
                 + suspensions(of: operation, in: graph)
         case .ready:
             return reasonsWhileReady(operation, in: graph)
         }
     }
 
-    private func unfinishedDependencies(
-        of operation: OperationID,
+    /// For a skipped operation its cause, the cause of that if it was skipped as well, and so on to
+    /// the one that was not. Empty for any other.
+    package func skipChain(of operation: OperationID) -> [OperationID] {
+        var chain: [OperationID] = []
+        var next = operation
+        while exists(next), case .skipped(let cause) = outcome(of: next) {
+            chain.append(cause)
+            next = cause
+        }
+        return chain
+    }
+
+    private func reasonsWhileDispatched(
+        _ operation: OperationID,
         in graph: GraphState
-    ) -> Reason {
+    ) -> [Reason] {
+        guard let attempt = attempts[Int(graph.attempt[Int(operation.index)])] else { return [] }
+        var reasons = [Reason.dispatched(to: workers[attempt.worker].identity.incarnation)]
+        if graph.flags[Int(operation.index)].contains(.cancelRequested) {
+            if let reason = graph.reasons[operation.index] {
+                reasons.append(.cancelRequested(reason: reason))
+            } else {
+                reasons.append(.graphCancelled(reason: graph.cancelReason))
+            }
+        }
+        reasons += suspensions(of: operation, in: graph)
+        if !isConnected { reasons.append(.disconnected) }
+        return reasons
+    }
+
+    private func unfinishedDependencies(of operation: OperationID) -> Reason {
         var unfinished: [OperationID] = []
         var more = 0
-        for edge in graph.compiled.topology.dependencies(of: operation.index)
-        where graph.outcome[Int(edge.operation)] == nil {
-            if unfinished.count < Self.dependenciesNamedMax {
-                unfinished.append(OperationID(graph: operation.graph, index: edge.operation))
+        forEachDependency(of: operation) { dependency, _ in
+            guard outcomeKind(of: dependency) == nil else { return }
+            if unfinished.count < Self.namedInReasonMax {
+                unfinished.append(dependency)
             } else {
                 more += 1
             }
@@ -70,12 +101,14 @@ extension Scheduler {
 
     private func suspensions(of operation: OperationID, in graph: GraphState) -> [Reason] {
         var reasons: [Reason] = []
-        if graph.flags[Int(operation.index)].contains(.suspended) {
-            reasons.append(.operationSuspended)
+        if let suspension = suspension(of: .operation(operation)) {
+            reasons.append(.operationSuspended(suspension))
         }
-        if graph.isSuspended { reasons.append(.graphSuspended) }
+        if let suspension = graph.suspension { reasons.append(.graphSuspended(suspension)) }
         let queue = queues[graph.queue(operation.index)]
-        if queue.isSuspended { reasons.append(.queueSuspended(queue.name)) }
+        if let suspension = queue.suspension {
+            reasons.append(.queueSuspended(queue.name, suspension))
+        }
         return reasons
     }
 
@@ -83,11 +116,14 @@ extension Scheduler {
         var reasons = suspensions(of: operation, in: graph)
         let flags = graph.flags[Int(operation.index)]
         let queue = queues[graph.queue(operation.index)]
-        let queueNumber = graph.queue(operation.index)
-        let kind = graph.kind(operation.index)
-        if flags.contains(.delayed) { reasons.append(.notBefore(dueTime(of: operation))) }
+        if flags.contains(.delayed) {
+            let due = graph.dueTimes[operation.index]
+            let isRetry = graph.retries[Int(operation.index)] > 0
+            reasons.append(isRetry ? .retryAt(due) : .notBefore(due))
+        }
         if let maximum = queue.maximum, queue.inFlight >= maximum {
-            reasons.append(.queueLimit(queue.name, maximum: maximum))
+            let (held, more) = inFlight(ofQueue: graph.queue(operation.index))
+            reasons.append(.queueLimit(queue.name, maximum: maximum, held, more: more))
         }
         for local in graph.policy(operation.index).keys {
             let key = keys[graph.keys[Int(local)]]
@@ -98,23 +134,45 @@ extension Scheduler {
         if bytes > 0, dispatchedBytes > 0, dispatchedBytes + bytes > bytesMax {
             reasons.append(.dispatchedBytes(dispatchedBytes, maximum: bytesMax))
         }
+        if isLeaving { reasons.append(.leaving) }
         if !isConnected { reasons.append(.disconnected) }
-        let alive = workers.filter { $0.isAlive && !$0.isDraining }
-        if !alive.contains(where: { $0.knowsKind[kind] }) {
-            reasons.append(.noWorkerForKind(kinds[kind].name))
-        } else if !alive.contains(where: { $0.servesQueue[queueNumber] && $0.knowsKind[kind] }) {
-            reasons.append(.noWorkerForQueue(queue.name))
-        }
-        return reasons.isEmpty ? [.noFreeSlot] : reasons
+        if let reason = missingWorker(for: operation, in: graph) { reasons.append(reason) }
+        guard reasons.isEmpty else { return reasons }
+        return [hasWorkerWithRoom(for: operation) ? behind(operation, in: graph) : .noFreeSlot]
     }
 
-    private func dueTime(of operation: OperationID) -> Timestamp? {
-        var earliest: Timestamp?
-        for deadline in deadlines.unordered {
-            guard case .release(operation) = deadline.kind else { continue }
-            earliest = min(earliest ?? deadline.time, deadline.time)
+    private func missingWorker(for operation: OperationID, in graph: GraphState) -> Reason? {
+        let queue = graph.queue(operation.index)
+        let kind = graph.kind(operation.index)
+        let alive = workers.filter { $0.isAlive && !$0.isDraining }
+        if !alive.contains(where: { $0.knowsKind[kind] }) {
+            return .noWorkerForKind(kinds[kind].name)
         }
-        return earliest
+        if !alive.contains(where: { $0.servesQueue[queue] && $0.knowsKind[kind] }) {
+            return .noWorkerForQueue(queues[queue].name)
+        }
+        return nil
+    }
+
+    /// The most urgent of its lane: nothing else keeps it.
+    private func behind(_ operation: OperationID, in graph: GraphState) -> Reason {
+        let lane = lanes[graph.rule(operation.index).lane]
+        let first = lane.heap.unordered.filter {
+            isEnqueued($0.operation)
+                && $0.urgency == graphs[Int($0.graph)].urgency(Int($0.index))
+        }.max()
+        return first.map { .behind($0.operation) } ?? .noFreeSlot
+    }
+
+    /// In the order of the table of attempts.
+    private func inFlight(ofQueue queue: Int) -> (named: [OperationID], more: Int) {
+        var named: [OperationID] = []
+        for attempt in attempts {
+            guard named.count < Self.namedInReasonMax else { break }
+            guard let attempt, self.queue(of: attempt) == queue else { continue }
+            named.append(attempt.operation)
+        }
+        return (named, queues[queue].inFlight - named.count)
     }
 }
 
@@ -133,8 +191,9 @@ extension Scheduler {
         Int(graphs[Int(operation.graph.rawValue)].ordinal[Int(operation.index)])
     }
 
+    /// Everything in it has its outcome, and nothing can be added.
     package func isFinished(_ graph: GraphID) -> Bool {
-        graphs[Int(graph.rawValue)].unfinished == 0
+        graphs[Int(graph.rawValue)].unfinished == 0 && !graphs[Int(graph.rawValue)].isOpen
     }
 
     /// Finished operations by outcome.

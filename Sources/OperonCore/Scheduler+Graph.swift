@@ -5,13 +5,19 @@ import OperonModel
 extension Scheduler {
     mutating func submit(
         _ compiled: CompiledGraph,
+        isOpen: Bool,
         at now: Moment,
         into effects: inout Effects
     ) {
+        if let missing = compiled.outer.first(where: { !isKnown($0.on.operation) }) {
+            refuseMissing(missing, into: &effects)
+            return
+        }
         let count = compiled.topology.operationCount
         let id = GraphID(rawValue: UInt32(graphs.count))
-        let knownQueues = queues.count
+        effects.records.append(.graphAdded(id))
         let rules = rules(of: compiled)
+        defineQueues(of: compiled, at: now, into: &effects)
         var graph = GraphState(
             compiled: compiled,
             rules: rules,
@@ -25,11 +31,10 @@ extension Scheduler {
             attempt: Array(repeating: GraphState.noAttempt, count: count),
             ordinal: Array(repeating: 0, count: count),
             retries: Array(repeating: 0, count: count),
-            unfinished: count
+            unfinished: count,
+            isOpen: isOpen
         )
-        let levels = zip(compiled.policies, rules).map { policy, rule in
-            (policy.priority ?? queues[rule.queue].priority).level
-        }
+        let levels = levels(of: compiled, rules)
         for index in 0..<count {
             graph.level[index] = levels[Int(compiled.policy[index])]
             graph.waiting[index] = UInt32(
@@ -37,33 +42,46 @@ extension Scheduler {
             )
         }
         graphs.append(graph)
-        effects.records.append(.graphAdded(id))
-        for queue in queues[knownQueues...] {
-            effects.records.append(.queueDefined(queue.settings))
-        }
-        armDeadlines(of: id, at: now)
+        armDeadlines(of: id, from: 0, at: now)
+        if !compiled.outer.isEmpty { connect(compiled.outer, of: id, from: 0) }
         for index in 0..<UInt32(count) where graphs[Int(id.rawValue)].waiting[Int(index)] == 0 {
-            becomeReady(OperationID(graph: id, index: index), at: now, into: &effects)
+            let operation = OperationID(graph: id, index: index)
+            // What is skipped at once may have settled it already.
+            guard state(of: operation) == .pending else { continue }
+            letGo(operation, at: now, into: &effects)
+            drainWorklist(at: now, into: &effects)
         }
-        if count == 0 { effects.notices.append(.graphFinished(id)) }
+        if count == 0 { hasNothingToDo(id, at: now, into: &effects) }
     }
 
-    mutating func armDeadlines(of id: GraphID, at now: Moment) {
+    func levels(of compiled: CompiledGraph, _ rules: [PolicyRule]) -> [UInt8] {
+        zip(compiled.policies, rules).map { policy, rule in
+            (policy.priority ?? queues[rule.queue].priority).level
+        }
+    }
+
+    /// Arms the deadlines of the operations from one on.
+    mutating func armDeadlines(of id: GraphID, from first: UInt32, at now: Moment) {
         let graph = graphs[Int(id.rawValue)]
         guard graph.compiled.policies.contains(where: { $0.deadline != nil }) else { return }
-        for index in 0..<UInt32(graph.state.count) {
-            guard let deadline = graph.policy(index).deadline else { continue }
-            arm(
-                .deadline(OperationID(graph: id, index: index)),
-                at: now.monotonic + max(.zero, deadline - now.wall)
-            )
+        for index in first..<UInt32(graph.state.count) {
+            armDeadline(of: OperationID(graph: id, index: index), at: now)
         }
+    }
+
+    mutating func armDeadline(of operation: OperationID, at now: Moment) {
+        let policy = graphs[Int(operation.graph.rawValue)].policy(operation.index)
+        guard let deadline = policy.deadline else { return }
+        arm(.deadline(operation), at: now.monotonic + max(.zero, deadline - now.wall))
     }
 
     mutating func rules(of compiled: CompiledGraph) -> [PolicyRule] {
-        let queueNumbers = compiled.queues.map { queueNumber($0) }
+        let known = (queues.count, kinds.count)
+        let queueNumbers = compiled.queues.map { self.queueNumbers[$0.name] ?? makeQueue($0) }
         let kindNumbers = compiled.kinds.map { kindNumber($0) }
-        for index in workers.indices { learnNames(of: index) }
+        if known != (queues.count, kinds.count) {
+            for index in workers.indices { learnNames(of: index) }
+        }
         return compiled.policies.map { policy in
             let queue = queueNumbers[Int(policy.queue)]
             let kind = kindNumbers[Int(policy.kind)]
@@ -75,23 +93,6 @@ extension Scheduler {
                 hasKeys: !policy.keys.isEmpty
             )
         }
-    }
-
-    private mutating func queueNumber(_ settings: QueueSettings) -> Int {
-        if let number = queueNumbers[settings.name] {
-            return number
-        }
-        let number = queues.count
-        queues.append(
-            QueueState(
-                name: settings.name,
-                maximum: settings.maxConcurrentOperationCount,
-                isSuspended: settings.isSuspended,
-                priority: settings.priority
-            )
-        )
-        queueNumbers[settings.name] = number
-        return number
     }
 
     private mutating func kindNumber(_ name: String) -> Int {
@@ -115,7 +116,7 @@ extension Scheduler {
 
 extension Scheduler {
     /// All its dependencies have released it.
-    private mutating func becomeReady(
+    mutating func becomeReady(
         _ operation: OperationID,
         at now: Moment,
         into effects: inout Effects
@@ -127,20 +128,27 @@ extension Scheduler {
         var pause = policy.delay ?? .zero
         if let notBefore = policy.notBefore { pause = max(pause, notBefore - now.wall) }
         if pause > .zero {
-            graphs[graph].flags[Int(operation.index)].insert(.delayed)
             // The delay counts from here, whatever becomes of this process.
             effects.records.append(.delayed(operation, until: now.wall + pause))
-            arm(.release(operation), at: now.monotonic + pause)
+            delay(operation, until: now.monotonic + pause)
         } else {
             enqueue(operation)
         }
+    }
+
+    /// Sets a ready operation aside until its time comes.
+    mutating func delay(_ operation: OperationID, until time: Timestamp) {
+        let graph = Int(operation.graph.rawValue)
+        graphs[graph].flags[Int(operation.index)].insert(.delayed)
+        graphs[graph].dueTimes[operation.index] = time
+        arm(.release(operation), at: time)
     }
 
     /// Puts a ready operation into its lane.
     mutating func enqueue(_ operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
-        graphs[graph].flags[index].subtract([.delayed, .parked, .heldBack])
+        clearAside(operation)
         let rule = graphs[graph].rule(operation.index)
         lanes[rule.lane].heap.insert(
             ReadyEntry(
@@ -151,6 +159,16 @@ extension Scheduler {
             )
         )
         queues[rule.queue].ready += 1
+    }
+
+    /// It is not set aside any more, whatever for.
+    mutating func clearAside(_ operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        if graphs[graph].flags[index].contains(.delayed) {
+            graphs[graph].dueTimes[operation.index] = nil
+        }
+        graphs[graph].flags[index].subtract([.delayed, .parked, .heldBack])
     }
 
     private mutating func laneNumber(queue: Int, kind: Int) -> Int {
@@ -179,13 +197,15 @@ extension Scheduler {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
         guard graphs[graph].state[index] == .ready,
-            graphs[graph].flags[index].contains(.delayed)
+            graphs[graph].flags[index].contains(.delayed),
+            // benign: a timer of an earlier delay; this one has its own.
+            let due = graphs[graph].dueTimes[operation.index], due <= now.monotonic
         else { return }
         // The wall clock may have been set back since the timer was armed.
         if let notBefore = graphs[graph].policy(operation.index).notBefore,
             notBefore > now.wall, graphs[graph].ordinal[index] == 0
         {
-            arm(.release(operation), at: now.monotonic + (notBefore - now.wall))
+            delay(operation, until: now.monotonic + (notBefore - now.wall))
             return
         }
         effects.records.append(.delayed(operation, until: nil))
@@ -243,7 +263,7 @@ extension Scheduler {
 
     mutating func drainWorklist(at now: Moment, into effects: inout Effects) {
         while let (operation, outcome) = worklist.popLast() {
-            settle(operation, outcome, into: &effects)
+            settle(operation, outcome, at: now, into: &effects)
             release(dependentsOf: operation, outcome: outcome.kind, at: now, into: &effects)
         }
     }
@@ -252,6 +272,7 @@ extension Scheduler {
     mutating func settle(
         _ operation: OperationID,
         _ outcome: Outcome,
+        at now: Moment,
         into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)
@@ -263,6 +284,7 @@ extension Scheduler {
         let wasEnqueued = isEnqueued(operation)
         if wasEnqueued { queues[graphs[graph].queue(operation.index)].ready -= 1 }
         if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
+        if graphs[graph].flags[index].contains(.delayed) { clearAside(operation) }
         graphs[graph].state[index] = .finished
         graphs[graph].outcome[index] = outcome.kind
         if outcome.kind != .succeeded { graphs[graph].outcomes[operation.index] = outcome }
@@ -271,7 +293,7 @@ extension Scheduler {
         effects.records.append(.finished(operation, outcome))
         effects.notices.append(.finished(operation, outcome))
         if graphs[graph].unfinished == 0 {
-            effects.notices.append(.graphFinished(operation.graph))
+            hasNothingToDo(operation.graph, at: now, into: &effects)
         }
         if wasEnqueued { passKeysOn(of: operation) }
     }
@@ -283,37 +305,85 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         let graph = Int(operation.graph.rawValue)
-        let edges = graphs[graph].compiled.topology.dependents(of: operation.index)
-        for edge in edges {
-            let index = Int(edge.operation)
-            graphs[graph].waiting[index] -= 1
-            // Cancelled, or past its deadline, while it waited: nothing can release it any more.
-            guard graphs[graph].state[index] == .pending else { continue }
-            if !edge.condition.isSatisfied(by: outcome) {
-                graphs[graph].flags[index].insert(.skipDemanded)
-            }
-            guard
-                graphs[graph].waiting[index] == 0
-                    || configuration.violation == .releasesEarly
-            else { continue }
+        for edge in graphs[graph].compiled.topology.dependents(of: operation.index)
+        where !edge.isRemoved {
             let dependent = OperationID(graph: operation.graph, index: edge.operation)
-            if graphs[graph].flags[index].contains(.skipDemanded) {
-                worklist.append((dependent, .skipped(cause: cause(ofSkipping: dependent))))
-            } else {
-                becomeReady(dependent, at: now, into: &effects)
+            release(dependent, edge.condition, outcome, at: now, into: &effects)
+        }
+        if !graphs[graph].compiled.topology.added.isEmpty {
+            let added = graphs[graph].compiled.topology.addedDependents(of: operation.index)
+            for edge in added where !edge.isRemoved {
+                let dependent = OperationID(graph: operation.graph, index: edge.operation)
+                release(dependent, edge.condition, outcome, at: now, into: &effects)
+            }
+        }
+        if !graphs[graph].outerDependents.isEmpty,
+            let outer = graphs[graph].outerDependents[operation.index]
+        {
+            for dependent in outer {
+                release(
+                    dependent.operation,
+                    dependent.condition,
+                    outcome,
+                    at: now,
+                    into: &effects
+                )
             }
         }
     }
 
-    /// The first listed dependency whose outcome demands it.
-    private func cause(ofSkipping operation: OperationID) -> OperationID {
-        let graph = graphs[Int(operation.graph.rawValue)]
-        for edge in graph.compiled.topology.dependencies(of: operation.index) {
-            guard let outcome = graph.outcome[Int(edge.operation)] else { continue }
-            guard edge.condition.isSatisfied(by: outcome) else {
-                return OperationID(graph: operation.graph, index: edge.operation)
-            }
+    @inline(__always)
+    private mutating func release(
+        _ dependent: OperationID,
+        _ condition: DependencyCondition,
+        _ outcome: OutcomeKind,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(dependent.graph.rawValue)
+        let index = Int(dependent.index)
+        // Cancelled, or past its deadline, while it waited: nothing can release it any more. Or
+        // released already by what the dependency did in an earlier round.
+        guard graphs[graph].state[index] == .pending else { return }
+        graphs[graph].waiting[index] -= 1
+        if !condition.isSatisfied(by: outcome) {
+            graphs[graph].flags[index].insert(.skipDemanded)
         }
-        preconditionFailure("skipDemanded is set only by a dependency that is not satisfied")
+        guard
+            graphs[graph].waiting[index] == 0 || configuration.violation == .releasesEarly
+        else { return }
+        letGo(dependent, at: now, into: &effects)
+    }
+
+    /// Nothing keeps a pending operation any more: it becomes ready, or is skipped; that is put on
+    /// the list that `drainWorklist` works off.
+    mutating func letGo(
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let flags = graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)]
+        if flags.contains(.skipDemanded) {
+            worklist.append((operation, .skipped(cause: cause(ofSkipping: operation))))
+        } else {
+            becomeReady(operation, at: now, into: &effects)
+        }
+    }
+
+    /// The first listed dependency whose outcome demands it.
+    func cause(ofSkipping operation: OperationID) -> OperationID {
+        var cause: OperationID?
+        forEachDependency(of: operation) { dependency, condition in
+            guard cause == nil, let outcome = outcomeKind(of: dependency),
+                !condition.isSatisfied(by: outcome)
+            else { return }
+            cause = dependency
+        }
+        guard let cause else {
+            preconditionFailure(
+                "skipDemanded is set only by a dependency that is not satisfied"
+            )
+        }
+        return cause
     }
 }

@@ -11,6 +11,7 @@ extension Scheduler {
         }
         return violatedInvariantOfQueues() ?? violatedInvariantOfAttempts()
             ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
+            ?? violatedInvariantOfTimers()
     }
 
     /// Traps where `violatedInvariant` finds something.
@@ -23,48 +24,124 @@ extension Scheduler {
         var unfinished = 0
         var counts = [0, 0, 0, 0]
         for index in 0..<UInt32(graph.state.count) {
-            let name = "operation \(number)/\(index)"
-            let state = graph.state[Int(index)]
-            var waiting: UInt32 = 0
-            var isDemanded = false
-            for edge in graph.compiled.topology.dependencies(of: index) {
-                guard let outcome = graph.outcome[Int(edge.operation)] else {
-                    waiting += 1
-                    continue
-                }
-                if !edge.condition.isSatisfied(by: outcome) { isDemanded = true }
-            }
-            guard waiting == graph.waiting[Int(index)] else {
-                return
-                    "\(name) counts \(graph.waiting[Int(index)]) unfinished dependencies"
-                    + " of \(waiting)"
-            }
-            switch state {
-            case .pending where waiting == 0:
-                return "\(name) is pending, but nothing it depends on is unfinished: a lost wake-up"
-            case .pending: unfinished += 1
-            case .ready, .dispatched, .executing:
-                unfinished += 1
-                guard waiting == 0, !isDemanded else {
-                    return "\(name) is \(state), but its dependencies did not release it"
-                }
-            case .finished:
-                guard let outcome = graph.outcome[Int(index)] else {
-                    return "\(name) is finished without an outcome"
-                }
+            let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+            if let broken = violatedInvariant(of: operation, in: graph) { return broken }
+            if let outcome = graph.outcome[Int(index)] {
                 counts[Int(outcome.rawValue)] += 1
-                if outcome == .skipped, !isDemanded {
-                    return "\(name) is skipped, but no dependency demands it"
-                }
-            }
-            let hasAttempt = graph.attempt[Int(index)] != GraphState.noAttempt
-            guard hasAttempt == (state == .dispatched || state == .executing) else {
-                return "\(name) is \(state) with\(hasAttempt ? "" : "out") an attempt"
+            } else {
+                unfinished += 1
             }
         }
         guard unfinished == graph.unfinished, counts == graph.counts else {
             return "graph \(number) counts \(graph.unfinished) unfinished and \(graph.counts) "
                 + "outcomes of \(unfinished) and \(counts)"
+        }
+        return nil
+    }
+
+    private func violatedInvariant(of operation: OperationID, in graph: GraphState) -> String? {
+        let index = Int(operation.index)
+        let name = "operation \(operation)"
+        let state = graph.state[index]
+        let (waiting, isDemanded, isReopened) = recomputedDemands(on: operation)
+        switch state {
+        case .pending:
+            guard waiting == graph.waiting[index] else {
+                return
+                    "\(name) counts \(graph.waiting[index]) unfinished dependencies of \(waiting)"
+            }
+            if waiting == 0 {
+                return "\(name) is pending, but nothing it depends on is unfinished: "
+                    + "a lost wake-up"
+            }
+            guard graph.flags[index].contains(.skipDemanded) == isDemanded else {
+                return "\(name) is wrong about whether it is to be skipped"
+            }
+        case .ready:
+            guard waiting == 0, !isDemanded else {
+                return "\(name) is ready, but its dependencies did not release it"
+            }
+        case .dispatched, .executing:
+            // One that was reopened has released it in an earlier round.
+            guard waiting == 0 && !isDemanded || isReopened else {
+                return "\(name) is \(state), but its dependencies did not release it"
+            }
+        case .finished:
+            guard let outcome = graph.outcome[index] else {
+                return "\(name) is finished without an outcome"
+            }
+            if outcome == .skipped, !isDemanded, !isReopened {
+                return "\(name) is skipped, but no dependency demands it"
+            }
+        }
+        guard state == .finished || graph.outcome[index] == nil else {
+            return "\(name) is \(state) and has an outcome"
+        }
+        guard state == .ready || !graph.flags[index].contains(.delayed) else {
+            return "\(name) is \(state) and delayed"
+        }
+        let hasAttempt = graph.attempt[index] != GraphState.noAttempt
+        guard hasAttempt == (state == .dispatched || state == .executing) else {
+            return "\(name) is \(state) with\(hasAttempt ? "" : "out") an attempt"
+        }
+        return violatedSymmetry(of: operation)
+    }
+
+    /// What its dependencies say, and whether one of them was ever reopened.
+    private func recomputedDemands(
+        on operation: OperationID
+    ) -> (waiting: UInt32, isDemanded: Bool, isReopened: Bool) {
+        var waiting: UInt32 = 0
+        var isDemanded = false
+        var isReopened = false
+        forEachDependency(of: operation) { dependency, condition in
+            if round(of: dependency) > 0 { isReopened = true }
+            guard let outcome = outcomeKind(of: dependency) else {
+                waiting += 1
+                return
+            }
+            if !condition.isSatisfied(by: outcome) { isDemanded = true }
+        }
+        return (waiting, isDemanded, isReopened)
+    }
+
+    /// Both ends of a dependency know of it.
+    private func violatedSymmetry(of operation: OperationID) -> String? {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        // The tables that were made at once are sound by the way they are made.
+        guard !graph.outer.isEmpty || !graph.compiled.topology.added.isEmpty else { return nil }
+        for dependency in dependencies(of: operation) {
+            var isKnown = false
+            forEachDependent(of: dependency.operation) {
+                if $0 == operation, $1 == dependency.condition { isKnown = true }
+            }
+            // Of what is kept only by its outcome nobody is told.
+            guard isKnown || !exists(dependency.operation) else {
+                return "\(dependency.operation) does not know that \(operation) depends on it"
+            }
+        }
+        return nil
+    }
+
+    /// Open graphs with nothing to do, and only those, wait for their end; what is suspended until
+    /// a time has a timer for it.
+    private func violatedInvariantOfTimers() -> String? {
+        for number in graphs.indices {
+            let graph = graphs[number]
+            let isIdle = graph.isOpen && graph.unfinished == 0
+            guard isIdle == (graph.idleSince != nil) else {
+                return "graph \(number) is \(isIdle ? "" : "not ")idle and takes itself for that"
+            }
+        }
+        var awaited: Set<WallTime> = []
+        for deadline in deadlines.unordered {
+            if case .resume(_, let until) = deadline.kind { awaited.insert(until) }
+        }
+        let suspensions =
+            queues.compactMap(\.suspension)
+            + graphs.flatMap { [$0.suspension].compactMap { $0 } + $0.suspensions.values }
+        for case let until? in suspensions.map(\.until) where !awaited.contains(until) {
+            return "nothing ends a suspension when its time has come"
         }
         return nil
     }

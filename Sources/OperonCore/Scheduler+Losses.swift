@@ -37,12 +37,22 @@ extension Scheduler {
             || graphs[graph].isCancelled
         guard isCancelled || isTooMuch else {
             enqueue(operation)
+            waitForReopened(operation, at: now, into: &effects)
             return
         }
         // It stands in no lane; `settle` must not count it out of one.
         graphs[graph].flags[index].insert(.heldBack)
         let outcome = isCancelled ? cancelledOutcome(of: operation) : .failed(.workerLost)
         finish(operation, outcome, at: now, into: &effects)
+    }
+
+    /// A dependency of what came back may have been reopened while a worker had it.
+    mutating func waitForReopened(
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if hasReopened { _ = waitsAgain(operation, at: now, into: &effects) }
     }
 
     /// Whether it is to be tried no more. A lost worker makes an operation that could have been the
@@ -122,14 +132,14 @@ extension Scheduler {
     }
 
     /// Neither waiting in its lane nor set aside; its state is for the caller to set.
-    private mutating func takeOutOfLane(_ operation: OperationID) {
+    mutating func takeOutOfLane(_ operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         if isEnqueued(operation) {
             queues[graphs[graph].queue(operation.index)].ready -= 1
             graphs[graph].flags[Int(operation.index)].insert(.heldBack)
             passKeysOn(of: operation)
         }
-        graphs[graph].flags[Int(operation.index)].subtract([.delayed, .parked, .heldBack])
+        clearAside(operation)
     }
 
     /// Lets the lost attempt of an operation that has no other go on, if its owner is back with it

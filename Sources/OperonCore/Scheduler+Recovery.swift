@@ -13,7 +13,7 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | field | from |
 // |---|---|
 // | `compiled`, `rules`, `keys` | the stored contents, compiled again |
-// | `submittedAt`, `isSuspended`, `isCancelled`, `cancelReason` | `StoredGraph` |
+// | `submittedAt` | `StoredGraph` |
 // | `state` | outcome: finished; in flight: dispatched, or executing once it has started; |
 // | | else pending or ready, by the outcomes of what it depends on |
 // | `outcome`, `outcomes`, `counts`, `unfinished` | `StoredOperation.outcome` |
@@ -25,6 +25,9 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `suspended`, `comesBack`, `deadlinePassed` | `StoredOperation` |
 // | `delayed` | `StoredOperation.retryAt`: the rest of the time on the calendar. What is over |
 // | | is released by the first `timeReached`, so that the records say it |
+// | `isOpen`, `suspension`, `isCancelled`, `cancelReason` | `StoredGraph` |
+// | `rounds`, `prioritised`, `suspensions` | `StoredOperation` |
+// | `outer`, and dependencies taken away | the contents, and what was changed since |
 // | `parked`, `heldBack` | found again at admission: what is ready stands in its lane first |
 // | `QueueState` | `StoredQueue`; `ready` and `inFlight` are counted, `servedAt` begins anew |
 // | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond |
@@ -41,19 +44,24 @@ extension Scheduler {
     /// - Parameters:
     ///   - graphs: what `state.graphs` are made of, in their order; `nil` for a tombstone, and for
     ///     a finished graph that will not be looked at again.
+    ///   - additions: what was added to each of them, in order; empty: nothing to any.
     /// - Throws: `RestoreError`, if the state and the graphs do not fit together.
     package init(
         configuration: Configuration,
         restoring state: StoredState,
         graphs compiled: [CompiledGraph?],
+        additions: [[CompiledAddition]] = [],
         at now: Moment
     ) throws(RestoreError) {
         self.init(configuration: configuration, reign: state.reign, epoch: state.epoch)
-        guard compiled.count == state.graphs.count else {
+        guard compiled.count == state.graphs.count,
+            additions.isEmpty || additions.count == compiled.count
+        else {
             throw RestoreError("\(state.graphs.count) graphs are stored, \(compiled.count) given")
         }
         for queue in state.queues { restore(queue) }
-        for (stored, compiled) in zip(state.graphs, compiled) {
+        for (place, stored) in state.graphs.enumerated() {
+            let compiled = compiled[place]
             guard Int(stored.id.rawValue) >= graphs.count else {
                 throw RestoreError("graph \(stored.id) is stored twice, or out of order")
             }
@@ -62,13 +70,26 @@ extension Scheduler {
                 graphs.append(Self.remains(OutcomeRuns()))
             }
             if let compiled {
-                try restore(stored, compiled, at: now)
+                let added = additions.isEmpty ? [] : additions[place]
+                try restore(stored, compiled, added, at: now)
             } else {
                 try restoreRemains(of: stored)
             }
         }
+        for (place, stored) in state.graphs.enumerated() {
+            guard let compiled = compiled[place] else { continue }
+            let added = additions.isEmpty ? [] : additions[place]
+            try reconnect(stored, compiled, added)
+        }
         for attempt in state.inFlight { try restore(attempt, at: now) }
         for stored in state.graphs { resume(stored, at: now) }
+        for (place, stored) in state.graphs.enumerated() where compiled[place] != nil {
+            armTimes(of: stored, at: now)
+        }
+        for queue in queues.indices {
+            guard let suspension = queues[queue].suspension else { continue }
+            arm(.queue(queue), suspension, at: now)
+        }
         restoreRecalls()
     }
 
@@ -77,15 +98,17 @@ extension Scheduler {
     private mutating func restore(_ stored: StoredQueue) {
         guard queueNumbers[stored.name] == nil else { return }
         queueNumbers[stored.name] = queues.count
-        queues.append(
-            QueueState(
-                name: stored.name,
-                maximum: stored.maximum,
-                isSuspended: stored.suspension != nil
-                    && configuration.violation != .forgetsSuspensions,
-                priority: stored.priority
-            )
+        var queue = QueueState(
+            name: stored.name,
+            maximum: stored.maximum,
+            priority: stored.priority
         )
+        if configuration.violation != .forgetsSuspensions { queue.suspension = stored.suspension }
+        queue.isStored = true
+        queue.limitWasSet = stored.wasSet
+        queue.priorityWasSet = stored.wasSet
+        queue.suspensionWasSet = stored.wasSet || stored.suspension != nil
+        queues.append(queue)
     }
 
     // MARK: - Graphs
@@ -93,9 +116,10 @@ extension Scheduler {
     private mutating func restore(
         _ stored: StoredGraph,
         _ compiled: CompiledGraph,
+        _ additions: [CompiledAddition],
         at now: Moment
     ) throws(RestoreError) {
-        let count = compiled.topology.operationCount
+        var count = compiled.topology.operationCount
         let rules = rules(of: compiled)
         var graph = GraphState(
             compiled: compiled,
@@ -115,12 +139,21 @@ extension Scheduler {
             retries: Array(repeating: 0, count: count),
             unfinished: count
         )
-        let levels = zip(compiled.policies, rules).map { policy, rule in
-            (policy.priority ?? queues[rule.queue].priority).level
-        }
+        let levels = levels(of: compiled, rules)
         for index in 0..<count { graph.level[index] = levels[Int(compiled.policy[index])] }
-        graph.isSuspended =
-            stored.suspension != nil && configuration.violation != .forgetsSuspensions
+        graph.isOpen = stored.isOpen
+        if !additions.isEmpty {
+            graphs.append(graph)
+            for addition in additions {
+                guard Int(addition.first) == count else {
+                    throw RestoreError("an addition to graph \(stored.id) is missing")
+                }
+                append(addition, to: stored.id)
+                count += addition.graph.topology.operationCount
+            }
+            graph = graphs.removeLast()
+        }
+        if configuration.violation != .forgetsSuspensions { graph.suspension = stored.suspension }
         graph.isCancelled = stored.cancelReason != nil
         graph.cancelReason = stored.cancelReason ?? ""
         for operation in stored.operations {
@@ -138,7 +171,11 @@ extension Scheduler {
         if let outcome = stored.outcome { graph.keep(outcome, of: stored.index) }
         graph.ordinal[index] = stored.attempts
         graph.retries[index] = stored.retries
-        if let priority = stored.priority { graph.level[index] = priority.level }
+        if let priority = stored.priority {
+            graph.level[index] = priority.level
+            graph.prioritised.insert(stored.index)
+        }
+        if stored.round > 0 { graph.rounds[stored.index] = stored.round }
         if stored.workersLost > 0 || stored.crashes > 0,
             configuration.violation != .forgetsBlame
         {
@@ -151,14 +188,69 @@ extension Scheduler {
             graph.flags[index].insert(.cancelRequested)
             graph.reasons[stored.index] = reason
         }
-        if stored.suspension != nil, configuration.violation != .forgetsSuspensions {
+        if let suspension = stored.suspension, configuration.violation != .forgetsSuspensions {
             graph.flags[index].insert(.suspended)
+            if suspension != Suspension() { graph.suspensions[stored.index] = suspension }
         }
         if stored.comesBack { graph.flags[index].insert(.comesBack) }
         if stored.deadlinePassed { graph.flags[index].insert(.deadlinePassed) }
         // What is over by now is released by the first `timeReached`, so that the records say it.
         if stored.retryAt != nil, stored.outcome == nil {
             graph.flags[index].insert(.delayed)
+        }
+    }
+
+    /// Dependencies on other graphs, and what was changed since: once every graph is there.
+    private mutating func reconnect(
+        _ stored: StoredGraph,
+        _ compiled: CompiledGraph,
+        _ additions: [CompiledAddition]
+    ) throws(RestoreError) {
+        let graph = Int(stored.id.rawValue)
+        if !graphs[graph].rounds.isEmpty { hasReopened = true }
+        let outer = compiled.outer + additions.flatMap(\.graph.outer)
+        guard !outer.isEmpty || !stored.dependencyChanges.isEmpty else { return }
+        if let missing = outer.first(where: { !isKnown($0.on.operation) }) {
+            throw RestoreError("\(missing.on.operation), which is depended on, is missing")
+        }
+        connect(compiled.outer, of: stored.id, from: 0)
+        for addition in additions {
+            connect(addition.graph.outer, of: stored.id, from: addition.first, isOwnToo: false)
+        }
+        for change in stored.dependencyChanges {
+            switch change {
+            case .dependencyAdded(let operation, let other, let condition):
+                guard exists(operation), isKnown(other) else {
+                    throw RestoreError("\(operation) or \(other) is missing")
+                }
+                connect(operation, Dependency(operation: other, condition: condition))
+            case .dependencyRemoved(let operation, let other):
+                guard exists(operation), exists(other.graph) else {
+                    throw RestoreError("\(operation) or \(other) is missing")
+                }
+                disconnect(operation, from: other)
+            case _: throw RestoreError("\(change) changes no dependency")
+            }
+        }
+        for index in 0..<UInt32(graphs[graph].state.count) {
+            countDependencies(of: OperationID(graph: stored.id, index: index))
+        }
+    }
+
+    /// Suspensions end, and idle graphs are closed, at the times they would have.
+    private mutating func armTimes(of stored: StoredGraph, at now: Moment) {
+        let graph = Int(stored.id.rawValue)
+        if let suspension = graphs[graph].suspension {
+            arm(.graph(stored.id), suspension, at: now)
+        }
+        for operation in stored.operations {
+            guard let suspension = graphs[graph].suspensions[operation.index] else { continue }
+            let id = OperationID(graph: stored.id, index: operation.index)
+            arm(.operation(id), suspension, at: now)
+        }
+        if graphs[graph].isOpen, graphs[graph].unfinished == 0 {
+            let since = stored.operations.compactMap(\.finishedAt).max() ?? stored.submittedAt
+            waitIdly(stored.id, since: since, at: now)
         }
     }
 
@@ -295,7 +387,7 @@ extension Scheduler {
     private mutating func resume(_ stored: StoredGraph, at now: Moment) {
         let graph = Int(stored.id.rawValue)
         guard graphs[graph].unfinished > 0 else { return }
-        armDeadlines(of: stored.id, at: now)
+        armDeadlines(of: stored.id, from: 0, at: now)
         for index in graphs[graph].state.indices where graphs[graph].state[index] != .finished {
             if graphs[graph].isCancelled { graphs[graph].flags[index].insert(.cancelRequested) }
             guard graphs[graph].state[index] == .pending, graphs[graph].waiting[index] == 0
@@ -309,9 +401,9 @@ extension Scheduler {
             guard let time = operation.retryAt,
                 graphs[graph].flags[Int(operation.index)].contains(.delayed)
             else { continue }
-            arm(
-                .release(OperationID(graph: stored.id, index: operation.index)),
-                at: now.monotonic + max(.zero, time - now.wall)
+            delay(
+                OperationID(graph: stored.id, index: operation.index),
+                until: now.monotonic + max(.zero, time - now.wall)
             )
         }
     }

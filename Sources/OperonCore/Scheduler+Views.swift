@@ -98,33 +98,11 @@ extension Scheduler {
 
     package var isUp: Bool { isConnected }
 
-    /// Who suspended it, why and until when; `nil`: it is not suspended itself.
-    package func suspension(of target: Target) -> Suspension? {
-        switch target {
-        case .operation(let id):
-            let flags = graphs[Int(id.graph.rawValue)].flags[Int(id.index)]
-            return flags.contains(.suspended) ? Suspension() : nil
-        case .graph(let id): return graphs[Int(id.rawValue)].isSuspended ? Suspension() : nil
-        case .queue(let name):
-            guard let queue = queueNumbers[name], queues[queue].isSuspended else { return nil }
-            return Suspension()
-        }
-    }
-
-    /// What it waits for, in the order in which that was said.
-    package func dependencies(
-        of operation: OperationID
-    ) -> [(operation: OperationID, condition: DependencyCondition)] {
-        graphs[Int(operation.graph.rawValue)].compiled.topology
-            .dependencies(of: operation.index)
-            .map { (OperationID(graph: operation.graph, index: $0.operation), $0.condition) }
-    }
-
-    /// What waits for it.
+    /// What waits for it, of any graph.
     package func dependents(of operation: OperationID) -> [OperationID] {
-        graphs[Int(operation.graph.rawValue)].compiled.topology
-            .dependents(of: operation.index)
-            .map { OperationID(graph: operation.graph, index: $0.operation) }
+        var dependents: [OperationID] = []
+        forEachDependent(of: operation) { dependent, _ in dependents.append(dependent) }
+        return dependents
     }
 
     /// The unfinished operations that a command acts on.
@@ -166,8 +144,8 @@ extension Scheduler {
         guard graph.counts[Int(OutcomeKind.skipped.rawValue)] > 0 else { return false }
         for index in graph.outcome.indices where graph.outcome[index] == .skipped {
             guard case .skipped(let cause) = graph.outcomes[UInt32(index)] else { continue }
-            let edge = graph.compiled.topology.dependencies(of: UInt32(index))
-                .first { $0.operation == cause.index }
+            let operation = OperationID(graph: id, index: UInt32(index))
+            let edge = dependencies(of: operation).first { $0.operation == cause }
             if edge?.condition != .failed { return true }
         }
         return false

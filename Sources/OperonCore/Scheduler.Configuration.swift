@@ -89,6 +89,18 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case forgetsBlame
     /// Publishes what its owner holds, to somebody else.
     case restartsWhatRuns
+    /// Adds dependencies that close a cycle.
+    case allowsCycles
+    /// Leaves a suspension in force when its time has passed.
+    case forgetsUntil
+    /// Does not wait for dependencies of other graphs.
+    case ignoresOtherGraphs
+    /// Adds a dependency to what a worker has.
+    case changesDispatched
+    /// Lets what waits be, when what it waits for is reopened.
+    case forgetsReopened
+    /// Finishes an open graph as soon as it has nothing to do.
+    case finishesOpenGraphs
     // The worker's.
     /// Starts without an unexpired answer.
     case startsWithoutLease

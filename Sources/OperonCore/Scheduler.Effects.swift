@@ -13,6 +13,8 @@ extension Scheduler {
         /// Requests for outputs, in the order in which they came; answered after the messages.
         package var fetches: [FetchOrder] = []
         package var refusals: [Refusal] = []
+        /// What commands did, one for each that was not refused.
+        package var results: [CommandResult] = []
         package var notices: [Notice] = []
         /// When `timeReached` is wanted; `nil`: not at all.
         package var wakeAt: Timestamp?
@@ -26,6 +28,7 @@ extension Scheduler {
             ticks.removeAll(keepingCapacity: true)
             fetches.removeAll(keepingCapacity: true)
             refusals.removeAll(keepingCapacity: true)
+            results.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)
         }
     }
@@ -99,6 +102,26 @@ extension Scheduler {
         }
     }
 
+    /// What a command did.
+    package struct CommandResult: Hashable, Sendable {
+        /// Operations it acted on.
+        package var affected = 0
+        /// Of those, the ones that ended by it at once.
+        package var finished = 0
+        /// Of those, the ones that a worker has: asked to stop, or left to go on.
+        package var running = 0
+        /// Operations that it let go on, or that wait on for what runs.
+        package var released = 0
+        /// No start is possible any more of what it cancelled or suspended.
+        package var isEffective = true
+        /// The first of those that a worker has.
+        package var named: [OperationID] = []
+
+        package init() {}
+
+        static let namedMax = 8
+    }
+
     /// What somebody may want to see; never affects correctness.
     package enum Notice: Hashable, Sendable {
         case ready(OperationID)
@@ -118,7 +141,10 @@ extension Scheduler {
         case result(OperationID, AttemptID, AttemptResult)
         case finished(OperationID, Outcome)
         case retry(OperationID, at: Timestamp)
+        /// All of it is finished, and nothing can be added. Again after each `retry`.
         case graphFinished(GraphID)
+        /// It was open, had nothing to do for too long, and was closed.
+        case graphClosedIdle(GraphID)
         case workerJoined(WorkerIdentity, host: String, slots: Int)
         case workerLost(WorkerIdentity)
         case workerDraining(WorkerIdentity)

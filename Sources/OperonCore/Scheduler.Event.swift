@@ -3,16 +3,34 @@ package import OperonModel
 extension Scheduler {
     /// Every fact that can happen to a scheduler.
     package enum Event: Sendable {
-        /// A client submitted a graph. Its id is the number of graphs before it.
-        case graphSubmitted(CompiledGraph)
-        /// A client set the limit of a queue; `nil`: as many as there are slots.
+        /// A client submitted a graph. Its id is the number of graphs before it. One that is open
+        /// may be added to.
+        case graphSubmitted(CompiledGraph, isOpen: Bool = false)
+        /// A client added operations to an open graph: all of them, or none.
+        case operationsAdded(GraphID, CompiledAddition)
+        /// A client will add no more to an open graph.
+        case graphClosed(GraphID)
+        /// A client set the limit of a queue; `nil`: as many as there are slots. A queue that is
+        /// not there yet is made.
         case queueLimitSet(queue: String, maximum: Int?)
+        /// A client set the priority of operations that name none. Those that wait follow, unless a
+        /// command gave them one of their own.
+        case queuePrioritySet(queue: String, QueuePriority)
         /// A client wants it suspended, or, with `nil`, to go on.
         case suspensionRequested(Target, Suspension?)
         /// A client wants it cancelled; with `cascade` whatever depends on it too.
         case cancelRequested(Target, reason: String, cascade: Bool, by: String = "")
         /// A client changed the priority of an operation that has not started.
         case priorityRequested(OperationID, QueuePriority)
+        /// A client wants an operation to wait for another one as well. Done, or refused: with
+        /// `alreadyStarted` if a worker has it, whether or not it has begun.
+        case dependencyAdded(OperationID, on: OperationID, DependencyCondition)
+        /// A client wants an operation to wait for another one no more; done or refused alike.
+        case dependencyRemoved(OperationID, on: OperationID)
+        /// A client wants finished operations to have another round: these, or, if none is named,
+        /// all that failed, and with `cancelled` those that were cancelled too. What was skipped
+        /// because of them follows; what succeeded stays.
+        case retryRequested(GraphID, operations: [UInt32], cancelled: Bool)
         /// A worker's message arrived.
         case workerMessage(WorkerEnvelope)
         /// The transport is connected, bound and consuming.

@@ -43,6 +43,8 @@ package struct Scheduler: Sendable {
     var dispatchedBytes = 0
     var generator: SeededGenerator
     let readAheadNanoseconds: Int64
+    /// Some operation was reopened: one that comes back may have to wait again.
+    var hasReopened = false
     /// Reused by `finish`, so that a release allocates nothing.
     var worklist: [(operation: OperationID, outcome: Outcome)] = []
 
@@ -61,16 +63,10 @@ package struct Scheduler: Sendable {
         into effects: inout Effects
     ) {
         switch event {
-        case .graphSubmitted(let graph): submit(graph, at: now, into: &effects)
-        case .queueLimitSet(let queue, let maximum):
-            setLimit(of: queue, to: maximum, into: &effects)
-        case .suspensionRequested(let target, let suspension):
-            setSuspended(target, suspension, into: &effects)
-        case .cancelRequested(let target, let reason, let cascade, let client):
-            let record = Record.cancelled(target, reason: reason, cascade: cascade, by: client)
-            cancel(target, as: record, reason, cascade, at: now, into: &effects)
-        case .priorityRequested(let operation, let priority):
-            setPriority(of: operation, to: priority, into: &effects)
+        case .graphSubmitted, .operationsAdded, .graphClosed, .queueLimitSet, .queuePrioritySet,
+            .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
+            .dependencyRemoved, .retryRequested:
+            command(event, at: now, into: &effects)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
         case .transportUp: transportCameUp(at: now, into: &effects)
         case .transportDown:
@@ -84,6 +80,42 @@ package struct Scheduler: Sendable {
         }
         admit(at: now, into: &effects)
         effects.wakeAt = deadlines.min?.time
+    }
+
+    /// What a client asked for.
+    private mutating func command(
+        _ event: Event,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        switch event {
+        case .graphSubmitted(let graph, let isOpen):
+            submit(graph, isOpen: isOpen, at: now, into: &effects)
+        case .operationsAdded(let graph, let addition):
+            add(addition, to: graph, at: now, into: &effects)
+        case .graphClosed(let graph): closeOnRequest(graph, into: &effects)
+        case .queueLimitSet(let queue, let maximum):
+            setLimit(of: queue, to: maximum, into: &effects)
+        case .queuePrioritySet(let queue, let priority):
+            setPriority(ofQueue: queue, to: priority, into: &effects)
+        case .suspensionRequested(let target, let suspension):
+            setSuspended(target, suspension, at: now, into: &effects)
+        case .cancelRequested(let target, let reason, let cascade, let client):
+            let record = Record.cancelled(target, reason: reason, cascade: cascade, by: client)
+            cancel(target, as: record, reason, cascade, at: now, into: &effects)
+        case .priorityRequested(let operation, let priority):
+            setPriority(of: operation, to: priority, into: &effects)
+        case .dependencyAdded(let operation, let dependency, let condition):
+            let added = Dependency(operation: dependency, condition: condition)
+            addDependency(of: operation, added, at: now, into: &effects)
+        case .dependencyRemoved(let operation, let dependency):
+            removeDependency(of: operation, on: dependency, at: now, into: &effects)
+        case .retryRequested(let graph, let operations, let cancelled):
+            reopen(operations, of: graph, cancelled: cancelled, at: now, into: &effects)
+        case .workerMessage, .transportUp, .transportDown, .addressReturned, .attemptUnsendable,
+            .shutdownRequested, .timeReached:
+            preconditionFailure("`handle` takes what is not a client's itself")
+        }
     }
 
     mutating func arm(_ kind: Deadline.Kind, at time: Timestamp) {
@@ -101,6 +133,9 @@ package struct Scheduler: Sendable {
                 patienceDue(place, attempt, at: now, into: &effects)
             case .release(let operation): releaseDue(operation, at: now, into: &effects)
             case .deadline(let operation): deadlineDue(operation, at: now, into: &effects)
+            case .resume(let suspended, let until):
+                resumeDue(suspended, until: until, at: now, into: &effects)
+            case .idle(let graph, let since): idleDue(graph, since: since, at: now, into: &effects)
             }
         }
     }

@@ -3,18 +3,20 @@ import OperonModel
 /// What the scheduler knows of one graph, one array per property. 29 bytes an operation beside the
 /// compiled graph.
 struct GraphState: Sendable {
-    let compiled: CompiledGraph
+    /// Grows with what is added. Of a policy that was added, only what its rule does not say is
+    /// looked at: its queue and its kind are numbers of the addition.
+    var compiled: CompiledGraph
     /// One for each of the graph's policies.
-    let rules: [PolicyRule]
+    var rules: [PolicyRule]
     /// Local number to the scheduler's.
-    let keys: [Int]
+    var keys: [Int]
     let submittedAt: Moment
 
     var state: [OperationState]
     var outcome: [OutcomeKind?]
     var flags: [OperationFlags]
     var level: [UInt8]
-    /// Dependencies that have no outcome yet.
+    /// Dependencies that have no outcome yet. Kept only while it is pending.
     var waiting: [UInt32]
     /// Place in the table of attempts; `noAttempt`.
     var attempt: [UInt32]
@@ -28,11 +30,31 @@ struct GraphState: Sendable {
     /// What was lost under an operation. Only looked up.
     var losses: [UInt32: Losses] = [:]
 
+    /// When a ready operation's time comes, if it is delayed. Only looked up.
+    var dueTimes: [UInt32: Timestamp] = [:]
+    /// Of suspended operations, if somebody said who, why or until when. Only looked up.
+    var suspensions: [UInt32: Suspension] = [:]
+    /// Those whose priority a command set. Only looked up.
+    var prioritised: Set<UInt32> = []
+    /// Dependencies on operations of other graphs, and those that were added one by one: listed
+    /// behind the others. Only looked up.
+    var outer: [UInt32: [Dependency]] = [:]
+    /// The other ends. Only looked up.
+    var outerDependents: [UInt32: [Dependency]] = [:]
+    /// How often an operation was reopened. Only looked up.
+    var rounds: [UInt32: UInt32] = [:]
+    /// What additions look up; `nil` until the first.
+    var growth: GraphGrowth?
     /// How the operations of a graph ended of which nothing else is kept.
     var remains = OutcomeRuns()
 
     var unfinished: Int
-    var isSuspended = false
+    /// Operations may be added.
+    var isOpen = false
+    /// Open, and with nothing unfinished, since then.
+    var idleSince: WallTime?
+    var suspension: Suspension?
+    var isSuspended: Bool { suspension != nil }
     var isCancelled = false
     var cancelReason = ""
     var counts: [Int] = [0, 0, 0, 0]
@@ -58,6 +80,19 @@ struct GraphState: Sendable {
         guard let kind = outcome[Int(index)] else { return nil }
         return kind == .succeeded ? .succeeded : outcomes[index]
     }
+}
+
+/// Where additions to a graph find what it has already, so that equal policies are stored once.
+struct GraphGrowth: Sendable {
+    struct Place: Hashable, Sendable {
+        var policy: OperationPolicy
+        var queue: Int
+        var kind: Int
+    }
+
+    var policies: [Place: UInt32] = [:]
+    /// The scheduler's number to the local one.
+    var keys: [Int: UInt32] = [:]
 }
 
 /// How often an operation's worker went away under it, and whether that was its own doing.
@@ -100,8 +135,15 @@ struct OperationFlags: OptionSet, Hashable, Sendable {
 struct QueueState: Sendable {
     let name: String
     var maximum: Int?
-    var isSuspended = false
+    var suspension: Suspension?
+    var isSuspended: Bool { suspension != nil }
     var priority: QueuePriority = .normal
+    /// What a command set counts, whatever later graphs say.
+    var limitWasSet = false
+    var priorityWasSet = false
+    var suspensionWasSet = false
+    /// A record told of it.
+    var isStored = false
     /// Ready and neither delayed nor parked nor set aside.
     var ready = 0
     /// Dispatched or executing.
@@ -243,6 +285,14 @@ struct Deadline: Comparable, Sendable {
         case patience(place: UInt32, AttemptID)
         case release(OperationID)
         case deadline(OperationID)
+        case resume(Suspended, until: WallTime)
+        case idle(GraphID, since: WallTime)
+    }
+
+    enum Suspended: Sendable {
+        case operation(OperationID)
+        case graph(GraphID)
+        case queue(Int)
     }
 
     let time: Timestamp

@@ -103,8 +103,10 @@ public struct Limits: Hashable, Sendable {
     /// Events that a store keeps for listeners that come back: the last ones. Whoever was away
     /// for longer is shown what is, not what happened.
     package var storedEvents = 100_000
-    /// Queues named by one graph.
+    /// Queues named by one graph, or there are when a command makes one.
     public var queues = 10_000
+    /// How long an open graph may have nothing to do before it is closed.
+    public var openGraphIdle = Duration.seconds(7 * 86_400)
 
     /// The limits of the design.
     public init() {}

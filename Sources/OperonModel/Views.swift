@@ -230,7 +230,7 @@ package struct ReasonView: Hashable, Sendable, Codable {
     /// Stable: `dependencies`, `operationSuspended`, `graphSuspended`, `queueSuspended`,
     /// `queueLimit`, `notBefore`, `retryAt`, `keyHeld`, `noWorkerForKind`, `noWorkerForQueue`,
     /// `noFreeSlot`, `dispatched`, `dispatchedBytes`, `disconnected`, `graphCancelled`,
-    /// `storeUnavailable`.
+    /// `storeUnavailable`, `cancelRequested`, `leaving`.
     package var code: String
     /// A sentence for a person.
     package var text: String

@@ -127,7 +127,7 @@ package actor CoordinatorService {
             kept.graph = id
             keeping?.submitted.append(kept)
         }
-        handle([.graphSubmitted(compiled)])
+        handle([.graphSubmitted(compiled, isOpen: kept?.isOpen ?? false)])
         return id
     }
 
@@ -317,7 +317,7 @@ package actor CoordinatorService {
             case .graphFinished(let graph): register.finished(graph, at: SystemClock.wall())
             case .workerLost(let worker): desk.forget(worker.incarnation)
             case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .workerJoined,
-                .workerDraining, .workerBusy, .superseded, .eventRefused, .log:
+                .workerDraining, .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
                 continue
             }
         }

@@ -18,16 +18,14 @@ extension CoordinatorService {
             return suspended("operationSuspended", "It is", .operation(operation))
         case .graphSuspended:
             return suspended("graphSuspended", "Its graph is", .graph(operation.graph))
-        case .queueSuspended(let queue):
+        case .queueSuspended(let queue, _):
             return suspended("queueSuspended", "Queue “\(queue)” is", .queue(queue))
-        case .queueLimit(let queue, let maximum):
-            return ReasonView(
-                code: "queueLimit",
-                text: maximum == 0
-                    ? "Queue “\(queue)” runs nothing: its limit is 0."
-                    : "Queue “\(queue)” runs \(maximum) at once, and has as many."
-            )
-        case .notBefore(let due): return notBefore(due)
+        case .queueLimit(let queue, let maximum, let operations, let more):
+            return limited(queue, maximum, operations, more)
+        case .notBefore(let due):
+            return timed("notBefore", "It may not start before", due)
+        case .retryAt(let due):
+            return timed("retryAt", "It failed, and is tried again at", due)
         case .keyHeld(let key, let holder):
             let name = name(of: holder)
             var view = ReasonView(
@@ -56,6 +54,20 @@ extension CoordinatorService {
                 code: "dispatched",
                 text: "Worker \(name(of: worker)) has it and has not said that it started."
             )
+        case .behind(let first):
+            let name = name(of: first)
+            var view = ReasonView(
+                code: "noFreeSlot",
+                text: "“\(name.name)” is before it, and waits for room for what it is made of."
+            )
+            view.operations = [name]
+            return view
+        case .cancelRequested(let reason):
+            return ended("cancelRequested", "It was cancelled", reason)
+        case .graphCancelled(let reason):
+            return ended("graphCancelled", "Its graph was cancelled", reason)
+        case .leaving:
+            return ReasonView(code: "leaving", text: "The coordinator is shutting down.")
         case .dispatchedBytes(let bytes, let maximum):
             return ReasonView(
                 code: "dispatchedBytes",
@@ -69,12 +81,36 @@ extension CoordinatorService {
         }
     }
 
-    private func notBefore(_ due: Timestamp?) -> ReasonView {
-        guard let due else { return ReasonView(code: "notBefore", text: "Its time has not come.") }
+    private func limited(
+        _ queue: String,
+        _ maximum: Int,
+        _ operations: [OperationID],
+        _ more: Int
+    ) -> ReasonView {
+        let names = operations.map { name(of: $0) }
+        var view = ReasonView(
+            code: "queueLimit",
+            text: maximum == 0
+                ? "Queue “\(queue)” runs nothing: its limit is 0."
+                : "Queue “\(queue)” runs \(maximum) at once, and has as many: "
+                    + Self.list(names.map(\.name), more: more) + "."
+        )
+        view.operations = names
+        view.more = more
+        return view
+    }
+
+    private func timed(_ code: String, _ what: String, _ due: Timestamp?) -> ReasonView {
+        guard let due else { return ReasonView(code: code, text: "Its time has not come.") }
         let time = TimeText(SystemClock.wall() + max(.zero, due - SystemClock.now()))
-        var view = ReasonView(code: "notBefore", text: "It may not start before \(time).")
+        var view = ReasonView(code: code, text: "\(what) \(time).")
         view.until = time
         return view
+    }
+
+    private func ended(_ code: String, _ what: String, _ reason: String) -> ReasonView {
+        let why = reason.isEmpty ? "" : " (\(reason))"
+        return ReasonView(code: code, text: what + why + "; its worker has not answered yet.")
     }
 
     private func suspended(_ code: String, _ what: String, _ target: Target) -> ReasonView {

@@ -79,7 +79,9 @@ package struct RunRecord: Sendable {
             slotsMax = max(slotsMax, slots.values.reduce(0, +))
         case .workerLost(let worker), .workerDraining(let worker):
             slots[worker.incarnation] = nil
-        case .ready, .retry, .graphFinished, .workerBusy, .superseded, .eventRefused, .log: break
+        case .ready, .retry, .graphFinished, .workerBusy, .graphClosedIdle, .superseded,
+            .eventRefused, .log:
+            break
         }
     }
 

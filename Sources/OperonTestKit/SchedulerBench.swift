@@ -98,15 +98,46 @@ package struct SchedulerBench {
         _ operations: [OperationDescription],
         queues: [QueueSettings] = [],
         ranking: CompiledGraph.Ranking = .submission,
-        failFast: Bool = false
+        failFast: Bool = false,
+        open isOpen: Bool = false
     ) throws(Refusal) -> GraphID {
         var description = GraphDescription(name: "graph\(graphs.count)", operations: operations)
         description.queues = queues
-        var compiled = try CompiledGraph.compile(description, ranking: ranking)
+        var compiled = try CompiledGraph.compile(
+            description,
+            ranking: ranking,
+            resolve: { find($0) }
+        )
         compiled.failFast = failFast
         graphs.append(description)
-        drive(.graphSubmitted(compiled))
+        drive(.graphSubmitted(compiled, isOpen: isOpen))
         return GraphID(rawValue: UInt32(graphs.count - 1))
+    }
+
+    /// Adds to an open graph; dependencies may name operations of any graph. The first refusal of
+    /// the scheduler is thrown.
+    package mutating func add(
+        _ operations: [OperationDescription],
+        to graph: GraphID,
+        queues: [QueueSettings] = []
+    ) throws(Refusal) {
+        var description = GraphDescription(name: "addition", operations: operations)
+        description.queues = queues
+        let addition = try CompiledAddition.compile(
+            description,
+            to: try scheduler.additionBase(of: graph),
+            ranking: .submission,
+            resolve: { find($0) }
+        )
+        try request(.operationsAdded(graph, addition))
+        graphs[Int(graph.rawValue)].operations += operations
+    }
+
+    /// Drives a command whose refusal is thrown.
+    package mutating func request(_ event: Scheduler.Event) throws(Refusal) {
+        let before = effects.refusals.count
+        drive(event)
+        if effects.refusals.count > before { throw effects.refusals[before] }
     }
 
     package mutating func submit(_ graph: CompiledGraph) {
@@ -116,12 +147,19 @@ package struct SchedulerBench {
 
     /// The operation of this name; the latest graph wins.
     package func id(_ name: String) -> OperationID {
+        guard let id = find(name) else {
+            preconditionFailure("the test submitted no operation “\(name)”")
+        }
+        return id
+    }
+
+    private func find(_ name: String) -> OperationID? {
         for (number, graph) in graphs.enumerated().reversed() {
             if let index = graph.operations.firstIndex(where: { $0.name == name }) {
                 return OperationID(graph: GraphID(rawValue: UInt32(number)), index: UInt32(index))
             }
         }
-        preconditionFailure("the test submitted no operation “\(name)”")
+        return nil
     }
 
     package func name(_ id: OperationID) -> String {
@@ -138,8 +176,11 @@ package struct SchedulerBench {
         drive(.cancelRequested(.operation(id(name)), reason: reason, cascade: cascade))
     }
 
-    package mutating func suspend(_ target: Scheduler.Target) {
-        drive(.suspensionRequested(target, Suspension()))
+    package mutating func suspend(
+        _ target: Scheduler.Target,
+        _ suspension: Suspension = Suspension()
+    ) {
+        drive(.suspensionRequested(target, suspension))
     }
 
     package mutating func resume(_ target: Scheduler.Target) {

@@ -73,6 +73,10 @@ extension Simulator {
         case .cancelRequested: ledger.met(.cancelled)
         case .queueLimitSet: ledger.met(.limitChanged)
         case .priorityRequested: ledger.met(.priorityChanged)
+        // Counted where they are asked for, if they are not refused.
+        case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
+            .retryRequested, .queuePrioritySet:
+            break
         case .graphSubmitted, .workerMessage, .transportUp, .transportDown, .addressReturned,
             .attemptUnsendable, .shutdownRequested, .timeReached:
             break

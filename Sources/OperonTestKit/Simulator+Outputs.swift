@@ -38,7 +38,7 @@ extension Simulator {
     /// What is dispatched with an operation: all outputs of its dependencies, to be fetched.
     func inputs(of operation: OperationID) -> [NamedInput] {
         guard scenario.fetchesOutputs, let topology = ledger.topology,
-            operation.index < topology.operationCount
+            operation.graph.rawValue == 0, operation.index < topology.operationCount
         else { return [] }
         return topology.dependencies(of: operation.index).map { edge in
             let dependency = OperationID(graph: operation.graph, index: edge.operation)

@@ -74,6 +74,7 @@ extension Simulator {
             guard coordinatorIsUp, connection == coordinatorConnection else { return }
             drive(.workerMessage(envelope))
         case .command(let event): drive(event)
+        case .grow: grow()
         case .ghost(let index): haunt(index)
         case .heal: heal()
         }
@@ -351,7 +352,8 @@ extension Simulator {
     }
 
     private func isPoison(_ operation: OperationID) -> Bool {
-        scenario.hasPoison && Int(operation.index) == scenario.operations - 1
+        scenario.hasPoison && operation.graph.rawValue == 0
+            && Int(operation.index) == scenario.operations - 1
     }
 
     /// It takes its worker with it, if it still runs there.

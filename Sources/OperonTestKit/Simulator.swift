@@ -16,6 +16,7 @@ package struct Simulator {
     var network: SeededGenerator
     var work: SeededGenerator
     var disk: SeededGenerator
+    var growth: SeededGenerator
 
     /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
     var store: SimulatedStore?
@@ -40,6 +41,8 @@ package struct Simulator {
     package var coverage: SimulatorCoverage { ledger.coverage }
     /// Is given each happening with its time in seconds, to read how a seed failed.
     package var trace: ((String) -> Void)?
+    /// Looks at the scheduler after each happening: what is wrong, or `nil`.
+    package var inspector: ((Scheduler) -> String?)?
 
     package init(seed: UInt64, scenario: SimulatorScenario) {
         self.seed = seed
@@ -47,6 +50,7 @@ package struct Simulator {
         network = SeededGenerator(seed: seed ^ 0x6e65_7477_6f72_6b00)
         work = SeededGenerator(seed: seed ^ 0x776f_726b_0000_0000)
         disk = SeededGenerator(seed: seed ^ 0x6469_736b_0000_0000)
+        growth = SeededGenerator(seed: seed ^ 0x6164_6469_7469_6f6e)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
         configuration.violation = scenario.violation
@@ -71,6 +75,8 @@ package struct Simulator {
             var disk = SeededGenerator(seed: seed ^ 0x6372_6173_6800_0000)
             scenario.drawStore(from: &disk)
         }
+        // What grows is tried where nothing is kept: see `SimulatedGrowth`.
+        if !scenario.hasStore { scenario.growth = .drawn(from: seed) }
         self.init(seed: seed, scenario: scenario)
     }
 
@@ -105,6 +111,7 @@ package struct Simulator {
         case toWorker(Int, WorkerAddress, CoordinatorEnvelope)
         case toCoordinator(connection: Int, WorkerEnvelope)
         case command(Scheduler.Event)
+        case grow
         case ghost(Int)
         case heal
     }
@@ -142,23 +149,29 @@ package struct Simulator {
             perform(entry.happening)
             ledger.fold(now.nanoseconds)
             if let broken = ledger.violation ?? scheduler.violatedInvariant() { return broken }
+            if let broken = inspector?(scheduler) { return broken }
             if isHealed, isKept, isDrained { return finalCheck() }
         }
         return notDrained()
     }
 
     private var isDrained: Bool {
-        scheduler.graphCount > 0 && scheduler.isFinished(GraphID(rawValue: 0))
+        scheduler.graphCount > 0
+            && (0..<UInt32(scheduler.graphCount)).allSatisfy {
+                scheduler.isFinished(GraphID(rawValue: $0))
+            }
     }
 
     private func notDrained() -> String {
-        let graph = GraphID(rawValue: 0)
         guard scheduler.graphCount > 0 else { return "the graph was never submitted" }
-        for index in 0..<UInt32(scheduler.operationCount(of: graph)) {
-            let operation = OperationID(graph: graph, index: index)
-            guard scheduler.outcome(of: operation) == nil else { continue }
-            return "not drained: \(operation) is \(scheduler.state(of: operation)): "
-                + "\(scheduler.explain(operation))"
+        for number in 0..<UInt32(scheduler.graphCount) {
+            let graph = GraphID(rawValue: number)
+            for index in 0..<UInt32(scheduler.operationCount(of: graph)) {
+                let operation = OperationID(graph: graph, index: index)
+                guard scheduler.outcome(of: operation) == nil else { continue }
+                return "not drained: \(operation) is \(scheduler.state(of: operation)): "
+                    + "\(scheduler.explain(operation))"
+            }
         }
         return "not drained, though everything is finished"
     }
@@ -193,12 +206,7 @@ extension Simulator {
         if scenario.isTimed { graph = scenario.delayed(graph, with: &disk) }
         self.graph = graph
         ledger.topology = graph.topology
-        ledger.limited = (0..<UInt32(graph.topology.operationCount)).map {
-            graph.policies[Int(graph.policy[Int($0)])].queue == 0
-        }
-        ledger.keyed = (0..<UInt32(graph.topology.operationCount)).map {
-            !graph.policies[Int(graph.policy[Int($0)])].keys.isEmpty
-        }
+        ledger.expect(graph, isOpen: scenario.growth.isOpen)
         ledger.kept.limit = scenario.queueLimit
         store?.durableLedger = ledger.kept
         let start = now
@@ -211,7 +219,9 @@ extension Simulator {
             at(moment(in: &faults, from: start, seconds: 1), .workerBoot(index))
         }
         at(moment(in: &faults, from: start, seconds: 1), .coordinatorUp)
-        at(moment(in: &faults, from: start, seconds: 1), .command(.graphSubmitted(graph)))
+        let submission = Scheduler.Event.graphSubmitted(graph, isOpen: scenario.growth.isOpen)
+        at(moment(in: &faults, from: start, seconds: 1), .command(submission))
+        planGrowth(from: start)
         plan(faults: &faults, from: start + .seconds(1))
         at(start + Self.faultPhase, .heal)
     }
@@ -290,11 +300,6 @@ extension Simulator {
         if !brokerIsUp { perform(.brokerUp) }
         drive(.queueLimitSet(queue: "a", maximum: 2))
         for name in ["a", "b"] { drive(.suspensionRequested(.queue(name), nil)) }
-        let graph = GraphID(rawValue: 0)
-        drive(.suspensionRequested(.graph(graph), nil))
-        for index in 0..<UInt32(scenario.operations) {
-            let operation = OperationID(graph: graph, index: index)
-            drive(.suspensionRequested(.operation(operation), nil))
-        }
+        healGrowth()
     }
 }

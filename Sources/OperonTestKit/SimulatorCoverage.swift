@@ -22,6 +22,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case cancelledExecuting = "executing → finished (cancelled)"
         case succeeded = "executing → finished (succeeded)"
         case failed = "executing → finished (failed)"
+        case reopened = "finished → pending (reopened)"
     }
 
     /// Something that goes wrong, or that somebody asks for, in the simulated world.
@@ -54,6 +55,13 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case powerCut
         case recoveryInterrupted
         case commitFailed
+        case graphAddedTo
+        case graphSubmittedBeside
+        case dependencyAdded
+        case dependencyRemoved
+        case roundOpened
+        case suspendedUntil
+        case graphCancelled
     }
 
     private var edges = [Int](repeating: 0, count: Edge.allCases.count)
@@ -114,6 +122,7 @@ extension SimulatorCoverage {
         case (.executing, .finished, .outcome(.cancelled)): hit(.cancelledExecuting)
         case (.executing, .finished, .outcome(.succeeded)): hit(.succeeded)
         case (.executing, .finished, .outcome(.failed)): hit(.failed)
+        case (.finished, .pending, _): hit(.reopened)
         case (_, _, _): break
         }
     }

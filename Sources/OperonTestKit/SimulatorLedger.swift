@@ -5,8 +5,8 @@ import OperonModel
 /// rules that both must keep.
 package struct SimulatorLedger {
     var topology: GraphTopology?
-    /// Which operations are in the queue that has a limit.
-    var limited: [Bool] = []
+    /// Every operation, and what waits for what by now.
+    var grown = GrownLedger()
     /// The first rule that was broken.
     package private(set) var violation: String?
     /// Attempts sent to a worker that had them, or had finished them.
@@ -27,8 +27,7 @@ package struct SimulatorLedger {
     private var recalled: Set<AttemptID> = []
     private var recallDelivered: Set<AttemptID> = []
     private var sentTo: [AttemptID: Int] = [:]
-    /// Which operations hold the key, and the attempts of them that run somewhere.
-    var keyed: [Bool] = []
+    /// Attempts of operations that hold the key and run somewhere.
     private var keyHolders: Set<AttemptID> = []
 
     /// What a store has, of what the rules look at.
@@ -77,15 +76,16 @@ package struct SimulatorLedger {
                 follow(operation, to: .finished, .outcome(outcome.kind))
             case .graphAdded, .operationsAdded, .graphClosed, .retryScheduled, .delayed,
                 .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .reopened, .dependencyAdded, .dependencyRemoved:
+                .queuePriority, .priority, .dependencyAdded, .dependencyRemoved:
                 continue
+            case .reopened(let operation): follow(operation, to: .pending, .none)
             }
         }
     }
 
     /// Takes a place in its queue.
     private mutating func takePlace(_ operation: OperationID) {
-        guard limited[Int(operation.index)] else { return }
+        guard isLimited(operation) else { return }
         kept.inFlight.insert(operation)
         if let limit = kept.limit, kept.inFlight.count > limit {
             broken("\(kept.inFlight.count) in flight in a queue of \(limit)")
@@ -118,6 +118,7 @@ package struct SimulatorLedger {
     mutating func record(_ effects: Scheduler.Effects, of scheduler: Scheduler) {
         fold(Int64(effects.messages.count) << 20 + Int64(effects.records.count))
         for record in effects.records {
+            grow(by: record)
             switch record {
             case .granted(let attempt, let operation, _, let incarnation):
                 takePlace(operation)
@@ -146,12 +147,21 @@ package struct SimulatorLedger {
                 }
             case .graphAdded, .operationsAdded, .graphClosed, .started, .retryScheduled,
                 .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .reopened, .dependencyAdded, .dependencyRemoved:
+                .queuePriority, .priority, .dependencyAdded, .dependencyRemoved:
                 continue
+            case .reopened(let operation):
+                grown.reopened.insert(operation)
+                switch kept.finished.removeValue(forKey: operation) {
+                case .failed, .cancelled, .skipped: continue
+                case .succeeded, nil: broken("\(operation) was reopened and had not failed")
+                }
             }
         }
         follow(effects)
         for notice in effects.notices {
+            if case .graphFinished(let graph) = notice, grown.open.contains(graph) {
+                broken("graph \(graph) finished and is open")
+            }
             guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
                 continue
             }
@@ -241,7 +251,7 @@ package struct SimulatorLedger {
         fold(Int64(bitPattern: attempt.number))
         if !wasWelcomed { broken("attempt \(attempt) started between a hello and its welcome") }
         if !started.insert(attempt).inserted { broken("attempt \(attempt) started twice") }
-        if keyed[Int(held.operation.index)] {
+        if isKeyed(held.operation) {
             keyHolders.insert(attempt)
             if keyHolders.count > 1 {
                 broken("\(held.operation) started while another held its key")
@@ -258,16 +268,10 @@ package struct SimulatorLedger {
         if recallDelivered.contains(attempt) {
             broken("attempt \(attempt) started after its recall arrived")
         }
-        guard let topology else { return }
-        for edge in topology.dependencies(of: held.operation.index) {
-            let dependency = OperationID(graph: held.operation.graph, index: edge.operation)
-            guard let outcome = kept.finished[dependency] else {
-                broken("\(held.operation) started before \(dependency) finished")
-                return
-            }
-            if !edge.condition.isSatisfied(by: outcome.kind) {
-                broken("\(held.operation) started although \(dependency) \(outcome)")
-            }
+        // What was reopened since had released it when it was granted.
+        for dependency in dependencies(of: held.operation)
+        where !grown.reopened.contains(dependency.operation) {
+            checkReleased(held.operation, by: dependency, "started")
         }
     }
 

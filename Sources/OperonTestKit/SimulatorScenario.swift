@@ -49,6 +49,8 @@ package struct SimulatorScenario: Sendable {
     package var commitFailure = 0.0
     /// Some operations wait for a while after their release.
     package var isTimed = false
+    /// What happens to graphs while they run.
+    package var growth = SimulatedGrowth()
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {

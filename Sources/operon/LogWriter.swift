@@ -77,7 +77,8 @@ struct LogWriter: Sendable {
             case .granted(let operation, let attempt, _):
                 continuation.yield(.granted(operation, attempt))
             case .ready, .started, .resumed, .attemptEnded, .finished, .retry, .graphFinished,
-                .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded,
+                .workerJoined, .workerLost, .workerDraining, .workerBusy, .graphClosedIdle,
+                .superseded,
                 .eventRefused:
                 continue
             }

@@ -56,7 +56,7 @@ struct RunScreen: Sendable {
             .workerLost,
             .workerDraining, .workerBusy, .superseded:
             true
-        case .granted, .result, .graphFinished, .eventRefused, .log: false
+        case .granted, .result, .graphFinished, .graphClosedIdle, .eventRefused, .log: false
         }
     }
 
@@ -177,7 +177,7 @@ struct RunScreen: Sendable {
                 line = "Worker \(name) still holds work of another run."
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .attemptEnded, .result, .finished, .retry,
-                .graphFinished, .superseded, .eventRefused, .log:
+                .graphFinished, .graphClosedIdle, .superseded, .eventRefused, .log:
                 if let move = state.move(notice, at: now) { moves.append(move) }
                 continue
             }

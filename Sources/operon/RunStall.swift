@@ -128,19 +128,19 @@ struct RunStall {
                 .unserved(queue: queue),
                 "\(waiting) in queue “\(queue)”, which no worker serves: start one with --queues."
             )
-        case .queueSuspended(let queue):
+        case .queueSuspended(let queue, _):
             let waiting = Self.count(inQueue(queue, state), "waits", "wait")
             return (
                 .suspended(queue: queue),
                 "\(waiting) in queue “\(queue)”, which the graph file suspends."
             )
-        case .queueLimit(let queue, maximum: 0):
+        case .queueLimit(let queue, maximum: 0, _, _):
             let waiting = Self.count(inQueue(queue, state), "waits", "wait")
             return (
                 .noRoom(queue: queue),
                 "\(waiting) in queue “\(queue)”, whose maxConcurrentOperationCount is 0."
             )
-        case .notBefore(let due):
+        case .notBefore(let due), .retryAt(let due):
             let pause = due.map { " for \(DurationText.short(max(.zero, $0 - now)))" } ?? ""
             return (.time, "Waiting\(pause): until then “\(name)” may not start.")
         case .keyHeld(let key, let holder):
@@ -155,7 +155,7 @@ struct RunStall {
         case .disconnected:
             return (.disconnected, "Waiting for the broker: there is no connection to it.")
         case .operationSuspended, .graphSuspended, .dependencies, .queueLimit, .noFreeSlot,
-            .dispatchedBytes:
+            .dispatchedBytes, .behind, .cancelRequested, .graphCancelled, .leaving:
             // The first three nobody can cause here; the others end as soon as something moves.
             return nil
         }

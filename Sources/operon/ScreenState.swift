@@ -71,7 +71,7 @@ struct ScreenState {
         case .retry(let operation, _): return move(operation, to: .ready, at: now)
         case .finished(let operation, let outcome): return finish(operation, outcome, at: now)
         case .granted, .result, .graphFinished, .workerJoined, .workerLost, .workerDraining,
-            .workerBusy, .superseded, .eventRefused, .log:
+            .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
             return nil
         }
     }

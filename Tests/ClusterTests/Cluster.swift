@@ -224,7 +224,7 @@ extension History.State {
         case .started(let operation, _, _): started.append(operation)
         case .resumed(let operation, _, _): resumed.append(operation)
         case .ready, .result, .retry, .graphFinished, .workerDraining, .workerBusy,
-            .superseded, .eventRefused, .log:
+            .graphClosedIdle, .superseded, .eventRefused, .log:
             return
         }
     }

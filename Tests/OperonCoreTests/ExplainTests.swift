@@ -18,7 +18,9 @@ struct ExplainTests {
         bench.suspend(.operation(bench.id("a")))
 
         #expect(
-            bench.explain("a") == [.dependencies([bench.id("d")], more: 0), .operationSuspended]
+            bench.explain("a") == [
+                .dependencies([bench.id("d")], more: 0), .operationSuspended(Suspension()),
+            ]
         )
     }
 
@@ -66,7 +68,7 @@ struct ExplainTests {
         #expect(
             bench.explain("a") == [
                 .notBefore(bench.now.monotonic + .seconds(5)),
-                .queueLimit("default", maximum: 1),
+                .queueLimit("default", maximum: 1, [bench.id("holder")], more: 0),
                 .keyHeld("db", by: bench.id("holder")),
             ]
         )
@@ -81,7 +83,8 @@ struct ExplainTests {
 
         #expect(
             bench.explain("a") == [
-                .operationSuspended, .graphSuspended, .queueSuspended("default"),
+                .operationSuspended(Suspension()), .graphSuspended(Suspension()),
+                .queueSuspended("default", Suspension()),
                 .disconnected, .noWorkerForKind("nothing"),
             ]
         )

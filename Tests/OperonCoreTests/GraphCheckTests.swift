@@ -231,15 +231,26 @@ struct GraphCheckTests {
         try bench.submit([.nothing("a"), .nothing("b")])
         bench.drain()
         let ghost = OperationID(graph: GraphID(rawValue: 0), index: 2)
+        let addition = CompiledAddition(
+            first: 2,
+            graph: try CompiledGraph.compile(GraphDescription(name: ""))
+        )
         let events: [Scheduler.Event] = [
             .cancelRequested(.operation(ghost), reason: "", cascade: true),
             .cancelRequested(.graph(GraphID(rawValue: 9)), reason: "", cascade: false),
             .cancelRequested(.queue("ghost"), reason: "", cascade: false),
             .suspensionRequested(.operation(ghost), Suspension()),
             .suspensionRequested(.graph(GraphID(rawValue: 9)), Suspension()),
-            .suspensionRequested(.queue("ghost"), Suspension()),
             .priorityRequested(ghost, .high),
-            .queueLimitSet(queue: "ghost", maximum: 1),
+            .graphClosed(GraphID(rawValue: 9)),
+            .operationsAdded(GraphID(rawValue: 9), addition),
+            .operationsAdded(GraphID(rawValue: 0), addition),
+            .dependencyAdded(ghost, on: bench.id("b"), .finished),
+            .dependencyAdded(bench.id("b"), on: ghost, .finished),
+            .dependencyRemoved(ghost, on: bench.id("b")),
+            .dependencyRemoved(bench.id("b"), on: ghost),
+            .retryRequested(GraphID(rawValue: 9), operations: [], cancelled: false),
+            .retryRequested(GraphID(rawValue: 0), operations: [2], cancelled: false),
             .queueLimitSet(queue: "default", maximum: -1),
         ]
 

@@ -10,7 +10,7 @@ struct SuspensionTests {
         case queue
     }
 
-    private func target(_ scope: Scope, _ bench: SchedulerBench) -> Scheduler.Target {
+    static func target(_ scope: Scope, _ bench: SchedulerBench) -> Scheduler.Target {
         switch scope {
         case .operation: .operation(bench.id("a"))
         case .graph: .graph(bench.id("a").graph)
@@ -27,7 +27,7 @@ struct SuspensionTests {
         try bench.submit([
             .nothing("first") { $0.queue = "other" }, .nothing("a", after: ["first"]),
         ])
-        let target = target(scope, bench)
+        let target = Self.target(scope, bench)
         bench.suspend(target)
         bench.drain()
 
@@ -50,7 +50,7 @@ struct SuspensionTests {
         bench.join()
         try bench.submit([.nothing("a"), .nothing("b")])
         let held = bench.attempt("a").held
-        let target = target(scope, bench)
+        let target = Self.target(scope, bench)
         bench.drain()
 
         bench.suspend(target)
@@ -75,7 +75,7 @@ struct SuspensionTests {
         bench.start("a")
         _ = bench.takeOrders(of: 0)
 
-        bench.suspend(target(scope, bench))
+        bench.suspend(Self.target(scope, bench))
 
         #expect(bench.takeOrders(of: 0).isEmpty)
         bench.finish("a")
@@ -94,7 +94,8 @@ struct SuspensionTests {
 
         #expect(
             bench.explain("a") == [
-                .operationSuspended, .graphSuspended, .queueSuspended("default"),
+                .operationSuspended(Suspension()), .graphSuspended(Suspension()),
+                .queueSuspended("default", Suspension()),
             ]
         )
         for target in targets {

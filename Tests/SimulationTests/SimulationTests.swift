@@ -34,6 +34,14 @@ struct SimulationTests {
         #expect(first.ledger.hash != other.ledger.hash)
     }
 
+    @Test func `whatever waits has a reason, and every reason is true, in 100 seeds`() {
+        for seed in UInt64(1)...100 {
+            var simulator = Simulator(seed: seed)
+            simulator.inspector = { $0.violatedExplanation() }
+            if let broken = simulator.run() { Issue.record("seed \(seed): \(broken)") }
+        }
+    }
+
     @Test(arguments: PlantedViolation.allCases)
     func `a rule that is broken on purpose is noticed within 1,000 seeds`(
         _ violation: PlantedViolation

@@ -1,0 +1,92 @@
+package import OperonModel
+
+/// What an operation waits for, or, seen from the other end, who waits for it.
+package struct Dependency: Hashable, Sendable {
+    package var operation: OperationID
+    package var condition: DependencyCondition
+
+    package init(operation: OperationID, condition: DependencyCondition) {
+        self.operation = operation
+        self.condition = condition
+    }
+}
+
+/// A dependency on an operation that is not in the same description.
+package struct OuterDependency: Hashable, Sendable {
+    /// The number that its dependent has in the description.
+    package var of: UInt32
+    package var on: Dependency
+
+    package init(of: UInt32, on: Dependency) {
+        self.of = of
+        self.on = on
+    }
+}
+
+/// Operations on their way into an open graph, numbered as `CompiledGraph` is; made from a
+/// description that was found to fit behind what the graph has.
+package struct CompiledAddition: Sendable {
+    /// What the graph had when this was compiled: the number that the first operation gets.
+    package let first: UInt32
+    /// With numbers of its own, and with dependencies on the graph it is added to among `outer`.
+    package let graph: CompiledGraph
+
+    package init(first: UInt32, graph: CompiledGraph) {
+        self.first = first
+        self.graph = graph
+    }
+
+    /// What is added to.
+    package struct Base: Hashable, Sendable {
+        package var graph: GraphID
+        package var operationCount: Int
+        package var edgeCount: Int
+
+        package init(graph: GraphID, operationCount: Int, edgeCount: Int) {
+            self.graph = graph
+            self.operationCount = operationCount
+            self.edgeCount = edgeCount
+        }
+    }
+
+    /// Checks a description against what is there and numbers it. Nothing is kept of one that is
+    /// refused. Ranks are those within the addition: what is there already keeps its own.
+    ///
+    /// - Parameter resolve: finds an operation of the graph itself or of another one by the name
+    ///   that a dependency gives it.
+    /// - Throws: `duplicateOperation`, `unknownOperation`, `dependencyCycle`, `invalid` or
+    ///   `limitExceeded`.
+    package static func compile(
+        _ description: GraphDescription,
+        to base: Base,
+        ranking: CompiledGraph.Ranking = .criticalPath,
+        limits: Limits = Limits(),
+        resolve: CompiledGraph.Resolver
+    ) throws(Refusal) -> CompiledAddition {
+        let count = base.operationCount + description.operations.count
+        try limit(.operationsPerGraph, count, limits.operationsPerGraph)
+        try CompiledGraph.check(description, limits: limits)
+        for operation in description.operations {
+            guard resolve(operation.name)?.graph != base.graph else {
+                throw .duplicateOperation(name: operation.name)
+            }
+        }
+        var compiler = GraphCompiler(limits: limits, edgeCountBefore: base.edgeCount)
+        try compiler.number(description)
+        try compiler.connect(description, resolve: resolve)
+        var compiled = CompiledGraph(
+            name: description.name,
+            topology: compiler.inner,
+            queues: compiler.queues,
+            kinds: compiler.kinds.names,
+            keys: compiler.keys.names,
+            policies: compiler.policies,
+            policy: compiler.policy,
+            rank: try CompiledGraph.rank(description, compiler.inner, ranking)
+        )
+        compiled.definedQueueCount = description.queues.count
+        compiled.outer = compiler.outer
+        compiled.bytes = CompiledGraph.bytes(of: description)
+        return CompiledAddition(first: UInt32(base.operationCount), graph: compiled)
+    }
+}

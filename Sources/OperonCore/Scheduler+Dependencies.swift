@@ -1,0 +1,311 @@
+package import OperonModel
+
+// Who waits for whom, in one graph and across graphs, and how that is changed while it waits.
+extension Scheduler {
+    /// In the order they were listed; those of other graphs, and those that were added one by one,
+    /// behind the others.
+    package func dependencies(of operation: OperationID) -> [Dependency] {
+        var dependencies: [Dependency] = []
+        forEachDependency(of: operation) {
+            dependencies.append(Dependency(operation: $0, condition: $1))
+        }
+        return dependencies
+    }
+
+    @inline(__always)
+    func forEachDependency(
+        of operation: OperationID,
+        _ body: (OperationID, DependencyCondition) -> Void
+    ) {
+        let graph = Int(operation.graph.rawValue)
+        // Of what is kept only by its outcome nothing is known.
+        guard Int(operation.index) < graphs[graph].compiled.topology.operationCount else { return }
+        for edge in graphs[graph].compiled.topology.dependencies(of: operation.index)
+        where !edge.isRemoved {
+            body(OperationID(graph: operation.graph, index: edge.operation), edge.condition)
+        }
+        guard !graphs[graph].outer.isEmpty else { return }
+        for dependency in graphs[graph].outer[operation.index] ?? [] {
+            body(dependency.operation, dependency.condition)
+        }
+    }
+
+    @inline(__always)
+    func forEachDependent(
+        of operation: OperationID,
+        _ body: (OperationID, DependencyCondition) -> Void
+    ) {
+        let graph = Int(operation.graph.rawValue)
+        for edge in graphs[graph].compiled.topology.dependents(of: operation.index)
+        where !edge.isRemoved {
+            body(OperationID(graph: operation.graph, index: edge.operation), edge.condition)
+        }
+        if !graphs[graph].compiled.topology.added.isEmpty {
+            for edge in graphs[graph].compiled.topology.addedDependents(of: operation.index)
+            where !edge.isRemoved {
+                body(OperationID(graph: operation.graph, index: edge.operation), edge.condition)
+            }
+        }
+        guard !graphs[graph].outerDependents.isEmpty else { return }
+        for dependent in graphs[graph].outerDependents[operation.index] ?? [] {
+            body(dependent.operation, dependent.condition)
+        }
+    }
+
+    /// Notes dependencies on other graphs, or, unless `isOwnToo`, only those.
+    mutating func connect(
+        _ outer: [OuterDependency],
+        of id: GraphID,
+        from first: UInt32,
+        isOwnToo: Bool = true
+    ) {
+        var last: UInt32?
+        for one in outer where isOwnToo || one.on.operation.graph != id {
+            connect(OperationID(graph: id, index: first + one.of), one.on)
+            if isOwnToo, last != one.of {
+                countDependencies(of: OperationID(graph: id, index: first + one.of))
+            }
+            last = one.of
+        }
+    }
+
+    mutating func connect(_ operation: OperationID, _ dependency: Dependency) {
+        graphs[Int(operation.graph.rawValue)].outer[operation.index, default: []]
+            .append(dependency)
+        let on = dependency.operation
+        graphs[Int(on.graph.rawValue)].outerDependents[on.index, default: []]
+            .append(Dependency(operation: operation, condition: dependency.condition))
+    }
+
+    /// Counts anew what an operation waits for, and whether something forbids it to run.
+    mutating func countDependencies(of operation: OperationID) {
+        let (waiting, isSkipDemanded) = demands(on: operation)
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        graphs[graph].waiting[index] = waiting
+        if isSkipDemanded {
+            graphs[graph].flags[index].insert(.skipDemanded)
+        } else {
+            graphs[graph].flags[index].remove(.skipDemanded)
+        }
+    }
+
+    /// Dependencies without an outcome, and whether one with an outcome forbids it to run.
+    func demands(on operation: OperationID) -> (waiting: UInt32, isSkipDemanded: Bool) {
+        var waiting: UInt32 = 0
+        var isSkipDemanded = false
+        forEachDependency(of: operation) { dependency, condition in
+            if configuration.violation == .ignoresOtherGraphs,
+                dependency.graph != operation.graph
+            {
+                return
+            }
+            guard let outcome = outcomeKind(of: dependency) else {
+                waiting += 1
+                return
+            }
+            if !condition.isSatisfied(by: outcome) { isSkipDemanded = true }
+        }
+        return (waiting, isSkipDemanded)
+    }
+
+    func outcomeKind(of operation: OperationID) -> OutcomeKind? {
+        let graph = Int(operation.graph.rawValue)
+        guard Int(operation.index) < graphs[graph].outcome.count else {
+            return graphs[graph].remains[operation.index]
+        }
+        return graphs[graph].outcome[Int(operation.index)]
+    }
+
+    /// It is there, or was, and its outcome is.
+    func isKnown(_ operation: OperationID) -> Bool {
+        exists(operation)
+            || exists(operation.graph)
+                && graphs[Int(operation.graph.rawValue)].remains[operation.index] != nil
+    }
+}
+
+// MARK: - Changing
+
+extension Scheduler {
+    mutating func addDependency(
+        of operation: OperationID,
+        _ dependency: Dependency,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if let refusal = refusalToAdd(dependency, of: operation) {
+            effects.refusals.append(refusal)
+            return
+        }
+        var known: DependencyCondition?
+        forEachDependency(of: operation) {
+            if $0 == dependency.operation { known = $1 }
+        }
+        if let known {
+            guard known == dependency.condition else {
+                effects.refusals.append(
+                    .invalid(
+                        field: "dependencies of “\(operation)”",
+                        why: "“\(dependency.operation)” is listed with another condition"
+                    )
+                )
+                return
+            }
+            // Once or twice is the same.
+            effects.results.append(result(of: [operation]))
+            return
+        }
+        connect(operation, dependency)
+        effects.records.append(
+            .dependencyAdded(operation, on: dependency.operation, dependency.condition)
+        )
+        reconsider(operation, at: now, into: &effects)
+        effects.results.append(result(of: [operation]))
+    }
+
+    private func refusalToAdd(_ dependency: Dependency, of operation: OperationID) -> Refusal? {
+        if let refusal = refusalToChange(operation) { return refusal }
+        guard isKnown(dependency.operation) else {
+            return .unknownOperation(
+                name: dependency.operation.description,
+                namedBy: operation.description
+            )
+        }
+        let count = edgeCount(of: operation.graph) + 1
+        let maximum = configuration.limits.edgesPerGraph
+        guard count <= maximum else {
+            return .limitExceeded(limit: .edgesPerGraph, value: count, maximum: maximum)
+        }
+        guard configuration.violation != .allowsCycles,
+            let path = path(from: dependency.operation, to: operation)
+        else { return nil }
+        return .dependencyCycle(path: ([operation] + path).map(\.description))
+    }
+
+    /// What a worker has, or finished, is as it is.
+    private func refusalToChange(_ operation: OperationID) -> Refusal? {
+        guard exists(operation) else { return unknown(.operation(operation)) }
+        switch state(of: operation) {
+        case .pending, .ready: return nil
+        case .dispatched where configuration.violation == .changesDispatched: return nil
+        case .dispatched, .executing: return .alreadyStarted(name: operation.description)
+        case .finished: return .alreadyFinished(name: operation.description)
+        }
+    }
+
+    mutating func removeDependency(
+        of operation: OperationID,
+        on dependency: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if let refusal = refusalToChange(operation) {
+            effects.refusals.append(refusal)
+            return
+        }
+        guard disconnect(operation, from: dependency) else {
+            effects.refusals.append(
+                .invalid(
+                    field: "dependencies of “\(operation)”",
+                    why: "it does not depend on “\(dependency)”"
+                )
+            )
+            return
+        }
+        effects.records.append(.dependencyRemoved(operation, on: dependency))
+        reconsider(operation, at: now, into: &effects)
+        effects.results.append(result(of: [operation]))
+    }
+
+    /// Whether it was connected.
+    @discardableResult
+    mutating func disconnect(
+        _ operation: OperationID,
+        from dependency: OperationID
+    ) -> Bool {
+        let graph = Int(operation.graph.rawValue)
+        if let place = graphs[graph].outer[operation.index]?.firstIndex(where: {
+            $0.operation == dependency
+        }) {
+            graphs[graph].outer[operation.index]?.remove(at: place)
+            if graphs[graph].outer[operation.index]?.isEmpty == true {
+                graphs[graph].outer[operation.index] = nil
+            }
+            let other = Int(dependency.graph.rawValue)
+            graphs[other].outerDependents[dependency.index]?.removeAll {
+                $0.operation == operation
+            }
+            if graphs[other].outerDependents[dependency.index]?.isEmpty == true {
+                graphs[other].outerDependents[dependency.index] = nil
+            }
+            return true
+        }
+        guard operation.graph == dependency.graph else { return false }
+        return graphs[graph].compiled.topology.remove(dependency.index, of: operation.index)
+    }
+
+    /// What an operation that no worker has depends on has changed: it waits, goes on, or is
+    /// skipped.
+    mutating func reconsider(
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if waitsAgain(operation, at: now, into: &effects) { return }
+        guard state(of: operation) == .pending else { return }
+        countDependencies(of: operation)
+        guard graphs[Int(operation.graph.rawValue)].waiting[Int(operation.index)] == 0 else {
+            return
+        }
+        letGo(operation, at: now, into: &effects)
+        drainWorklist(at: now, into: &effects)
+    }
+
+    /// Whether a ready operation may not run after all, by what it depends on now: it is pending
+    /// again, or skipped.
+    mutating func waitsAgain(
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) -> Bool {
+        guard state(of: operation) == .ready else { return false }
+        let (waiting, isSkipDemanded) = demands(on: operation)
+        guard waiting > 0 || isSkipDemanded else { return false }
+        let graph = Int(operation.graph.rawValue)
+        if graphs[graph].flags[Int(operation.index)].contains(.delayed) {
+            // It waits for something else now, and anew when that is there.
+            effects.records.append(.delayed(operation, until: nil))
+        }
+        takeOutOfLane(operation)
+        graphs[graph].state[Int(operation.index)] = .pending
+        countDependencies(of: operation)
+        if waiting == 0 {
+            letGo(operation, at: now, into: &effects)
+            drainWorklist(at: now, into: &effects)
+        }
+        return true
+    }
+
+    /// How one operation waits for another one, each for the next, both included; `nil` if it does
+    /// not. Iterative, O(operations + edges) of what it waits for.
+    func path(from start: OperationID, to end: OperationID) -> [OperationID]? {
+        guard start != end else { return [start] }
+        var reachedFrom: [OperationID: OperationID] = [:]
+        var frontier = [start]
+        while let operation = frontier.popLast() {
+            var isFound = false
+            forEachDependency(of: operation) { dependency, _ in
+                guard dependency != start, reachedFrom[dependency] == nil else { return }
+                reachedFrom[dependency] = operation
+                frontier.append(dependency)
+                if dependency == end { isFound = true }
+            }
+            guard isFound else { continue }
+            var path = [end]
+            while let last = path.last, let before = reachedFrom[last] { path.append(before) }
+            return path.reversed()
+        }
+        return nil
+    }
+}

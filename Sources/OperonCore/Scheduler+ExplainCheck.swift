@@ -1,0 +1,116 @@
+import HeapModule
+import OperonModel
+
+extension Scheduler {
+    /// Whether everything that waits has a reason, and every reason is true, recomputed from what
+    /// the scheduler holds rather than from what it keeps beside it. The first that is not, as a
+    /// sentence; `nil` if all are. For tests: O(operations × what is in flight).
+    package func violatedExplanation() -> String? {
+        for number in graphs.indices {
+            for index in 0..<UInt32(graphs[number].state.count) {
+                let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+                let reasons = explain(operation)
+                switch state(of: operation) {
+                case .executing, .finished:
+                    guard reasons.isEmpty else { return "\(operation) runs and is explained" }
+                case .pending, .ready, .dispatched:
+                    guard !reasons.isEmpty else { return "\(operation) waits without a reason" }
+                }
+                for reason in reasons where !isTrue(reason, of: operation) {
+                    return "\(operation) waits because of \(reason), which is not true"
+                }
+            }
+        }
+        return nil
+    }
+
+    private func isTrue(_ reason: Reason, of operation: OperationID) -> Bool {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        let index = Int(operation.index)
+        let queue = queues[graph.queue(operation.index)]
+        switch reason {
+        case .dependencies(let named, let more):
+            let unfinished = dependencies(of: operation).map(\.operation)
+                .filter { outcome(of: $0) == nil }
+            return state(of: operation) == .pending && !unfinished.isEmpty
+                && unfinished.prefix(named.count) == named[...]
+                && unfinished.count == named.count + more
+        case .operationSuspended(let suspension):
+            return suspension == self.suspension(of: .operation(operation))
+        case .graphSuspended(let suspension): return suspension == graph.suspension
+        case .queueSuspended(let name, let suspension):
+            return name == queue.name && suspension == queue.suspension
+        case .queueLimit(let name, let maximum, let named, let more):
+            let holders = inFlightByState(in: graph.queue(operation.index))
+            return name == queue.name && maximum == queue.maximum && holders.count >= maximum
+                && holders.isSuperset(of: named) && holders.count == named.count + more
+        case .notBefore(let due):
+            return graph.retries[index] == 0 && isAwaited(operation, due)
+        case .retryAt(let due): return graph.retries[index] > 0 && isAwaited(operation, due)
+        case .keyHeld(let name, let holder):
+            let isInFlight = state(of: holder) == .dispatched || state(of: holder) == .executing
+            return isInFlight && keyNames(of: holder).contains(name)
+                && keyNames(of: operation).contains(name)
+        case .noWorkerForKind(let kind):
+            return kind == kinds[graph.kind(operation.index)].name
+                && !candidates.contains { $0.kindNames.contains(kind) }
+        case .noWorkerForQueue(let name):
+            return name == queue.name && able(operation).isEmpty
+        case .noFreeSlot:
+            return able(operation).allSatisfy { worker in
+                let held = attempts.count {
+                    $0.map { workers[$0.worker].address } == worker.address
+                }
+                return held >= worker.slots || worker.claim != nil
+            }
+        case .behind(let first):
+            return first != operation && state(of: first) == .ready
+                && graphs[Int(first.graph.rawValue)].queue(first.index)
+                    == graph.queue(operation.index)
+        case .dispatched(let worker):
+            return attempts.contains {
+                $0?.operation == operation
+                    && $0.map { workers[$0.worker] }?.identity.incarnation
+                        == worker
+            }
+        case .cancelRequested, .graphCancelled:
+            return graph.flags[index].contains(.cancelRequested)
+        case .dispatchedBytes(let bytes, let maximum):
+            let inFlight = attempts.compactMap { $0.map { byteCount(of: $0.operation) } }
+            return bytes == inFlight.reduce(0, +) && bytes + byteCount(of: operation) > maximum
+        case .disconnected: return !isConnected
+        case .leaving: return isLeaving
+        }
+    }
+
+    private var candidates: [WorkerState] { workers.filter { $0.isAlive && !$0.isDraining } }
+
+    private func able(_ operation: OperationID) -> [WorkerState] {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        let queue = queues[graph.queue(operation.index)].name
+        let kind = kinds[graph.kind(operation.index)].name
+        return candidates.filter {
+            $0.kindNames.contains(kind) && ($0.queueNames.isEmpty || $0.queueNames.contains(queue))
+        }
+    }
+
+    private func inFlightByState(in queue: Int) -> Set<OperationID> {
+        Set(
+            members(of: queue).filter {
+                state(of: $0) == .dispatched || state(of: $0) == .executing
+            }
+        )
+    }
+
+    /// A timer will look at it then.
+    private func isAwaited(_ operation: OperationID, _ due: Timestamp?) -> Bool {
+        deadlines.unordered.contains {
+            if case .release(operation) = $0.kind { $0.time == due } else { false }
+        }
+    }
+
+    private func keyNames(of operation: OperationID) -> [String] {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        return graph.policy(operation.index).keys.map { keys[graph.keys[Int($0)]].name }
+    }
+}

@@ -1,0 +1,262 @@
+package import OperonModel
+
+// Open graphs: what is added to them, and when they end.
+extension Scheduler {
+    /// What an addition to a graph is compiled against.
+    ///
+    /// - Throws: `graphClosed`, or `invalid` if there is no such graph.
+    package func additionBase(of id: GraphID) throws(Refusal) -> CompiledAddition.Base {
+        if let refusal = refusalToAdd(to: id) { throw refusal }
+        let topology = graphs[Int(id.rawValue)].compiled.topology
+        return CompiledAddition.Base(
+            graph: id,
+            operationCount: topology.operationCount,
+            edgeCount: edgeCount(of: id)
+        )
+    }
+
+    /// Whether operations may be added to it.
+    package func isOpen(_ graph: GraphID) -> Bool { graphs[Int(graph.rawValue)].isOpen }
+
+    private func refusalToAdd(to id: GraphID) -> Refusal? {
+        guard exists(id) else { return unknown(.graph(id)) }
+        let graph = graphs[Int(id.rawValue)]
+        return graph.isOpen ? nil : .graphClosed(name: graph.compiled.name)
+    }
+
+    func edgeCount(of id: GraphID) -> Int {
+        let graph = graphs[Int(id.rawValue)]
+        // Sums: the order of the dictionary does not matter.
+        return graph.compiled.topology.edgeCount + graph.outer.values.reduce(0) { $0 + $1.count }
+    }
+
+    mutating func refuseMissing(_ missing: OuterDependency, into effects: inout Effects) {
+        effects.refusals.append(
+            .unknownOperation(name: missing.on.operation.description, namedBy: "the request")
+        )
+    }
+
+    mutating func add(
+        _ addition: CompiledAddition,
+        to id: GraphID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if let refusal = refusalToAdd(to: id) {
+            effects.refusals.append(refusal)
+            return
+        }
+        let graph = Int(id.rawValue)
+        let first = addition.first
+        guard Int(first) == graphs[graph].state.count else {
+            effects.refusals.append(
+                .invalid(field: "graph", why: "it was added to meanwhile: add again")
+            )
+            return
+        }
+        if let missing = addition.graph.outer.first(where: { !isKnown($0.on.operation) }) {
+            refuseMissing(missing, into: &effects)
+            return
+        }
+        let count = Int(first) + addition.graph.topology.operationCount
+        let maximum = configuration.limits.operationsPerGraph
+        guard count <= maximum else {
+            effects.refusals.append(
+                .limitExceeded(limit: .operationsPerGraph, value: count, maximum: maximum)
+            )
+            return
+        }
+        effects.records.append(.operationsAdded(id, first: first))
+        append(addition, to: id)
+        defineQueues(of: addition.graph, at: now, into: &effects)
+        connect(addition.graph.outer, of: id, from: first, isOwnToo: false)
+        armDeadlines(of: id, from: first, at: now)
+        for index in first..<UInt32(count) {
+            let operation = OperationID(graph: id, index: index)
+            countDependencies(of: operation)
+        }
+        for index in first..<UInt32(count) {
+            let operation = OperationID(graph: id, index: index)
+            guard graphs[graph].state[Int(index)] == .pending,
+                graphs[graph].waiting[Int(index)] == 0
+            else { continue }
+            letGo(operation, at: now, into: &effects)
+            drainWorklist(at: now, into: &effects)
+        }
+        var result = CommandResult()
+        result.affected = count - Int(first)
+        effects.results.append(result)
+    }
+
+    /// Puts operations behind those of the graph, pending: O(1) for each and for each edge.
+    mutating func append(_ addition: CompiledAddition, to id: GraphID) {
+        let graph = Int(id.rawValue)
+        let added = addition.graph
+        let count = added.topology.operationCount
+        let rules = rules(of: added)
+        let numbers = policyNumbers(of: added, rules, in: graph)
+        let levels = levels(of: added, rules)
+        if !added.bytes.isEmpty || !graphs[graph].compiled.bytes.isEmpty {
+            let missing = Int(addition.first) - graphs[graph].compiled.bytes.count
+            graphs[graph].compiled.bytes.append(contentsOf: repeatElement(0, count: missing))
+            graphs[graph].compiled.bytes.append(
+                contentsOf: added.bytes.isEmpty ? Array(repeating: 0, count: count) : added.bytes
+            )
+        }
+        for index in 0..<count {
+            let policy = Int(added.policy[index])
+            graphs[graph].compiled.policy.append(numbers[policy])
+            graphs[graph].level.append(levels[policy])
+        }
+        graphs[graph].compiled.rank.append(contentsOf: added.rank)
+        graphs[graph].state.append(contentsOf: repeatElement(.pending, count: count))
+        graphs[graph].outcome.append(contentsOf: repeatElement(nil, count: count))
+        graphs[graph].flags.append(contentsOf: repeatElement([], count: count))
+        graphs[graph].waiting.append(contentsOf: repeatElement(0, count: count))
+        let none = GraphState.noAttempt
+        graphs[graph].attempt.append(contentsOf: repeatElement(none, count: count))
+        graphs[graph].ordinal.append(contentsOf: repeatElement(0, count: count))
+        graphs[graph].retries.append(contentsOf: repeatElement(0, count: count))
+        graphs[graph].unfinished += count
+        if count > 0 { graphs[graph].idleSince = nil }
+        let (offsets, edges) = edges(of: addition, in: id)
+        graphs[graph].compiled.topology.append(
+            dependencyOffsets: offsets,
+            dependencyEdges: edges
+        )
+    }
+
+    /// The dependencies of an addition on the same graph, with the numbers of that graph.
+    private func edges(
+        of addition: CompiledAddition,
+        in id: GraphID
+    ) -> (offsets: [UInt32], edges: [Edge]) {
+        let added = addition.graph
+        var offsets: [UInt32] = [0]
+        var edges: [Edge] = []
+        offsets.reserveCapacity(added.topology.operationCount + 1)
+        edges.reserveCapacity(added.topology.edgeCount + added.outer.count)
+        var outer = added.outer.makeIterator()
+        var next = outer.next()
+        for index in 0..<UInt32(added.topology.operationCount) {
+            for edge in added.topology.dependencies(of: index) {
+                edges.append(Edge(addition.first + edge.operation, edge.condition))
+            }
+            while let one = next, one.of == index {
+                if one.on.operation.graph == id {
+                    edges.append(Edge(one.on.operation.index, one.on.condition))
+                }
+                next = outer.next()
+            }
+            offsets.append(UInt32(edges.count))
+        }
+        return (offsets, edges)
+    }
+
+    /// Where the graph has the policies of an addition; those that it has not are put behind.
+    private mutating func policyNumbers(
+        of added: CompiledGraph,
+        _ rules: [PolicyRule],
+        in graph: Int
+    ) -> [UInt32] {
+        var growth = graphs[graph].growth.take() ?? self.growth(of: graphs[graph])
+        let keys = added.keys.map { name in
+            let number = keyNumber(name)
+            if let local = growth.keys[number] { return local }
+            let local = UInt32(graphs[graph].keys.count)
+            graphs[graph].keys.append(number)
+            growth.keys[number] = local
+            return local
+        }
+        let numbers = zip(added.policies, rules).map { policy, rule in
+            var policy = policy
+            policy.keys = policy.keys.map { keys[Int($0)] }
+            let place = Self.place(policy, rule)
+            if let number = growth.policies[place] { return number }
+            let number = UInt32(graphs[graph].rules.count)
+            graphs[graph].compiled.policies.append(policy)
+            graphs[graph].rules.append(rule)
+            growth.policies[place] = number
+            return number
+        }
+        graphs[graph].growth = growth
+        return numbers
+    }
+
+    private func growth(of graph: GraphState) -> GraphGrowth {
+        var growth = GraphGrowth()
+        for (local, number) in graph.keys.enumerated() { growth.keys[number] = UInt32(local) }
+        for (number, policy) in graph.compiled.policies.enumerated() {
+            growth.policies[Self.place(policy, graph.rules[number])] = UInt32(number)
+        }
+        return growth
+    }
+
+    private static func place(_ policy: OperationPolicy, _ rule: PolicyRule) -> GraphGrowth.Place {
+        var policy = policy
+        policy.queue = 0
+        policy.kind = 0
+        return GraphGrowth.Place(policy: policy, queue: rule.queue, kind: rule.kind)
+    }
+}
+
+// MARK: - The end of an open graph
+
+extension Scheduler {
+    mutating func closeOnRequest(_ id: GraphID, into effects: inout Effects) {
+        if let refusal = refusalToAdd(to: id) {
+            effects.refusals.append(refusal)
+            return
+        }
+        close(id, into: &effects)
+        effects.results.append(CommandResult())
+    }
+
+    mutating func close(_ id: GraphID, into effects: inout Effects) {
+        graphs[Int(id.rawValue)].isOpen = false
+        graphs[Int(id.rawValue)].idleSince = nil
+        effects.records.append(.graphClosed(id))
+        if graphs[Int(id.rawValue)].unfinished == 0 {
+            effects.notices.append(.graphFinished(id))
+        }
+    }
+
+    /// Everything in it is finished: so is the graph, unless it is open.
+    mutating func hasNothingToDo(
+        _ id: GraphID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        guard graphs[Int(id.rawValue)].isOpen, configuration.violation != .finishesOpenGraphs
+        else {
+            effects.notices.append(.graphFinished(id))
+            return
+        }
+        waitIdly(id, since: now.wall, at: now)
+    }
+
+    /// Nobody may come any more: after a while it is closed.
+    mutating func waitIdly(_ id: GraphID, since: WallTime, at now: Moment) {
+        graphs[Int(id.rawValue)].idleSince = since
+        let end = since + configuration.limits.openGraphIdle
+        arm(.idle(id, since: since), at: now.monotonic + (end - now.wall))
+    }
+
+    mutating func idleDue(
+        _ id: GraphID,
+        since: WallTime,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        // benign: something was added, or it was closed, meanwhile.
+        guard graphs[Int(id.rawValue)].isOpen, graphs[Int(id.rawValue)].idleSince == since
+        else { return }
+        guard since + configuration.limits.openGraphIdle <= now.wall else {
+            // The clock was set back since the timer was armed.
+            waitIdly(id, since: since, at: now)
+            return
+        }
+        effects.notices.append(.graphClosedIdle(id))
+        close(id, into: &effects)
+    }
+}

@@ -1,0 +1,206 @@
+import OperonModel
+
+// Limits and priorities, of queues and of operations.
+extension Scheduler {
+    mutating func setLimit(
+        of name: String,
+        to maximum: Int?,
+        into effects: inout Effects
+    ) {
+        if let maximum, maximum < 0 {
+            effects.refusals.append(
+                .invalid(
+                    field: "maxConcurrentOperationCount of “\(name)”",
+                    why: "\(maximum) is negative"
+                )
+            )
+            return
+        }
+        guard let queue = madeQueue(name, into: &effects) else { return }
+        queues[queue].limitWasSet = true
+        setLimit(of: queue, to: maximum, into: &effects)
+        effects.records.append(.queueLimit(queue: name, maximum: maximum))
+        effects.results.append(result(of: .queue(name)))
+    }
+
+    mutating func setLimit(
+        of queue: Int,
+        to maximum: Int?,
+        into effects: inout Effects
+    ) {
+        queues[queue].maximum = maximum
+        for place in placesBeyondLimit(of: queue) {
+            order(.recall, attemptAt: place, into: &effects)
+        }
+    }
+
+    /// Those that run stay; those that have not started make room, the latest first.
+    func placesBeyondLimit(of queue: Int) -> ArraySlice<UInt32> {
+        guard let maximum = queues[queue].maximum else { return [] }
+        var excess = queues[queue].inFlight - maximum
+        var recallable: [(id: AttemptID, place: UInt32)] = []
+        for place in attempts.indices {
+            guard let attempt = attempts[place], self.queue(of: attempt) == queue,
+                !attempt.hasStarted
+            else { continue }
+            switch attempt.recall {
+            case .none: recallable.append((attempt.id, UInt32(place)))
+            case .recall, .cancel: excess -= 1  // On its way out already.
+            }
+        }
+        recallable.sort { $0.id > $1.id }
+        return recallable.map(\.place).prefix(max(0, excess))
+    }
+
+    mutating func setPriority(
+        of operation: OperationID,
+        to priority: QueuePriority,
+        into effects: inout Effects
+    ) {
+        guard exists(operation) else {
+            effects.refusals.append(unknown(.operation(operation)))
+            return
+        }
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        switch graphs[graph].state[index] {
+        case .executing:
+            effects.refusals.append(.alreadyStarted(name: operation.description))
+        case .finished:
+            effects.refusals.append(.alreadyFinished(name: operation.description))
+        case .pending, .ready, .dispatched:
+            effects.records.append(.priority(operation, priority))
+            graphs[graph].prioritised.insert(operation.index)
+            effects.results.append(result(of: [operation]))
+            setLevel(of: operation, to: priority.level)
+        }
+    }
+
+    private mutating func setLevel(of operation: OperationID, to level: UInt8) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        guard graphs[graph].level[index] != level else { return }
+        graphs[graph].level[index] = level
+        if graphs[graph].flags[index].contains(.parked) {
+            // What waits for a key is ordered by urgency as well: it comes up and parks anew.
+            enqueue(operation)
+            return
+        }
+        guard isEnqueued(operation) else { return }
+        // The old entry stays behind in the heap until it comes up: its urgency tells.
+        queues[graphs[graph].queue(operation.index)].ready -= 1
+        enqueue(operation)
+    }
+
+    /// Operations that wait and have no priority of their own follow.
+    mutating func setPriority(
+        ofQueue name: String,
+        to priority: QueuePriority,
+        into effects: inout Effects
+    ) {
+        guard let queue = madeQueue(name, into: &effects) else { return }
+        queues[queue].priorityWasSet = true
+        effects.records.append(.queuePriority(queue: name, priority))
+        let followers = setPriority(of: queue, to: priority)
+        effects.results.append(result(of: followers))
+    }
+
+    /// The operations that follow.
+    @discardableResult
+    private mutating func setPriority(
+        of queue: Int,
+        to priority: QueuePriority
+    ) -> [OperationID] {
+        queues[queue].priority = priority
+        let followers = members(of: queue).filter { operation in
+            let graph = Int(operation.graph.rawValue)
+            switch graphs[graph].state[Int(operation.index)] {
+            case .executing, .finished: return false
+            case .pending, .ready, .dispatched: break
+            }
+            return graphs[graph].policy(operation.index).priority == nil
+                && !graphs[graph].prioritised.contains(operation.index)
+        }
+        for operation in followers { setLevel(of: operation, to: priority.level) }
+        return followers
+    }
+}
+
+// MARK: - Queues
+
+extension Scheduler {
+    /// The queue of this name, which is made if there is none; `nil` if it cannot be: refused.
+    mutating func madeQueue(_ name: String, into effects: inout Effects) -> Int? {
+        if let queue = queueNumbers[name] { return queue }
+        let limits = configuration.limits
+        guard !name.isEmpty else {
+            effects.refusals.append(.invalid(field: "queue", why: "the name is empty"))
+            return nil
+        }
+        let bytes = name.utf8.count
+        guard bytes <= limits.nameBytes else {
+            effects.refusals.append(
+                .limitExceeded(limit: .nameBytes, value: bytes, maximum: limits.nameBytes)
+            )
+            return nil
+        }
+        guard queues.count < limits.queues else {
+            let value = queues.count + 1
+            effects.refusals.append(
+                .limitExceeded(limit: .queues, value: value, maximum: limits.queues)
+            )
+            return nil
+        }
+        let queue = makeQueue(QueueSettings(name: name))
+        queues[queue].isStored = true
+        for index in workers.indices { learnNames(of: index) }
+        return queue
+    }
+
+    mutating func makeQueue(_ settings: QueueSettings) -> Int {
+        let number = queues.count
+        queues.append(QueueState(name: settings.name))
+        queueNumbers[settings.name] = number
+        return number
+    }
+
+    /// What a graph says of its queues: the latest word counts, but a command's counts more, and
+    /// what is not said stays as it is.
+    mutating func defineQueues(
+        of compiled: CompiledGraph,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        for (place, settings) in compiled.queues.enumerated() {
+            guard let queue = queueNumbers[settings.name] else { continue }
+            let before = queues[queue].settings
+            if place < compiled.definedQueueCount {
+                define(queue, settings, at: now, into: &effects)
+            }
+            guard !queues[queue].isStored || before != queues[queue].settings else { continue }
+            queues[queue].isStored = true
+            effects.records.append(.queueDefined(queues[queue].settings))
+            if let suspension = queues[queue].suspension {
+                effects.records.append(.suspended(.queue(settings.name), suspension))
+            }
+        }
+    }
+
+    private mutating func define(
+        _ queue: Int,
+        _ settings: QueueSettings,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if let maximum = settings.maxConcurrentOperationCount, !queues[queue].limitWasSet {
+            setLimit(of: queue, to: maximum, into: &effects)
+        }
+        if settings.priority != .normal, !queues[queue].priorityWasSet {
+            setPriority(of: queue, to: settings.priority)
+        }
+        if settings.isSuspended, !queues[queue].suspensionWasSet, !queues[queue].isSuspended {
+            let suspension = Suspension(reason: "the graph file suspends it")
+            setSuspended(queue: queue, suspension, at: now, into: &effects)
+        }
+    }
+}

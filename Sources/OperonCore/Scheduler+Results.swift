@@ -1,0 +1,83 @@
+import OperonModel
+
+// What commands did, and whether what they forbid can still happen.
+extension Scheduler {
+    /// Whether nothing of it can start any more that was cancelled or suspended: no worker has an
+    /// attempt of it that it has not said to have started. O(attempts in flight).
+    package func isEffective(_ target: Target, cascade: Bool = false) -> Bool {
+        !inFlight(of: target, cascade: cascade).contains { !$0.hasStarted }
+    }
+
+    /// How many operations of it a worker has. O(attempts in flight).
+    package func inFlightCount(of target: Target, cascade: Bool = false) -> Int {
+        inFlight(of: target, cascade: cascade).count
+    }
+
+    private func inFlight(of target: Target, cascade: Bool) -> [AttemptState] {
+        var followers: Set<OperationID> = []
+        if cascade, case .operation(let operation) = target, exists(operation) {
+            followers = Set(withDependents(operation))
+        }
+        return attempts.compactMap { attempt in
+            guard let attempt else { return nil }
+            let isMember =
+                switch target {
+                case .operation(let operation):
+                    attempt.operation == operation || followers.contains(attempt.operation)
+                case .graph(let graph): attempt.operation.graph == graph
+                case .queue(let name): queueNumbers[name] == queue(of: attempt)
+                }
+            return isMember ? attempt : nil
+        }
+    }
+
+    /// Of what acts on everything in a target that is not finished.
+    func result(of target: Target) -> CommandResult {
+        var result = CommandResult()
+        switch target {
+        case .operation(let operation): return self.result(of: [operation])
+        case .graph(let graph): result.affected = graphs[Int(graph.rawValue)].unfinished
+        case .queue(let name):
+            guard let queue = queueNumbers[name] else { return result }
+            result.affected = members(of: queue).count { state(of: $0) != .finished }
+        }
+        for attempt in inFlight(of: target, cascade: false) { count(attempt, in: &result) }
+        return result
+    }
+
+    func result(of members: [OperationID]) -> CommandResult {
+        var result = CommandResult()
+        result.affected = members.count
+        for operation in members {
+            let graph = graphs[Int(operation.graph.rawValue)]
+            if graph.state[Int(operation.index)] == .finished { result.finished += 1 }
+            let place = graph.attempt[Int(operation.index)]
+            guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else {
+                continue
+            }
+            count(attempt, in: &result)
+        }
+        return result
+    }
+
+    private func count(_ attempt: AttemptState, in result: inout CommandResult) {
+        result.running += 1
+        if !attempt.hasStarted { result.isEffective = false }
+        if result.named.count < CommandResult.namedMax { result.named.append(attempt.operation) }
+    }
+
+    /// Operations that depend on these, are none of them and are not finished, each once.
+    func waitingDependents(of members: [OperationID]) -> Int {
+        var seen: Set<OperationID> = []
+        for operation in members {
+            forEachDependent(of: operation) { dependent, _ in
+                let graph = Int(dependent.graph.rawValue)
+                guard graphs[graph].state[Int(dependent.index)] != .finished,
+                    !graphs[graph].flags[Int(dependent.index)].contains(.cancelRequested)
+                else { return }
+                seen.insert(dependent)
+            }
+        }
+        return seen.count
+    }
+}

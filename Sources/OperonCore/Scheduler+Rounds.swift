@@ -1,0 +1,159 @@
+package import OperonModel
+
+// `retry`: finished operations get their next round. Outcomes are forgotten, attempts count on.
+extension Scheduler {
+    /// How often an operation was reopened.
+    package func round(of operation: OperationID) -> UInt32 {
+        graphs[Int(operation.graph.rawValue)].rounds[operation.index] ?? 0
+    }
+
+    mutating func reopen(
+        _ indices: [UInt32],
+        of id: GraphID,
+        cancelled: Bool,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let chosen: [OperationID]
+        do throws(Refusal) {
+            chosen = try choose(indices, of: id, cancelled: cancelled)
+        } catch {
+            effects.refusals.append(error)
+            return
+        }
+        let members = withSkipped(chosen)
+        let readyBefore = effects.notices.count
+        for operation in members { reopen(operation, at: now, into: &effects) }
+        let forgets = configuration.violation == .forgetsReopened
+        if !members.isEmpty, !forgets { hasReopened = true }
+        for operation in members { countDependencies(of: operation) }
+        for operation in members where !forgets {
+            holdDependents(of: operation, at: now, into: &effects)
+        }
+        for operation in members {
+            let graph = Int(operation.graph.rawValue)
+            guard graphs[graph].state[Int(operation.index)] == .pending,
+                graphs[graph].waiting[Int(operation.index)] == 0
+            else { continue }
+            letGo(operation, at: now, into: &effects)
+            drainWorklist(at: now, into: &effects)
+        }
+        var result = CommandResult()
+        result.affected = members.count
+        result.released = effects.notices[readyBefore...].count { notice in
+            if case .ready = notice { true } else { false }
+        }
+        effects.results.append(result)
+    }
+
+    private func choose(
+        _ indices: [UInt32],
+        of id: GraphID,
+        cancelled: Bool
+    ) throws(Refusal) -> [OperationID] {
+        guard exists(id) else { throw unknown(.graph(id)) }
+        let graph = graphs[Int(id.rawValue)]
+        // Else its record, which says so of all that is unfinished, would say it of these as well.
+        guard !graph.isCancelled || graph.unfinished == 0 else {
+            throw .invalid(
+                field: "graph",
+                why: "it was cancelled, and \(graph.unfinished) of its operations have not ended"
+            )
+        }
+        guard graph.remains.count == 0 else {
+            throw .invalid(field: "graph", why: "only the outcomes of it are kept")
+        }
+        if indices.isEmpty {
+            return (0..<UInt32(graph.state.count)).filter { index in
+                switch graph.outcome[Int(index)] {
+                case .failed: true
+                case .cancelled: cancelled
+                case .succeeded, .skipped, nil: false
+                }
+            }.map { OperationID(graph: id, index: $0) }
+        }
+        var seen: Set<UInt32> = []
+        var chosen: [OperationID] = []
+        for index in indices where seen.insert(index).inserted {
+            let operation = OperationID(graph: id, index: index)
+            guard exists(operation) else { throw unknown(.operation(operation)) }
+            try check(operation, graph.finalOutcome(index))
+            chosen.append(operation)
+        }
+        return chosen
+    }
+
+    private func check(_ operation: OperationID, _ outcome: Outcome?) throws(Refusal) {
+        let field = "retry of “\(operation)”"
+        switch outcome {
+        case .failed, .cancelled: return
+        case nil: throw .invalid(field: field, why: "it has not finished")
+        case .succeeded: throw .invalid(field: field, why: "it succeeded, and that stays")
+        case .skipped(let cause):
+            throw .invalid(field: field, why: "it was skipped because of “\(cause)”: retry that")
+        }
+    }
+
+    /// What was skipped because of these, directly or not, in any graph that is not cancelled.
+    private func withSkipped(_ chosen: [OperationID]) -> [OperationID] {
+        var members = chosen
+        var seen = Set(chosen)
+        var position = 0
+        while position < members.count {
+            let cause = members[position]
+            forEachDependent(of: cause) { dependent, _ in
+                let graph = Int(dependent.graph.rawValue)
+                guard outcome(of: dependent) == .skipped(cause: cause),
+                    dependent.graph == chosen[0].graph || !graphs[graph].isCancelled,
+                    seen.insert(dependent).inserted
+                else { return }
+                members.append(dependent)
+            }
+            position += 1
+        }
+        return members
+    }
+
+    /// Forgets its outcome. It is pending until its dependencies are counted.
+    private mutating func reopen(
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        guard let outcome = graphs[graph].outcome[index] else {
+            preconditionFailure("only what is finished was chosen")
+        }
+        graphs[graph].counts[Int(outcome.rawValue)] -= 1
+        graphs[graph].unfinished += 1
+        graphs[graph].idleSince = nil
+        graphs[graph].isCancelled = false
+        graphs[graph].state[index] = .pending
+        graphs[graph].outcome[index] = nil
+        graphs[graph].outcomes[operation.index] = nil
+        graphs[graph].reasons[operation.index] = nil
+        graphs[graph].losses[operation.index] = nil
+        graphs[graph].retries[index] = 0
+        graphs[graph].flags[index].formIntersection(.suspended)
+        graphs[graph].rounds[operation.index, default: 0] += 1
+        armDeadline(of: operation, at: now)
+        effects.records.append(.reopened(operation))
+    }
+
+    /// Those that no worker has wait for the new outcome; what runs, or has finished, did so by the
+    /// old one.
+    private mutating func holdDependents(
+        of operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        for dependent in dependents(of: operation) {
+            switch state(of: dependent) {
+            case .pending: countDependencies(of: dependent)
+            case .ready: _ = waitsAgain(dependent, at: now, into: &effects)
+            case .dispatched, .executing, .finished: continue
+            }
+        }
+    }
+}

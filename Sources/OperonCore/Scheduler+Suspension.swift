@@ -1,0 +1,187 @@
+package import OperonModel
+
+// Suspending and resuming. What a suspension sets aside goes back when the last one that holds it
+// ends: by a command, or when its time has come.
+extension Scheduler {
+    mutating func setSuspended(
+        _ target: Target,
+        _ suspension: Suspension?,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if let until = suspension?.until, until <= now.wall {
+            effects.refusals.append(.invalid(field: "until", why: "it has passed already"))
+            return
+        }
+        switch target {
+        case .operation(let operation):
+            guard exists(operation) else {
+                effects.refusals.append(unknown(target))
+                return
+            }
+            setSuspended(operation, suspension, at: now, into: &effects)
+        case .graph(let id):
+            guard exists(id) else {
+                effects.refusals.append(unknown(target))
+                return
+            }
+            setSuspended(id, suspension, at: now, into: &effects)
+        case .queue(let name):
+            guard let queue = madeQueue(name, into: &effects) else { return }
+            queues[queue].suspensionWasSet = true
+            setSuspended(queue: queue, suspension, at: now, into: &effects)
+        }
+        effects.records.append(.suspended(target, suspension))
+        effects.results.append(result(of: target))
+    }
+
+    private mutating func setSuspended(
+        _ operation: OperationID,
+        _ suspension: Suspension?,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        guard let suspension else {
+            graphs[graph].flags[index].remove(.suspended)
+            if !graphs[graph].suspensions.isEmpty {
+                graphs[graph].suspensions[operation.index] = nil
+            }
+            releaseHeldBack(operation)
+            return
+        }
+        graphs[graph].flags[index].insert(.suspended)
+        let isPlain = suspension == Suspension()
+        if !isPlain || !graphs[graph].suspensions.isEmpty {
+            graphs[graph].suspensions[operation.index] = isPlain ? nil : suspension
+        }
+        arm(.operation(operation), suspension, at: now)
+        order(.recall, unlessStarted: graphs[graph].attempt[index], into: &effects)
+    }
+
+    private mutating func setSuspended(
+        _ id: GraphID,
+        _ suspension: Suspension?,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(id.rawValue)
+        graphs[graph].suspension = suspension
+        guard let suspension else {
+            for index in 0..<UInt32(graphs[graph].state.count) {
+                releaseHeldBack(OperationID(graph: id, index: index))
+            }
+            return
+        }
+        arm(.graph(id), suspension, at: now)
+        recall(into: &effects) { _, attempt in attempt.operation.graph == id }
+    }
+
+    mutating func setSuspended(
+        queue: Int,
+        _ suspension: Suspension?,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        queues[queue].suspension = suspension
+        guard let suspension else { return }
+        arm(.queue(queue), suspension, at: now)
+        recall(into: &effects) { $0.queue(of: $1) == queue }
+    }
+
+    mutating func arm(
+        _ suspended: Deadline.Suspended,
+        _ suspension: Suspension,
+        at now: Moment
+    ) {
+        guard let until = suspension.until, configuration.violation != .forgetsUntil else {
+            return
+        }
+        arm(.resume(suspended, until: until), at: now.monotonic + (until - now.wall))
+    }
+
+    /// A suspension's time may have come. It ends by a record, so that a clock that is set back
+    /// does not bring it back.
+    mutating func resumeDue(
+        _ suspended: Deadline.Suspended,
+        until: WallTime,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let target: Target
+        switch suspended {
+        case .operation(let operation): target = .operation(operation)
+        case .graph(let graph): target = .graph(graph)
+        case .queue(let queue): target = .queue(queues[queue].name)
+        }
+        // benign: it was resumed, or suspended anew with another time, meanwhile.
+        guard let suspension = suspension(of: target), suspension.until == until else { return }
+        guard until <= now.wall else {
+            // The clock was set back since the timer was armed.
+            arm(suspended, suspension, at: now)
+            return
+        }
+        switch suspended {
+        case .operation(let operation):
+            setSuspended(operation, nil, at: now, into: &effects)
+        case .graph(let graph): setSuspended(graph, nil, at: now, into: &effects)
+        case .queue(let queue): setSuspended(queue: queue, nil, at: now, into: &effects)
+        }
+        effects.records.append(.suspended(target, nil))
+    }
+
+    /// Who suspended it, why and until when; `nil` if nobody did. Of the target itself: the graph
+    /// and the queue of an operation may be suspended beside it.
+    package func suspension(of target: Target) -> Suspension? {
+        switch target {
+        case .operation(let operation):
+            guard exists(operation) else { return nil }
+            let graph = Int(operation.graph.rawValue)
+            guard graphs[graph].flags[Int(operation.index)].contains(.suspended) else {
+                return nil
+            }
+            return graphs[graph].suspensions[operation.index] ?? Suspension()
+        case .graph(let graph):
+            return exists(graph) ? graphs[Int(graph.rawValue)].suspension : nil
+        case .queue(let name): return queueNumbers[name].flatMap { queues[$0].suspension }
+        }
+    }
+
+    /// Puts back what a suspension set aside, unless another suspension still holds it.
+    private mutating func releaseHeldBack(_ operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        guard graphs[graph].state[index] == .ready,
+            graphs[graph].flags[index].contains(.heldBack),
+            !graphs[graph].flags[index].contains(.suspended), !graphs[graph].isSuspended
+        else { return }
+        enqueue(operation)
+    }
+
+    func queue(of attempt: AttemptState) -> Int {
+        graphs[Int(attempt.operation.graph.rawValue)].queue(attempt.operation.index)
+    }
+
+    /// Recalls what was dispatched and has not started, in the order of the table of attempts.
+    private mutating func recall(
+        into effects: inout Effects,
+        where matches: (Scheduler, AttemptState) -> Bool
+    ) {
+        let recalled = attempts.indices.filter { place in
+            attempts[place].map { matches(self, $0) } ?? false
+        }
+        for place in recalled { order(.recall, unlessStarted: UInt32(place), into: &effects) }
+    }
+
+    mutating func order(
+        _ recall: AttemptState.Recall,
+        unlessStarted place: UInt32,
+        into effects: inout Effects
+    ) {
+        guard place != GraphState.noAttempt, let attempt = attempts[Int(place)],
+            !attempt.hasStarted
+        else { return }
+        order(recall, attemptAt: place, into: &effects)
+    }
+}

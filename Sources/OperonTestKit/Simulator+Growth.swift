@@ -1,0 +1,290 @@
+import OperonCore
+import OperonModel
+
+/// What happens to graphs while they run: additions, further graphs, changed dependencies, further
+/// rounds, suspensions that end by themselves.
+package struct SimulatedGrowth: Hashable, Sendable {
+    /// The first graph may be added to.
+    package var isOpen = false
+    /// Things of this kind that somebody asks for.
+    package var requests = 0
+
+    package init() {}
+
+    /// Of every second seed, from a stream of its own.
+    static func drawn(from seed: UInt64) -> SimulatedGrowth {
+        var generator = SeededGenerator(seed: seed ^ 0x6772_6f77_7468_0000)
+        var growth = SimulatedGrowth()
+        guard generator.next() % 2 == 0 else { return growth }
+        growth.isOpen = generator.next() % 4 != 0
+        growth.requests = Int.random(in: 1...24, using: &generator)
+        return growth
+    }
+}
+
+extension Simulator {
+    /// When somebody asks for the next thing.
+    mutating func planGrowth(from start: Timestamp) {
+        for _ in 0..<scenario.growth.requests {
+            let delay = Duration.milliseconds(Int64(growth.next() % 50_000))
+            at(start + .seconds(1) + delay, .grow)
+        }
+    }
+
+    /// Somebody asks for something. It may be refused.
+    mutating func grow() {
+        guard scheduler.graphCount > 0, !isHealed else { return }
+        switch growth.next() % 20 {
+        case 0...3: addOperations()
+        case 4...6: submitAnother()
+        case 7...12: changeDependency()
+        case 13...15: retrySome()
+        case 16...17: suspendForAWhile()
+        case 18: drive(.graphClosed(someGraph()))
+        case _: cancelSome()
+        }
+    }
+
+    private mutating func someGraph() -> GraphID {
+        GraphID(rawValue: UInt32(growth.next() % UInt64(scheduler.graphCount)))
+    }
+
+    private mutating func someOperation() -> OperationID? {
+        let graph = someGraph()
+        let count = scheduler.operationCount(of: graph)
+        guard count > 0 else { return nil }
+        return OperationID(graph: graph, index: UInt32(growth.next() % UInt64(count)))
+    }
+
+    private mutating func addOperations() {
+        let id = someGraph()
+        guard let base = try? scheduler.additionBase(of: id) else { return }
+        let first = UInt32(base.operationCount)
+        let graph = piece()
+        expect(graph, in: id, from: first)
+        drive(.operationsAdded(id, CompiledAddition(first: first, graph: graph)))
+        if effects.refusals.isEmpty { ledger.met(.graphAddedTo) }
+    }
+
+    private mutating func submitAnother() {
+        let id = GraphID(rawValue: UInt32(scheduler.graphCount))
+        let graph = piece()
+        let isOpen = growth.next() % 2 == 0
+        expect(graph, in: id, from: 0)
+        if isOpen { ledger.grown.open.insert(id) }
+        drive(.graphSubmitted(graph, isOpen: isOpen))
+        ledger.met(.graphSubmittedBeside)
+    }
+
+    private mutating func changeDependency() {
+        // What waits is seldom drawn by chance: the first that does of a few.
+        var drawn = (0..<6).compactMap { _ in someOperation() }
+        let waiting = drawn.firstIndex { scheduler.state(of: $0) != .finished } ?? 0
+        guard !drawn.isEmpty, let other = someOperation() else { return }
+        let operation = drawn.remove(at: waiting)
+        let known = scheduler.dependencies(of: operation)
+        if growth.next() % 2 == 0, !known.isEmpty {
+            let place = Int(growth.next() % UInt64(known.count))
+            drive(.dependencyRemoved(operation, on: known[place].operation))
+            if effects.refusals.isEmpty { ledger.met(.dependencyRemoved) }
+        } else {
+            drive(.dependencyAdded(operation, on: other, condition()))
+            if effects.refusals.isEmpty { ledger.met(.dependencyAdded) }
+        }
+    }
+
+    private mutating func condition() -> DependencyCondition {
+        growth.next() % 2 == 0
+            ? .unlessFailed : DependencyCondition.allCases[Int(growth.next() % 4)]
+    }
+
+    private mutating func retrySome() {
+        let cancelled = growth.next() % 2 == 0
+        drive(.retryRequested(someGraph(), operations: [], cancelled: cancelled))
+        if effects.results.contains(where: { $0.affected > 0 }) { ledger.met(.roundOpened) }
+    }
+
+    private mutating func suspendForAWhile() {
+        let until =
+            WallTime(nanosecondsSince1970: now.nanoseconds)
+            + .milliseconds(1 + Int64(growth.next() % 20_000))
+        let target: Scheduler.Target =
+            switch growth.next() % 3 {
+            case 0: .queue("a")
+            case 1: .graph(someGraph())
+            case _: someOperation().map { .operation($0) } ?? .queue("b")
+            }
+        drive(.suspensionRequested(target, Suspension(by: "test", until: until)))
+        ledger.met(.suspendedUntil)
+    }
+
+    private mutating func cancelSome() {
+        drive(.cancelRequested(.graph(someGraph()), reason: "test", cascade: false))
+        ledger.met(.graphCancelled)
+    }
+
+    /// One to three operations that wait for one another and for what is there.
+    private mutating func piece() -> CompiledGraph {
+        var generator = GraphGenerator(seed: growth.next())
+        let count = 1 + Int(growth.next() % 3)
+        let topology = generator.scattered(operations: count, degree: 1)
+        var policies: [OperationPolicy] = []
+        var outer: [OuterDependency] = []
+        for index in 0..<UInt32(count) {
+            var policy = OperationPolicy()
+            policy.queue = UInt32(growth.next() % 2)
+            policy.kind = UInt32(growth.next() % 2)
+            policy.retry = RetryPolicy(limit: scenario.retryLimit, delay: .milliseconds(100))
+            if scenario.usesKeys, growth.next() % 4 == 0 { policy.keys = [0] }
+            policies.append(policy)
+            guard growth.next() % 3 != 0, let other = someOperation() else { continue }
+            let on = Dependency(operation: other, condition: condition())
+            outer.append(OuterDependency(of: index, on: on))
+        }
+        var graph = CompiledGraph(
+            name: "simulated",
+            topology: topology,
+            queues: [QueueSettings(name: "a"), QueueSettings(name: "b")],
+            kinds: SimulatorScenario.kinds,
+            keys: ["key"],
+            policies: policies,
+            policy: (0..<UInt32(count)).map { $0 },
+            rank: Array(repeating: 0, count: count)
+        )
+        graph.outer = outer
+        return graph
+    }
+
+    /// Tells the ledger what is about to be there.
+    private mutating func expect(_ graph: CompiledGraph, in id: GraphID, from first: UInt32) {
+        for index in 0..<UInt32(graph.topology.operationCount) {
+            let operation = OperationID(graph: id, index: first + index)
+            let policy = graph.policies[Int(graph.policy[Int(index)])]
+            var member = GrownLedger.Member()
+            member.isLimited = policy.queue == 0
+            member.isKeyed = !policy.keys.isEmpty
+            member.dependencies = graph.topology.dependencies(of: index).map {
+                Dependency(
+                    operation: OperationID(graph: id, index: first + $0.operation),
+                    condition: $0.condition
+                )
+            }
+            member.dependencies += graph.outer.filter { $0.of == index }.map(\.on)
+            ledger.grown.members[operation] = member
+        }
+    }
+
+    /// Nobody adds anything any more, and everything that anybody suspended goes on.
+    mutating func healGrowth() {
+        for number in 0..<UInt32(scheduler.graphCount) {
+            let graph = GraphID(rawValue: number)
+            if scheduler.isOpen(graph) { drive(.graphClosed(graph)) }
+            drive(.suspensionRequested(.graph(graph), nil))
+            for index in 0..<UInt32(scheduler.operationCount(of: graph)) {
+                let operation = OperationID(graph: graph, index: index)
+                drive(.suspensionRequested(.operation(operation), nil))
+            }
+        }
+    }
+}
+
+/// What the ledger knows of graphs that grew, apart from what the scheduler keeps.
+struct GrownLedger {
+    struct Member {
+        var isLimited = false
+        var isKeyed = false
+        var dependencies: [Dependency] = []
+    }
+
+    /// What was not in the first graph from the start.
+    var members: [OperationID: Member] = [:]
+    var open: Set<GraphID> = []
+    /// Operations that had another round.
+    var reopened: Set<OperationID> = []
+
+    /// Whether the first waits for the second, directly or not.
+    func waits(_ first: OperationID, for second: OperationID) -> Bool {
+        var seen: Set<OperationID> = [first]
+        var frontier = [first]
+        while let next = frontier.popLast() {
+            if next == second { return true }
+            for dependency in members[next]?.dependencies ?? []
+            where seen.insert(dependency.operation).inserted {
+                frontier.append(dependency.operation)
+            }
+        }
+        return false
+    }
+}
+
+extension SimulatorLedger {
+    /// The first graph, as it was submitted.
+    mutating func expect(_ graph: CompiledGraph, isOpen: Bool) {
+        let id = GraphID(rawValue: 0)
+        if isOpen { grown.open.insert(id) }
+        for index in 0..<UInt32(graph.topology.operationCount) {
+            let policy = graph.policies[Int(graph.policy[Int(index)])]
+            var member = GrownLedger.Member()
+            member.isLimited = policy.queue == 0
+            member.isKeyed = !policy.keys.isEmpty
+            member.dependencies = graph.topology.dependencies(of: index).map {
+                Dependency(
+                    operation: OperationID(graph: id, index: $0.operation),
+                    condition: $0.condition
+                )
+            }
+            grown.members[OperationID(graph: id, index: index)] = member
+        }
+    }
+
+    func dependencies(of operation: OperationID) -> [Dependency] {
+        grown.members[operation]?.dependencies ?? []
+    }
+
+    func isLimited(_ operation: OperationID) -> Bool {
+        grown.members[operation]?.isLimited ?? false
+    }
+
+    func isKeyed(_ operation: OperationID) -> Bool {
+        grown.members[operation]?.isKeyed ?? false
+    }
+
+    /// Follows what changes graphs.
+    mutating func grow(by record: StoreRecord) {
+        switch record {
+        case .graphClosed(let graph): grown.open.remove(graph)
+        case .dependencyAdded(let operation, let other, let condition):
+            if grown.waits(other, for: operation) {
+                broken("\(operation) waits for \(other), which waits for it")
+            }
+            grown.members[operation]?.dependencies.append(
+                Dependency(operation: other, condition: condition)
+            )
+        case .dependencyRemoved(let operation, let other):
+            grown.members[operation]?.dependencies.removeAll { $0.operation == other }
+        case .granted(_, let operation, _, _):
+            // Whoever is granted has been released by what the latest rounds left.
+            for dependency in dependencies(of: operation) {
+                checkReleased(operation, by: dependency, "was granted")
+            }
+        case .graphAdded, .operationsAdded, .started, .resumed, .attemptEnded, .finished,
+            .retryScheduled, .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined,
+            .queueLimit, .queuePriority, .priority, .reopened:
+            return
+        }
+    }
+
+    mutating func checkReleased(
+        _ operation: OperationID,
+        by dependency: Dependency,
+        _ what: String
+    ) {
+        guard let outcome = kept.finished[dependency.operation] else {
+            broken("\(operation) \(what) before \(dependency.operation) finished")
+            return
+        }
+        if !dependency.condition.isSatisfied(by: outcome.kind) {
+            broken("\(operation) \(what) although \(dependency.operation) \(outcome)")
+        }
+    }
+}
