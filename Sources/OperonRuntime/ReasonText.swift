@@ -26,14 +26,7 @@ extension CoordinatorService {
             return timed("notBefore", "It may not start before", due)
         case .retryAt(let due):
             return timed("retryAt", "It failed, and is tried again at", due)
-        case .keyHeld(let key, let holder):
-            let name = name(of: holder)
-            var view = ReasonView(
-                code: "keyHeld",
-                text: "“\(name.name)” holds “\(key)”, which only one may hold at a time."
-            )
-            view.operations = [name]
-            return view
+        case .keyHeld(let key, let holder): return held(key, by: holder)
         case .noWorkerForKind(let kind):
             return ReasonView(
                 code: "noWorkerForKind",
@@ -54,14 +47,7 @@ extension CoordinatorService {
                 code: "dispatched",
                 text: "Worker \(name(of: worker)) has it and has not said that it started."
             )
-        case .behind(let first):
-            let name = name(of: first)
-            var view = ReasonView(
-                code: "noFreeSlot",
-                text: "“\(name.name)” is before it, and waits for room for what it is made of."
-            )
-            view.operations = [name]
-            return view
+        case .behind(let first): return behind(first)
         case .cancelRequested(let reason):
             return ended("cancelRequested", "It was cancelled", reason)
         case .graphCancelled(let reason):
@@ -97,6 +83,26 @@ extension CoordinatorService {
         )
         view.operations = names
         view.more = more
+        return view
+    }
+
+    private func behind(_ first: OperationID) -> ReasonView {
+        let name = name(of: first)
+        var view = ReasonView(
+            code: "noFreeSlot",
+            text: "“\(name.name)” is before it, and waits for room for what it is made of."
+        )
+        view.operations = [name]
+        return view
+    }
+
+    private func held(_ key: String, by holder: OperationID) -> ReasonView {
+        let name = name(of: holder)
+        var view = ReasonView(
+            code: "keyHeld",
+            text: "“\(name.name)” holds “\(key)”, which only one may hold at a time."
+        )
+        view.operations = [name]
         return view
     }
 
