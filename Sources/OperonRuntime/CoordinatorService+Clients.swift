@@ -50,44 +50,19 @@ extension CoordinatorService {
 
     // MARK: - Cancelling and suspending
 
-    /// Operations named in one answer.
-    private static let namedMax = 8
-
-    /// Performs a command and counts what it did.
-    func perform(
-        _ event: Scheduler.Event,
-        on target: Target
-    ) throws(ClientError) -> CommandView {
-        let before: [OperationID]
-        if case .cancelRequested(_, _, cascade: true, _) = event, case .operation(let id) = target {
-            before = scheduler.withDependents(id).filter { scheduler.outcome(of: $0) == nil }
-        } else {
-            before = scheduler.unfinished(of: target)
-        }
+    /// Performs a command and says what it did.
+    func perform(_ event: Scheduler.Event) throws(ClientError) -> CommandView {
         try request(event)
-        let finished = before.filter { scheduler.outcome(of: $0) != nil }
-        let running = before.filter { scheduler.state(of: $0) == .executing }
+        let result = result ?? Scheduler.CommandResult()
         var view = CommandView(
-            affected: before.count,
-            finished: finished.count,
-            running: running.count,
-            released: released(by: finished, besides: Set(before)),
-            isEffective: scheduler.isEffective(for: before)
+            affected: result.affected,
+            finished: result.finished,
+            running: result.running,
+            released: result.released,
+            isEffective: result.isEffective
         )
-        view.named = running.prefix(Self.namedMax).map { name(of: $0) }
+        view.named = result.named.map { name(of: $0) }
         return view
-    }
-
-    /// Dependents that were released, and are not among those acted on.
-    private func released(by finished: [OperationID], besides members: Set<OperationID>) -> Int {
-        var seen: Set<OperationID> = []
-        for operation in finished {
-            for dependent in scheduler.dependents(of: operation)
-            where !members.contains(dependent) && scheduler.outcome(of: dependent) == nil {
-                seen.insert(dependent)
-            }
-        }
-        return seen.count
     }
 
     // MARK: - Waiting
@@ -98,7 +73,7 @@ extension CoordinatorService {
         within seconds: Double
     ) async throws(ClientError) -> Bool {
         await wait(within: seconds) { scheduler in
-            scheduler.isEffective(for: scheduler.unfinished(of: target))
+            scheduler.isEffective(target)
         }
     }
 

@@ -1,32 +1,207 @@
 import OperonCore
 import OperonModel
 import OperonPorts
+import OperonWire
 
+// What clients change of a graph that was submitted: more operations, other dependencies, another
+// round.
 extension CoordinatorService {
-    private var notYet: ClientError { ClientError(.unavailable, "Not possible yet.") }
+    /// Adds to an open graph. Dependencies name operations of the addition, else of the graph, else,
+    /// as `GRAPH/OPERATION`, of another graph.
     func add(
         _ addition: Submission,
         to graph: GraphID,
         _ caller: String,
         _ limits: Limits
-    ) async throws(ClientError) -> GraphView { throw notYet }
-    func close(_ graph: GraphID) async throws(ClientError) -> GraphView { throw notYet }
+    ) async throws(ClientError) -> GraphView {
+        let description = named(addition.graph, in: graph)
+        let body: [UInt8]
+        do throws(WireError) {
+            body = try StoreFormat.encode(description, failFast: false)
+        } catch {
+            throw ClientError(.tooLarge, error.message)
+        }
+        // Loaded before: what is added may start in the same step.
+        let number = Int(graph.rawValue)
+        var outputs = try await outputs(wantedBy: description.operations, of: graph)
+        while contents[number].wanted(by: description.operations).contains(where: { index in
+            isMissing(index, of: graph) && !outputs.contains { $0.index == index }
+        }) {
+            outputs = try await self.outputs(wantedBy: description.operations, of: graph)
+        }
+        try mayChange()
+        guard scheduler.isOpen(graph) else {
+            throw ClientError(.graphClosed(name: register[graph].name))
+        }
+        let compiled = try compile(description, to: graph, limits)
+        var kept = StoredContents(
+            graph: graph,
+            name: register[graph].name,
+            submitter: caller,
+            first: compiled.first,
+            operationCount: description.operations.count,
+            body: body
+        )
+        kept.needs = Self.needs(compiled.graph.outer, of: graph)
+        contents[number].append(description.operations)
+        for output in outputs { contents[number].keep(output.payload, of: output.index) }
+        keeping?.submitted.append(kept)
+        // Checked before: nothing else may be refused.
+        if let refusal = handle([.operationsAdded(graph, compiled)]) {
+            throw ClientError(refusal)
+        }
+        try await durable()
+        return view(of: graph)
+    }
+
+    /// Outputs of finished operations that nobody was known to ask for.
+    private func outputs(
+        wantedBy operations: [OperationDescription],
+        of graph: GraphID
+    ) async throws(ClientError) -> [(index: UInt32, payload: Payload)] {
+        guard let store else { return [] }
+        var outputs: [(index: UInt32, payload: Payload)] = []
+        for index in contents[Int(graph.rawValue)].wanted(by: operations)
+        where isMissing(index, of: graph) {
+            let id = OperationID(graph: graph, index: index)
+            do {
+                outputs.append((index, try await store.output(of: id) ?? .empty))
+            } catch {
+                throw ClientError(.unavailable, "\(error)")
+            }
+        }
+        return outputs
+    }
+
+    private func isMissing(_ index: UInt32, of graph: GraphID) -> Bool {
+        let id = OperationID(graph: graph, index: index)
+        return scheduler.outcome(of: id) == .succeeded
+            && !contents[Int(graph.rawValue)].hasKept(index)
+    }
+
+    private func compile(
+        _ description: GraphDescription,
+        to graph: GraphID,
+        _ limits: Limits
+    ) throws(ClientError) -> CompiledAddition {
+        do throws(Refusal) {
+            return try CompiledAddition.compile(
+                description,
+                to: scheduler.additionBase(of: graph),
+                limits: limits
+            ) { name in
+                resolve(name, in: graph)
+            }
+        } catch {
+            throw ClientError(error)
+        }
+    }
+
+    /// The operation that a dependency of an operation of this graph names.
+    func resolve(_ name: String, in graph: GraphID?) -> OperationID? {
+        if let graph, let index = contents[Int(graph.rawValue)].number(of: name) {
+            return OperationID(graph: graph, index: index)
+        }
+        guard let slash = name.firstIndex(of: "/"),
+            let other = register.find(String(name[..<slash])), other != graph
+        else { return nil }
+        let operation = String(name[name.index(after: slash)...])
+        let number = Int(other.rawValue)
+        if let index = contents[number].number(of: operation) {
+            return OperationID(graph: other, index: index)
+        }
+        guard let index = UInt32(operation), Int(index) < scheduler.operationCount(of: other)
+        else { return nil }
+        return OperationID(graph: other, index: index)
+    }
+
+    /// The same with other graphs by their numbers: their names may be given to newer ones.
+    func named(_ description: GraphDescription, in graph: GraphID?) -> GraphDescription {
+        let own = Set(description.operations.map(\.name))
+        var description = description
+        for index in description.operations.indices {
+            for place in description.operations[index].dependencies.indices {
+                let name = description.operations[index].dependencies[place].name
+                guard name.contains("/"), !own.contains(name),
+                    let found = resolve(name, in: graph), found.graph != graph
+                else { continue }
+                let slash = name.firstIndex(of: "/") ?? name.startIndex
+                description.operations[index].dependencies[place].name =
+                    found.graph.description + name[slash...]
+            }
+        }
+        return description
+    }
+
+    static func needs(_ outer: [OuterDependency], of graph: GraphID?) -> [GraphID] {
+        Set(outer.map(\.on.operation.graph)).filter { $0 != graph }.sorted()
+    }
+
+    /// A graph whose dependencies name operations of other graphs, as `GRAPH/OPERATION`.
+    func compileAmongOthers(
+        _ description: GraphDescription,
+        _ limits: Limits
+    ) throws(Refusal) -> (GraphDescription, CompiledGraph) {
+        let named = named(description, in: nil)
+        let compiled = try CompiledGraph.compile(named, limits: limits) { name in
+            resolve(name, in: nil)
+        }
+        return (named, compiled)
+    }
+
+    func close(_ graph: GraphID) async throws(ClientError) -> GraphView {
+        try request(.graphClosed(graph))
+        try await durable()
+        return view(of: graph)
+    }
+
+    /// By names, or every operation that failed.
     func retry(
         _ graph: GraphID,
         _ request: RetryRequest
-    ) throws(ClientError) -> CommandView { throw notYet }
+    ) throws(ClientError) -> CommandView {
+        var operations: [UInt32] = []
+        for name in request.operations {
+            let selector = OperationSelector(graph: graph.description, operation: name)
+            operations.append(try find(selector).index)
+        }
+        return try perform(
+            .retryRequested(graph, operations: operations, cancelled: request.cancelled)
+        )
+    }
+
     func addDependency(
         of operation: OperationID,
         on other: OperationID,
         _ condition: DependencyCondition
-    ) throws(ClientError) { throw notYet }
+    ) throws(ClientError) {
+        try request(.dependencyAdded(operation, on: other, condition))
+    }
+
     func removeDependency(
         of operation: OperationID,
         on other: OperationID
-    ) throws(ClientError) { throw notYet }
+    ) throws(ClientError) {
+        try request(.dependencyRemoved(operation, on: other))
+    }
+
     func setPriority(
         ofQueue name: String,
         to priority: QueuePriority
-    ) throws(ClientError) { throw notYet }
-    func drain(worker: String) throws(ClientError) -> WorkerView { throw notYet }
+    ) throws(ClientError) {
+        try request(.queuePrioritySet(queue: name, priority))
+    }
+
+    func drain(worker: String) throws(ClientError) -> WorkerView {
+        guard workerViews().contains(where: { $0.name == worker || $0.id == worker }) else {
+            throw ClientError(
+                .notFound,
+                "There is no worker “\(worker)”; `operon workers` shows those there are."
+            )
+        }
+        throw ClientError(
+            .unavailable,
+            "A worker is asked to leave by SIGTERM, on its own machine; not yet from here."
+        )
+    }
 }

@@ -12,20 +12,21 @@ extension CoordinatorService {
         configuration: Scheduler.Configuration
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
         let state = try await store.open()
-        var contents: [GraphContents] = []
-        var compiled: [CompiledGraph?] = []
-        var register = GraphRegister()
-        let limits = configuration.limits
+        var names = StoredNames(limits: configuration.limits)
+        var parts: [[GraphDescription]] = []
+        var failFast: [Bool] = []
         for graph in state.graphs {
-            // The numbers of graphs that are gone for good stay taken.
-            while contents.count < Int(graph.id.rawValue) {
-                contents.append(GraphContents(GraphDescription(name: ""), limits: limits))
-                register.append(.gone(name: ""))
-            }
-            let (description, one) = try compile(graph, limits: limits)
+            let (descriptions, flag) = try decode(graph)
+            parts.append(descriptions)
+            failFast.append(flag)
+            names.append(graph, descriptions)
+        }
+        var compiled: [CompiledGraph?] = []
+        var additions: [[CompiledAddition]] = []
+        for (place, graph) in state.graphs.enumerated() {
+            let (one, more) = try names.compile(graph, parts[place], failFast: failFast[place])
             compiled.append(one)
-            contents.append(GraphContents(description, limits: limits))
-            register.append(graph, keyedBy: graph.contents.first)
+            additions.append(more)
         }
         let now = Moment(monotonic: SystemClock.now(), wall: SystemClock.wall())
         let scheduler: Scheduler
@@ -34,11 +35,13 @@ extension CoordinatorService {
                 configuration: configuration,
                 restoring: state,
                 graphs: compiled,
+                additions: additions,
                 at: now
             )
         } catch {
             throw StoreError(.damaged, "The store does not fit together: \(error).")
         }
+        var contents = names.contents
         for graph in state.graphs {
             try await load(graph, of: store, into: &contents[Int(graph.id.rawValue)])
         }
@@ -46,30 +49,30 @@ extension CoordinatorService {
             store: store,
             lastEvent: state.lastEvent,
             contents: contents,
-            register: register
+            register: names.register
         )
         return (scheduler, restored)
     }
 
-    /// Of a tombstone nothing is left to be compiled.
-    private static func compile(
-        _ graph: StoredGraph,
-        limits: Limits
-    ) throws -> (GraphDescription, CompiledGraph?) {
-        guard let first = graph.contents.first else {
-            return (GraphDescription(name: ""), nil)
+    /// Of a tombstone nothing is left.
+    private static func decode(
+        _ graph: StoredGraph
+    ) throws -> (descriptions: [GraphDescription], failFast: Bool) {
+        var descriptions: [GraphDescription] = []
+        var failFast = false
+        for contents in graph.contents {
+            do throws(WireError) {
+                let (description, flag) = try StoreFormat.decodeGraph(contents.body)
+                descriptions.append(description)
+                failFast = failFast || flag
+            } catch {
+                throw StoreError(
+                    .damaged,
+                    "Graph \(graph.id) (“\(contents.name)”) cannot be read from the store: \(error)."
+                )
+            }
         }
-        do {
-            let (description, failFast) = try StoreFormat.decodeGraph(first.body)
-            var compiled = try CompiledGraph.compile(description, limits: limits)
-            compiled.failFast = failFast
-            return (description, compiled)
-        } catch {
-            throw StoreError(
-                .damaged,
-                "Graph \(graph.id) (“\(first.name)”) cannot be read from the store: \(error)."
-            )
-        }
+        return (descriptions, failFast)
     }
 
     /// The outputs that unfinished operations may ask for.
@@ -87,6 +90,75 @@ extension CoordinatorService {
             guard let output = try await store.output(of: id) else { continue }
             contents.keep(output, of: operation.index)
         }
+    }
+}
+
+/// The names of what a store holds, while it is compiled again.
+private struct StoredNames {
+    var contents: [GraphContents] = []
+    var register = GraphRegister()
+    let limits: Limits
+
+    init(limits: Limits) { self.limits = limits }
+
+    mutating func append(_ graph: StoredGraph, _ parts: [GraphDescription]) {
+        // The numbers of graphs that are gone for good stay taken.
+        while contents.count < Int(graph.id.rawValue) {
+            contents.append(GraphContents(GraphDescription(name: ""), limits: limits))
+            register.append(.gone(name: ""))
+        }
+        var all = GraphContents(parts.first ?? GraphDescription(name: ""), limits: limits)
+        for part in parts.dropFirst() { all.append(part.operations) }
+        contents.append(all)
+        register.append(graph, keyedBy: graph.contents.first)
+    }
+
+    /// As it was compiled when it was submitted: names of other graphs are numbers by now.
+    mutating func compile(
+        _ graph: StoredGraph,
+        _ parts: [GraphDescription],
+        failFast: Bool
+    ) throws -> (CompiledGraph?, [CompiledAddition]) {
+        guard let first = parts.first else { return (nil, []) }
+        do throws(Refusal) {
+            var compiled = try CompiledGraph.compile(first, limits: limits) { name in
+                resolve(name)
+            }
+            compiled.failFast = failFast
+            var base = CompiledAddition.Base(
+                graph: graph.id,
+                operationCount: first.operations.count,
+                edgeCount: compiled.topology.edgeCount + compiled.outer.count
+            )
+            var additions: [CompiledAddition] = []
+            for part in parts.dropFirst() {
+                let count = base.operationCount
+                let addition = try CompiledAddition.compile(part, to: base, limits: limits) {
+                    name in
+                    let index = contents[Int(graph.id.rawValue)].number(of: name)
+                    guard let index, index < count else { return resolve(name) }
+                    return OperationID(graph: graph.id, index: index)
+                }
+                additions.append(addition)
+                base.operationCount += part.operations.count
+                base.edgeCount += addition.graph.topology.edgeCount + addition.graph.outer.count
+            }
+            return (compiled, additions)
+        } catch {
+            throw StoreError(
+                .damaged,
+                "Graph \(graph.id) (“\(first.name)”) in the store makes no sense: \(error)."
+            )
+        }
+    }
+
+    private mutating func resolve(_ name: String) -> OperationID? {
+        guard let slash = name.firstIndex(of: "/"), let number = UInt32(name[..<slash]),
+            Int(number) < contents.count
+        else { return nil }
+        let operation = String(name[name.index(after: slash)...])
+        let index = contents[Int(number)].number(of: operation) ?? UInt32(operation)
+        return index.map { OperationID(graph: GraphID(rawValue: number), index: $0) }
     }
 }
 

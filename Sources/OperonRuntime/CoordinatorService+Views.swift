@@ -70,15 +70,15 @@ extension CoordinatorService {
             id: graph.rawValue,
             name: entry.name,
             status: status(of: graph, counts),
-            isOpen: entry.isOpen,
+            isOpen: scheduler.isOpen(graph),
             submittedAt: TimeText(entry.submittedAt),
             counts: counts
         )
         view.submittedBy = entry.submitter.isEmpty ? nil : entry.submitter
-        view.finishedAt = entry.finishedAt.map { TimeText($0) }
+        if counts.unfinished == 0 { view.finishedAt = entry.finishedAt.map { TimeText($0) } }
         if scheduler.isCancelled(graph) { view.cancelReason = scheduler.cancelReason(of: graph) }
         view.suspension = scheduler.suspension(of: .graph(graph)).map { SuspensionView($0) }
-        if counts.unfinished == 0, !entry.isOpen {
+        if counts.unfinished == 0, !view.isOpen {
             view.exitCode =
                 counts.failed > 0
                 ? 1 : counts.cancelled > 0 ? 3 : scheduler.hasWant(graph) ? 7 : 0
@@ -87,7 +87,7 @@ extension CoordinatorService {
     }
 
     private func status(of graph: GraphID, _ counts: StateCounts) -> GraphStatus {
-        guard counts.unfinished > 0 else { return register[graph].isOpen ? .idle : .finished }
+        guard counts.unfinished > 0 else { return scheduler.isOpen(graph) ? .idle : .finished }
         if scheduler.isCancelled(graph) { return .cancelling }
         return scheduler.suspension(of: .graph(graph)) == nil ? .running : .suspended
     }
@@ -125,6 +125,7 @@ extension CoordinatorService {
             state: scheduler.state(of: operation)
         )
         view.attempts = UInt32(scheduler.attemptCount(of: operation))
+        view.round = scheduler.round(of: operation)
         view.isCancelRequested = scheduler.isCancelRequested(operation)
         guard let outcome = scheduler.outcome(of: operation) else { return view }
         view.outcome = outcome.kind

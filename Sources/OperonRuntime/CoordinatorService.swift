@@ -40,6 +40,8 @@ package actor CoordinatorService {
     private var alarm = Alarm()
     private let connected = Latch()
     private(set) var hasEnded = false
+    /// What the last command did; `nil`: it was refused.
+    private(set) var result: Scheduler.CommandResult?
     /// Why the service cannot go on.
     var fatal: (any Error)?
     /// Names of workers that were heard of, by incarnation. Only looked up.
@@ -261,6 +263,7 @@ package actor CoordinatorService {
                 scheduler.handle(event, at: now, into: &effects)
             }
             refusal = refusal ?? effects.refusals.first
+            result = effects.results.last
             wakeAt = effects.wakeAt
             keepOutputs()
             pending = []
@@ -332,6 +335,10 @@ package actor CoordinatorService {
             case .finished(let operation, _): endListening(to: operation)
             case .workerJoined(let worker, _, _): workerNames[worker.incarnation] = worker.name
             case .log(let chunk): tell(chunk)
+            case .superseded(let epoch):
+                // What this one decides counts no more: it must not go on beside the other.
+                let why = "A newer coordinator rules (epoch \(epoch)): this one ends."
+                Task { await fail(PortError(.prefixHeld, why)) }
             default: continue
             }
         }

@@ -4,9 +4,9 @@ import OperonModel
 /// What the operations of a graph are made of: everything the scheduler does without.
 struct GraphContents: Sendable {
     let name: String
-    let operations: [OperationDescription]
+    private(set) var operations: [OperationDescription]
     /// Index of an operation by its name, where it is somebody's dependency.
-    private let numbers: [String: UInt32]
+    private var numbers: [String: UInt32]
     /// Of all operations, once somebody has asked. Only looked up.
     private var byName: [String: UInt32]?
     /// Outputs of finished operations that somebody depends on. Only looked up.
@@ -63,6 +63,39 @@ struct GraphContents: Sendable {
             if left == 1 { outputs[number] = nil }
         }
     }
+
+    /// The operations that are there whose outputs these would ask for.
+    mutating func wanted(by more: [OperationDescription]) -> [UInt32] {
+        var wanted: Set<UInt32> = []
+        for operation in more where operation.wantsInputs {
+            for dependency in operation.dependencies {
+                if let number = number(of: dependency.name) { wanted.insert(number) }
+            }
+        }
+        return wanted.sorted()
+    }
+
+    /// Adds operations, which may depend on those that are there.
+    mutating func append(_ more: [OperationDescription]) {
+        let first = operations.count
+        // Makes the table of all names, if it was not there yet.
+        _ = number(of: "")
+        operations += more
+        for (offset, operation) in more.enumerated() {
+            byName?[operation.name] = UInt32(first + offset)
+        }
+        for operation in more where operation.wantsInputs {
+            for dependency in operation.dependencies {
+                guard let number = number(of: dependency.name) else { continue }
+                numbers[dependency.name] = number
+            }
+            for number in dependencies(of: operation).sorted() {
+                consumers[number, default: 0] += 1
+            }
+        }
+    }
+
+    func hasKept(_ index: UInt32) -> Bool { outputs[index] != nil }
 
     /// Whether an unfinished operation may ask for its output.
     func isWanted(_ index: UInt32) -> Bool { consumers[index] != nil }

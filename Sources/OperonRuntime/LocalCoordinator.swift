@@ -28,29 +28,35 @@ package struct LocalCoordinator: CoordinatorClient {
     // MARK: - Graphs
 
     package func submit(_ submission: Submission) async throws(ClientError) -> GraphView {
+        var graph = submission.graph
         let compiled: CompiledGraph
         do throws(Refusal) {
-            compiled = try CompiledGraph.compile(submission.graph, limits: limits)
+            if graph.mayNameOthers {
+                (graph, compiled) = try await service.compileAmongOthers(graph, limits)
+            } else {
+                compiled = try CompiledGraph.compile(graph, limits: limits)
+            }
         } catch {
             throw ClientError(error)
         }
         let body: [UInt8]
         do throws(WireError) {
-            body = try StoreFormat.encode(submission.graph, failFast: compiled.failFast)
+            body = try StoreFormat.encode(graph, failFast: compiled.failFast)
         } catch {
             throw ClientError(.tooLarge, error.message)
         }
-        let contents = StoredContents(
+        var contents = StoredContents(
             graph: GraphID(rawValue: 0),
-            name: submission.graph.name,
+            name: graph.name,
             submitter: caller,
             isOpen: submission.isOpen,
             idempotencyKey: submission.idempotencyKey ?? "",
             traceParent: submission.traceParent ?? "",
-            operationCount: submission.graph.operations.count,
+            operationCount: graph.operations.count,
             body: body
         )
-        let id = try await service.submitOnce(submission.graph, compiled, contents)
+        contents.needs = CoordinatorService.needs(compiled.outer, of: nil)
+        let id = try await service.submitOnce(graph, compiled, contents)
         try await service.durable()
         return await service.view(of: id)
     }
@@ -199,7 +205,7 @@ package struct LocalCoordinator: CoordinatorClient {
             cascade: request.cascade,
             by: caller
         )
-        var view = try await service.perform(event, on: target)
+        var view = try await service.perform(event)
         try await service.durable()
         if let wait = request.wait {
             view.isEffective = try await service.waitUntilEnded(target, within: wait)
@@ -217,7 +223,7 @@ package struct LocalCoordinator: CoordinatorClient {
             reason: request.reason,
             until: request.until?.time
         )
-        var view = try await service.perform(.suspensionRequested(target, suspension), on: target)
+        var view = try await service.perform(.suspensionRequested(target, suspension))
         try await service.durable()
         if let wait = request.wait {
             view.isEffective = try await service.waitUntilEffective(target, within: wait)
@@ -227,7 +233,7 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
         let target = try await service.find(target)
-        let view = try await service.perform(.suspensionRequested(target, nil), on: target)
+        let view = try await service.perform(.suspensionRequested(target, nil))
         try await service.durable()
         return view
     }
@@ -335,6 +341,13 @@ package struct LocalCoordinator: CoordinatorClient {
         if let sequence { start = sequence } else { start = await service.lastEvent }
         let reader = EventReader(service: service, store: store, graph: only, after: start)
         return AsyncThrowingStream { try await reader.next() }
+    }
+}
+
+extension GraphDescription {
+    /// Whether a dependency may be `GRAPH/OPERATION`.
+    fileprivate var mayNameOthers: Bool {
+        operations.contains { $0.dependencies.contains { $0.name.contains("/") } }
     }
 }
 

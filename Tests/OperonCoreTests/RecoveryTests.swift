@@ -204,7 +204,9 @@ struct RecoveryTests {
         world.bench.drive(.transportUp)
         world.bench.join(slots: 4)
         #expect(world.bench.granted.isEmpty)
-        #expect(world.bench.explain("c") == [.queueLimit("default", maximum: 2)])
+        let holders = ["a", "b"].map { world.bench.id($0) }
+        let held = Scheduler.Reason.queueLimit("default", maximum: 2, holders, more: 0)
+        #expect(world.bench.explain("c") == [held])
         #expect(world.bench.explain("d") == [.keyHeld("db", by: world.bench.id("a"))])
 
         world.bench.hello(from: 0, held: world.bench.workers[0].held)
