@@ -215,7 +215,8 @@ struct RecoveredFactsTests {
             world.bench.advance(by: .seconds(5))
             #expect(try world.restart() == nil)
             world.bench.drive(.transportUp)
-            #expect(world.bench.explain(name).contains(.notBefore(end)))
+            let reason: Scheduler.Reason = fact == .retried ? .retryAt(end) : .notBefore(end)
+            #expect(world.bench.explain(name).contains(reason))
 
             world.bench.advance(by: pause - .seconds(5))
             let delayed = StoreRecord.delayed(world.bench.id(name), until: nil)
