@@ -6,8 +6,8 @@ import OperonWire
 // What clients change of a graph that was submitted: more operations, other dependencies, another
 // round.
 extension CoordinatorService {
-    /// Adds to an open graph. Dependencies name operations of the addition, else of the graph, else,
-    /// as `GRAPH/OPERATION`, of another graph.
+    /// Adds to an open graph. Dependencies name operations of the addition, else of the graph,
+    /// else, as `GRAPH/OPERATION`, of another graph.
     func add(
         _ addition: Submission,
         to graph: GraphID,

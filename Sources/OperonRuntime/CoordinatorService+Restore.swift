@@ -68,7 +68,7 @@ extension CoordinatorService {
             } catch {
                 throw StoreError(
                     .damaged,
-                    "Graph \(graph.id) (“\(contents.name)”) cannot be read from the store: \(error)."
+                    "Graph \(graph.id) (“\(contents.name)”) in the store cannot be read: \(error)."
                 )
             }
         }
