@@ -49,9 +49,11 @@ extension Scheduler {
         var result = CommandResult()
         result.affected = members.count
         for operation in members {
-            let graph = graphs[Int(operation.graph.rawValue)]
-            if graph.state[Int(operation.index)] == .finished { result.finished += 1 }
-            let place = graph.attempt[Int(operation.index)]
+            // Not by a copy of the graph's state: there may be a million of these.
+            let graph = Int(operation.graph.rawValue)
+            let index = Int(operation.index)
+            if graphs[graph].state[index] == .finished { result.finished += 1 }
+            let place = graphs[graph].attempt[index]
             guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else {
                 continue
             }
