@@ -159,15 +159,43 @@ extension CoordinatorService {
     func retry(
         _ graph: GraphID,
         _ request: RetryRequest
-    ) throws(ClientError) -> CommandView {
+    ) async throws(ClientError) -> CommandView {
         var operations: [UInt32] = []
         for name in request.operations {
             let selector = OperationSelector(graph: graph.description, operation: name)
             operations.append(try find(selector).index)
         }
-        return try perform(
+        let number = Int(graph.rawValue)
+        // What the next round asks for may have been dropped when the last one was over. What is
+        // decided now is sent after its commit, in another turn of this actor.
+        var outputs: [(index: UInt32, payload: Payload)] = []
+        var candidates: [UInt32]
+        repeat {
+            candidates = withoutSuccess(of: graph)
+            let wanted = candidates.map { contents[number].operations[Int($0)] }
+            let kept = Set(outputs.map(\.index))
+            let missing = contents[number].wanted(by: wanted).contains {
+                isMissing($0, of: graph) && !kept.contains($0)
+            }
+            guard missing else { break }
+            outputs = try await self.outputs(wantedBy: wanted, of: graph)
+        } while true
+        let view = try perform(
             .retryRequested(graph, operations: operations, cancelled: request.cancelled)
         )
+        for index in candidates
+        where scheduler.state(of: OperationID(graph: graph, index: index)) != .finished {
+            contents[number].reopened(index)
+        }
+        for output in outputs { contents[number].keep(output.payload, of: output.index) }
+        return view
+    }
+
+    private func withoutSuccess(of graph: GraphID) -> [UInt32] {
+        (0..<UInt32(scheduler.operationCount(of: graph))).filter { index in
+            let outcome = scheduler.outcome(of: OperationID(graph: graph, index: index))
+            return outcome != nil && outcome != .succeeded
+        }
     }
 
     func addDependency(

@@ -100,6 +100,19 @@ struct GraphContents: Sendable {
     /// Whether an unfinished operation may ask for its output.
     func isWanted(_ index: UInt32) -> Bool { consumers[index] != nil }
 
+    /// An operation has another round before it: it asks for what it asked for before.
+    mutating func reopened(_ index: UInt32) {
+        guard operations[Int(index)].wantsInputs else { return }
+        // The order does not matter: each is counted up once.
+        for dependency in operations[Int(index)].dependencies {
+            guard let number = number(of: dependency.name) else { continue }
+            numbers[dependency.name] = number
+        }
+        for number in dependencies(of: operations[Int(index)]) {
+            consumers[number, default: 0] += 1
+        }
+    }
+
     /// Keeps an output if an operation that takes inputs depends on it.
     mutating func keep(_ output: Payload, of index: UInt32) {
         guard !output.isEmpty, consumers[index] != nil else { return }

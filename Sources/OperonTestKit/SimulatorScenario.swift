@@ -86,7 +86,7 @@ package struct SimulatorScenario: Sendable {
         scenario.priorityChanges = some(1...3, 0.2)
         guard chance(0.75) else { return scenario }
         if chance(0.5) { scenario.loss = generator.chance() * 0.3 }
-        scenario.cuts = some(1...4, 0.4)
+        scenario.cuts = some(1...4, 0.55)
         scenario.coordinatorCuts = some(1...2, 0.25)
         scenario.brokerCrashes = some(1...2, 0.25)
         scenario.kills = some(1...3, 0.4)

@@ -1,0 +1,108 @@
+import Foundation
+import Glibc
+import OperonFaultKit
+import Testing
+
+/// `operon up`, from submission to the next life.
+@Suite struct UpTests {
+    @Test func `what failed runs again with its inputs, and graphs grow, whoever died meanwhile`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let demo = try scene.write(
+                "demo.yaml",
+                """
+                name: demo
+                operations:
+                  a: { run: 'echo "\\"A\\"" > $OPERON_OUTPUT' }
+                  bad: { run: 'test -e fixed && cat $OPERON_INPUTS > bad.in', dependencies: [a] }
+                  after: { run: touch after, dependencies: [bad] }
+                """
+            )
+            let up = try await Up(scene)
+            #expect(try await up.operon("submit", demo, "--wait").end == .exit(1))
+            #expect(!FileManager.default.fileExists(atPath: scene.path("after")))
+
+            _ = try scene.write("fixed", "")
+            #expect(try await up.operon("retry", "demo", "--failed").end == .exit(0))
+            #expect(try await up.operon("wait", "demo").end == .exit(0))
+            #expect(try scene.read("bad.in").contains(#""a":"A""#))
+            #expect(FileManager.default.fileExists(atPath: scene.path("after")))
+
+            try await up.restart()
+            let base = try scene.write(
+                "base.yaml",
+                """
+                name: base
+                operations:
+                  one: { run: 'echo 1 > $OPERON_OUTPUT', dependencies: [demo/after] }
+                """
+            )
+            #expect(try await up.operon("submit", base, "--open").end == .exit(0))
+            let more = try scene.write(
+                "more.yaml",
+                """
+                operations:
+                  two: { run: 'cat $OPERON_INPUTS > two.in', dependencies: [one] }
+                """
+            )
+            let added = try await up.operon("submit", more, "--graph", "base")
+            #expect(added.end == .exit(0), "\(added.errors)")
+
+            try await up.restart()
+            let three = try scene.write(
+                "three.yaml",
+                """
+                operations:
+                  three: { run: 'cat $OPERON_INPUTS > three.in', dependencies: [one, two] }
+                """
+            )
+            #expect(try await up.operon("submit", three, "--graph", "base").end == .exit(0))
+            #expect(try await up.operon("graph", "close", "base").end == .exit(0))
+            let late = try await up.operon("submit", more, "--graph", "base")
+            #expect(late.end == .exit(2), "\(late.errors)")
+            let ended = try await up.operon("wait", "base")
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(try scene.read("two.in").contains(#""one":1"#))
+            #expect(try scene.read("three.in").contains(#""one":1"#))
+        }
+    }
+}
+
+/// `operon up` in a scene, from life to life.
+private final class Up {
+    private let scene: Scene
+    private var program: Program
+    private var address = "127.0.0.1:0"
+
+    init(_ scene: Scene) async throws {
+        self.scene = scene
+        program = try Self.start(in: scene, address)
+        try await findAddress()
+    }
+
+    private static func start(in scene: Scene, _ address: String) throws -> Program {
+        let arguments = ["up", "--store", scene.path("graphs.db"), "--listen", address]
+        return try scene.start("operon", arguments + ["--slots", "2"])
+    }
+
+    private func findAddress() async throws {
+        try await program.says("answers at ")
+        let line = program.errors.text.split(separator: "\n").last { $0.contains("answers at ") }
+        address = line?.split(separator: " ").last.map(String.init) ?? address
+    }
+
+    func restart() async throws {
+        program.signal(SIGKILL)
+        #expect(try await program.end().end == .signal(SIGKILL))
+        program = try Self.start(in: scene, address)
+        try await findAddress()
+    }
+
+    func operon(_ arguments: String...) async throws -> Ended {
+        try await scene.operon(
+            arguments,
+            environment: ["OPERON_COORDINATOR": "http://\(address)"]
+        )
+    }
+}
