@@ -3826,6 +3826,11 @@ enum OpenAPIDocument {
       "type": "integer",
       "minimum": 0
      },
+     "lastEvent": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "The number of the last event so far; 0: there was none."
+     },
      "counts": {
       "$ref": "#/components/schemas/StateCounts"
      }
@@ -3842,6 +3847,7 @@ enum OpenAPIDocument {
      "slots",
      "busySlots",
      "openGraphs",
+     "lastEvent",
      "counts"
     ]
    },
