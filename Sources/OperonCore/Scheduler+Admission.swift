@@ -106,7 +106,7 @@ extension Scheduler {
 
     /// Whether it could take the shortest operation there is.
     private func mayHaveRoom(_ worker: WorkerState) -> Bool {
-        worker.isAlive && !worker.isDraining && worker.claim?.isOfHello != true
+        worker.takesWork && worker.claim?.isOfHello != true
             && hasRoom(worker, estimate: estimateMinimum)
     }
 

@@ -144,7 +144,7 @@ extension Scheduler {
     private func missingWorker(for operation: OperationID, in graph: GraphState) -> Reason? {
         let queue = graph.queue(operation.index)
         let kind = graph.kind(operation.index)
-        let alive = workers.filter { $0.isAlive && !$0.isDraining }
+        let alive = workers.filter(\.takesWork)
         if !alive.contains(where: { $0.knowsKind[kind] }) {
             return .noWorkerForKind(kinds[kind].name)
         }
@@ -218,7 +218,7 @@ extension Scheduler {
 
     /// Slots of all workers that are alive and not draining.
     package var slotCount: Int {
-        workers.reduce(0) { $0 + ($1.isAlive && !$1.isDraining ? $1.slots : 0) }
+        workers.reduce(0) { $0 + ($1.takesWork ? $1.slots : 0) }
     }
 
     /// Workers that are alive, or gone and remembered.

@@ -83,7 +83,7 @@ extension Scheduler {
         }
     }
 
-    private var candidates: [WorkerState] { workers.filter { $0.isAlive && !$0.isDraining } }
+    private var candidates: [WorkerState] { workers.filter(\.takesWork) }
 
     private func able(_ operation: OperationID) -> [WorkerState] {
         let graph = graphs[Int(operation.graph.rawValue)]

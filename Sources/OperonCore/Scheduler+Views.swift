@@ -23,6 +23,14 @@ extension Scheduler {
         return counts
     }
 
+    /// How far each operation of a graph has come, in their order.
+    package func progress(of graph: GraphID) -> [OperationProgress] {
+        (0..<UInt32(operationCount(of: graph))).map { index in
+            let operation = OperationID(graph: graph, index: index)
+            return OperationProgress(state: state(of: operation), outcome: outcome(of: operation))
+        }
+    }
+
     package func unfinishedCount(of graph: GraphID) -> Int {
         graphs[Int(graph.rawValue)].unfinished
     }
@@ -88,7 +96,7 @@ extension Scheduler {
                 executing: executing[index],
                 held: worker.held,
                 isAlive: worker.isAlive,
-                isDraining: worker.isDraining,
+                isDraining: worker.isDraining || worker.isAskedToDrain,
                 queues: worker.queueNames,
                 kinds: worker.kindNames,
                 silence: now - worker.heardAt
@@ -172,4 +180,10 @@ extension Scheduler {
         package let kinds: [String]
         package let silence: Duration
     }
+}
+
+/// How far an operation has come.
+package struct OperationProgress: Hashable, Sendable {
+    package let state: OperationState
+    package let outcome: Outcome?
 }

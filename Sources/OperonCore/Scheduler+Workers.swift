@@ -106,7 +106,7 @@ extension Scheduler {
         workers[index].isAlive = true
         if !wasAlive { introduce(index, hello) }
         workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
-        workers[index].isDraining = hello.isDraining
+        learn(isDraining: hello.isDraining, of: index, into: &effects)
         workers[index].workerID = hello.worker
         renewLease(of: index, at: now)
         workers[index].receivedAtBeat = nil
@@ -270,10 +270,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        if beat.isDraining, !workers[worker].isDraining {
-            workers[worker].isDraining = true
-            effects.notices.append(.workerDraining(workers[worker].identity))
-        }
+        learn(isDraining: beat.isDraining, of: worker, into: &effects)
         var resendFrom: UInt64?
         if let claim = workers[worker].claim {
             // An older claim still waits for its events. If none came since the last beat, they
@@ -325,7 +322,7 @@ extension Scheduler {
         var free: [(worker: Int, slots: Int)] = []
         for index in workers.indices where index != worker {
             let other = workers[index]
-            guard other.isAlive, !other.isDraining, other.held < other.slots else { continue }
+            guard other.takesWork, other.held < other.slots else { continue }
             free.append((index, other.slots - other.held))
         }
         guard !free.isEmpty else { return }
@@ -375,6 +372,11 @@ extension Scheduler {
         for held in held
         where attemptPlace(of: held, ownedBy: worker) == nil && !isAwaitedBack(held, of: worker) {
             orders.append(.stop(held))
+        }
+        if workers[worker].isAskedToDrain, !workers[worker].isDraining,
+            configuration.violation != .asksToDrainOnce
+        {
+            orders.append(.drain)
         }
         return orders
     }

@@ -101,6 +101,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case forgetsReopened
     /// Finishes an open graph as soon as it has nothing to do.
     case finishesOpenGraphs
+    /// Tells a worker to drain once, whether or not it heard.
+    case asksToDrainOnce
     // The worker's.
     /// Starts without an unexpired answer.
     case startsWithoutLease

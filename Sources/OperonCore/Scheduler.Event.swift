@@ -31,6 +31,10 @@ extension Scheduler {
         /// all that failed, and with `cancelled` those that were cancelled too. What was skipped
         /// because of them follows; what succeeded stays.
         case retryRequested(GraphID, operations: [UInt32], cancelled: Bool)
+        /// A client wants a worker to take nothing more, and to leave when it has finished what it
+        /// has. Done when the worker says so (`hasBegunToDrain`), and not kept: whoever asked is
+        /// told only then.
+        case drainRequested(Incarnation)
         /// A worker's message arrived.
         case workerMessage(WorkerEnvelope)
         /// The transport is connected, bound and consuming.

@@ -65,7 +65,7 @@ package struct Scheduler: Sendable {
         switch event {
         case .graphSubmitted, .operationsAdded, .graphClosed, .queueLimitSet, .queuePrioritySet,
             .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
-            .dependencyRemoved, .retryRequested:
+            .dependencyRemoved, .retryRequested, .drainRequested:
             command(event, at: now, into: &effects)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
         case .transportUp: transportCameUp(at: now, into: &effects)
@@ -112,6 +112,7 @@ package struct Scheduler: Sendable {
             removeDependency(of: operation, on: dependency, at: now, into: &effects)
         case .retryRequested(let graph, let operations, let cancelled):
             reopen(operations, of: graph, cancelled: cancelled, at: now, into: &effects)
+        case .drainRequested(let worker): drain(worker, into: &effects)
         case .workerMessage, .transportUp, .transportDown, .addressReturned, .attemptUnsendable,
             .shutdownRequested, .timeReached:
             preconditionFailure("`handle` takes what is not a client's itself")

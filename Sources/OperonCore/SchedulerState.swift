@@ -183,7 +183,10 @@ struct WorkerState: Sendable {
     /// It has attempts of an earlier epoch, and nothing was heard of it in this one. Its lease runs
     /// from the moment at which it can be heard.
     var isExpected = false
+    /// It takes nothing more, by its own word.
     var isDraining = false
+    /// A client wants it to leave: it is told so until it says that it drains.
+    var isAskedToDrain = false
     /// The last number sent on its connection.
     var sequence: UInt64 = 0
     /// The highest contiguous event handled.
@@ -207,6 +210,9 @@ struct WorkerState: Sendable {
     var handledAtClaim: UInt64 = 0
     /// `received` of the last beat since the last hello; `nil`: there was none yet.
     var receivedAtBeat: UInt64?
+
+    /// Something may be given to it.
+    var takesWork: Bool { isAlive && !isDraining && !isAskedToDrain }
 
     /// Its silence will be noticed.
     var isWatched: Bool { isAlive || isExpected }

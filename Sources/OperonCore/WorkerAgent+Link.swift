@@ -253,7 +253,7 @@ extension WorkerAgent {
         leaseProof = max(leaseProof ?? .zero, min(welcome.answers, now))
         unansweredSince = nil
         acknowledge(welcome.acknowledged)
-        for order in welcome.orders { obey(order, into: &effects) }
+        for order in welcome.orders { obey(order, at: now, into: &effects) }
         // benign: the answers to several hellos of one connection.
         if !wasWelcomed {
             // What was asked for before may have been lost with whoever was asked.
@@ -274,6 +274,6 @@ extension WorkerAgent {
         }
         acknowledge(control.acknowledged)
         if let from = control.resendFrom { resend(from: from) }
-        for order in control.orders { obey(order, into: &effects) }
+        for order in control.orders { obey(order, at: now, into: &effects) }
     }
 }

@@ -164,7 +164,7 @@ extension WorkerAgent {
         record(.returned(holding.operation.held))
     }
 
-    mutating func obey(_ order: Order, into effects: inout Effects) {
+    mutating func obey(_ order: Order, at now: Timestamp, into effects: inout Effects) {
         guard configuration.violation != .ignoresRecalls else { return }
         switch order {
         case .recall(let wanted), .cancel(let wanted):
@@ -189,6 +189,7 @@ extension WorkerAgent {
                 held[unwanted.attempt]?.end = .silent
                 effects.stops.append(.kill(unwanted.attempt))
             }
+        case .drain: startDrain(until: now + configuration.drainTimeout, into: &effects)
         }
     }
 

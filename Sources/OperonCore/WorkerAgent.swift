@@ -99,6 +99,8 @@ extension WorkerAgent {
         package var kinds: [String]
         /// A start is reported by itself after this long; what ends sooner reports both at once.
         package var startReportDelay: Duration = .milliseconds(100)
+        /// How long what runs may go on when the coordinator asks it to drain.
+        package var drainTimeout: Duration = .seconds(30)
         /// How long a drained worker waits for its last events to be acknowledged.
         package var farewell: Duration = .seconds(5)
         /// Events in one message.

@@ -459,4 +459,6 @@ package enum Order: Hashable, Sendable {
     case cancel(HeldAttempt)
     /// It is not yours any more: end it at once, report nothing. A no-op for what is not held.
     case stop(HeldAttempt)
+    /// Take nothing more, and leave when what runs has ended.
+    case drain
 }

@@ -85,7 +85,7 @@ extension CoordinatorService {
         await wait(within: seconds) { $0.unfinished(of: target).isEmpty }
     }
 
-    private func wait(
+    func wait(
         within seconds: Double,
         until isTrue: @escaping @Sendable (Scheduler) -> Bool
     ) async -> Bool {

@@ -220,16 +220,39 @@ extension CoordinatorService {
         try request(.queuePrioritySet(queue: name, priority))
     }
 
-    func drain(worker: String) throws(ClientError) -> WorkerView {
-        guard workerViews().contains(where: { $0.name == worker || $0.id == worker }) else {
+    /// Returns when the worker has said that it takes nothing more.
+    func drain(worker: String) async throws(ClientError) -> WorkerView {
+        guard let found = status(ofWorker: worker) else {
+            throw ClientError(.notFound, "There is no worker “\(worker)”.")
+        }
+        let incarnation = found.identity.incarnation
+        guard incarnation != ownWorker else {
             throw ClientError(
-                .notFound,
-                "There is no worker “\(worker)”; `operon workers` shows those there are."
+                .conflict,
+                "“\(found.identity.name)” is a part of the coordinator, and leaves when that ends."
             )
         }
-        throw ClientError(
-            .unavailable,
-            "A worker is asked to leave by SIGTERM, on its own machine; not yet from here."
-        )
+        try request(.drainRequested(incarnation))
+        let hasBegun = await wait(within: Self.drainPatience.seconds) {
+            $0.hasBegunToDrain(incarnation)
+        }
+        guard hasBegun, let view = workerViews().first(where: { $0.id == "\(incarnation)" }) else {
+            throw ClientError(
+                .unavailable,
+                "“\(found.identity.name)” is given nothing more, but has not said that it leaves:"
+                    + " is it cut off? It is asked again when it is heard."
+            )
+        }
+        return view
+    }
+
+    /// Several beats: its answer to the first order, and to those that repeat it.
+    private static let drainPatience = Duration.seconds(15)
+
+    /// The worker that is there, by its id or, the latest of them, by its name.
+    private func status(ofWorker text: String) -> Scheduler.WorkerStatus? {
+        let alive = query { $0.workerStatus(at: SystemClock.now()) }.filter(\.isAlive)
+        return alive.first { "\($0.identity.incarnation)" == text }
+            ?? alive.last { $0.identity.name == text }
     }
 }

@@ -24,6 +24,8 @@ package actor CoordinatorService {
     let startedAt = SystemClock.wall()
     /// What is kept on a disk; `nil`: nothing is.
     var keeping: Keeping?
+    /// The worker in the same process, which leaves when this does.
+    let ownWorker: Incarnation?
     /// Called at each place where a test may end the process.
     let reached: @Sendable (FailPoint) -> Void
     let commitSignal = Signal()
@@ -63,10 +65,12 @@ package actor CoordinatorService {
         logger: Logger,
         operationsPerMessage: Int = defaultOperationsPerMessage,
         restored: Restored? = nil,
+        ownWorker: Incarnation? = nil,
         reached: @escaping @Sendable (FailPoint) -> Void = { _ in },
         observer: @escaping Observer
     ) {
         self.reached = reached
+        self.ownWorker = ownWorker
         self.scheduler = scheduler
         contents = restored?.contents ?? []
         register = restored?.register ?? GraphRegister()

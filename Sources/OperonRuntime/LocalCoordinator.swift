@@ -39,22 +39,11 @@ package struct LocalCoordinator: CoordinatorClient {
         } catch {
             throw ClientError(error)
         }
-        let body: [UInt8]
-        do throws(WireError) {
-            body = try StoreFormat.encode(graph, failFast: compiled.failFast)
-        } catch {
-            throw ClientError(.tooLarge, error.message)
-        }
-        var contents = StoredContents(
-            graph: GraphID(rawValue: 0),
-            name: graph.name,
-            submitter: caller,
-            isOpen: submission.isOpen,
-            idempotencyKey: submission.idempotencyKey ?? "",
-            traceParent: submission.traceParent ?? "",
-            operationCount: graph.operations.count,
-            body: body
-        )
+        var contents = try StoredContents(graph, compiled)
+        contents.submitter = caller
+        contents.isOpen = submission.isOpen
+        contents.idempotencyKey = submission.idempotencyKey ?? ""
+        contents.traceParent = submission.traceParent ?? ""
         contents.needs = CoordinatorService.needs(compiled.outer, of: nil)
         let id = try await service.submitOnce(graph, compiled, contents)
         try await service.durable()

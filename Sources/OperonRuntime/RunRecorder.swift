@@ -85,6 +85,13 @@ package struct RunRecord: Sendable {
         }
     }
 
+    /// What was finished before this run took the graph up.
+    package mutating func restore(_ operations: [OperationProgress]) {
+        for (index, operation) in operations.enumerated() where operation.outcome != nil {
+            self.operations[index].outcome = operation.outcome
+        }
+    }
+
     /// Bytes kept of one log: a person looks at its last lines.
     private static let logBytesMax = 64 << 10
     /// Bytes kept of all logs: a thousand failures have one reason.
@@ -123,6 +130,10 @@ package final class RunRecorder: Sendable {
         record.withLockedValue { record in
             for notice in notices { record.note(notice, at: now) }
         }
+    }
+
+    package func restore(_ operations: [OperationProgress]) {
+        record.withLockedValue { $0.restore(operations) }
     }
 
     package var current: RunRecord { record.withLockedValue { $0 } }

@@ -62,12 +62,18 @@ package actor ProgressDisplay {
     }
 
     /// Counts changes of state. On a pipe an operation that starts or ends is printed: waiting is
-    /// not news.
-    package func operationsMoved(_ moves: [Move], in group: Int, at now: Timestamp) {
+    /// not news; nor is anything without `areNews`.
+    package func operationsMoved(
+        _ moves: [Move],
+        in group: Int,
+        at now: Timestamp,
+        areNews: Bool = true
+    ) {
         var lines: [String] = []
         for move in moves {
             model.operationMoved(in: group, from: move.old, to: move.new, work: move.work, at: now)
-            guard !isQuiet, !printer.overprints, move.new == .executing || move.new.isFinished
+            guard areNews, !isQuiet, !printer.overprints,
+                move.new == .executing || move.new.isFinished
             else { continue }
             lines.append(
                 change.text(

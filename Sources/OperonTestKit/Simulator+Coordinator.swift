@@ -73,6 +73,7 @@ extension Simulator {
         case .cancelRequested: ledger.met(.cancelled)
         case .queueLimitSet: ledger.met(.limitChanged)
         case .priorityRequested: ledger.met(.priorityChanged)
+        case .drainRequested: ledger.met(.workerAskedToDrain)
         // Counted where they are asked for, if they are not refused.
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
             .retryRequested, .queuePrioritySet:

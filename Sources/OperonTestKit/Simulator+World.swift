@@ -52,6 +52,9 @@ extension Simulator {
             guard workers[index].agent != nil else { return }
             ledger.met(.workerDrained)
             accept(.drainRequested(deadline: deadline), index)
+        case .drainAsked(let index):
+            guard coordinatorIsUp, let incarnation = workers[index].incarnation else { return }
+            drive(.drainRequested(incarnation))
         case .workerWake(let index, let incarnation):
             guard workers[index].incarnation == incarnation, let wake = workers[index].wake,
                 wake <= now

@@ -104,6 +104,8 @@ package struct Simulator {
         case workerKilled(Int)
         case workerFrozen(Int, until: Timestamp)
         case workerDrained(Int, deadline: Timestamp)
+        /// The coordinator asks it to leave.
+        case drainAsked(Int)
         case workerWake(Int, incarnation: Incarnation)
         case ended(Int, incarnation: Incarnation, HeldAttempt)
         case poisoned(Int, incarnation: Incarnation, HeldAttempt)
@@ -156,7 +158,7 @@ package struct Simulator {
     }
 
     private var isDrained: Bool {
-        scheduler.graphCount > 0
+        scheduler.graphCount > 0 && !scheduler.areDrainsOpen
             && (0..<UInt32(scheduler.graphCount)).allSatisfy {
                 scheduler.isFinished(GraphID(rawValue: $0))
             }
@@ -173,7 +175,7 @@ package struct Simulator {
                     + "\(scheduler.explain(operation))"
             }
         }
-        return "not drained, though everything is finished"
+        return "a worker that was asked to leave never heard of it"
     }
 
     private func finalCheck() -> String? {
@@ -282,7 +284,9 @@ extension Simulator {
         for _ in 0..<scenario.drains {
             let time = some()
             let patience = Duration.milliseconds(Int64(faults.next() % 10_000))
-            at(time, .workerDrained(worker(), deadline: time + patience))
+            let index = worker()
+            let drain = Happening.workerDrained(index, deadline: time + patience)
+            at(time, faults.next() % 2 == 0 ? .drainAsked(index) : drain)
         }
     }
 

@@ -39,6 +39,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case brokerCrashed
         case oldCoordinator
         case workerDrained
+        case workerAskedToDrain
         case suspended
         case cancelled
         case limitChanged

@@ -198,7 +198,7 @@ package struct SimulatorLedger {
         for order in orders {
             switch order {
             case .recall(let held), .cancel(let held): recalled.insert(held.attempt)
-            case .stop: continue
+            case .stop, .drain: continue
             }
         }
     }
@@ -234,7 +234,7 @@ package struct SimulatorLedger {
     mutating func delivered(_ order: Order) {
         switch order {
         case .recall(let held), .cancel(let held): recallDelivered.insert(held.attempt)
-        case .stop: return
+        case .stop, .drain: return
         }
     }
 

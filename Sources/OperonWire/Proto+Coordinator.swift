@@ -107,6 +107,7 @@ extension ProtoOrder {
         case .recall(let held): self.order = .recall(ProtoHeldAttempt(held))
         case .cancel(let held): self.order = .cancel(ProtoHeldAttempt(held))
         case .stop(let held): self.order = .stop(ProtoHeldAttempt(held))
+        case .drain: self.order = .drain(ProtoEmpty())
         }
     }
 }
@@ -117,6 +118,7 @@ extension Order {
         case .recall(let held): self = .recall(try HeldAttempt(held, "order.recall"))
         case .cancel(let held): self = .cancel(try HeldAttempt(held, "order.cancel"))
         case .stop(let held): self = .stop(try HeldAttempt(held, "order.stop"))
+        case .drain: self = .drain
         case nil: throw .missing("order")
         }
     }

@@ -18,8 +18,9 @@ struct OperonWorker: AsyncParsableCommand {
         commandName: "operon-worker",
         abstract: "Run operations that a coordinator publishes to a broker.",
         discussion: """
-            SIGTERM or Ctrl-C drains: nothing new is taken, what waits is given back, what runs \
-            is finished within --drain-timeout. A second signal ends everything at once.
+            SIGTERM, Ctrl-C and “operon drain” drain: nothing new is taken, what waits is given \
+            back, what runs is finished within --drain-timeout. A second signal ends everything \
+            at once.
 
             Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 8 another worker \
             holds the state directory; 130 and 143 ended by a second signal.
@@ -90,8 +91,6 @@ struct OperonWorker: AsyncParsableCommand {
 
     func run() async throws {
         let environment = Environment.current
-        let host = Environment.hostName
-        let processID = Environment.processID
         let say: @Sendable (String) -> Void = { line in
             let text = "operon-worker: " + TerminalText.line(line) + "\n"
             FileOutput.standardError.write(Array(text.utf8))
@@ -103,20 +102,8 @@ struct OperonWorker: AsyncParsableCommand {
         let logger = Logger(label: "operon-worker") { _ in PlainLog(level: level, write: say) }
         var random = SystemRandomNumberGenerator()
         let incarnation = Incarnation(rawValue: random.next() | 1)
-        var configuration = WorkerAgent.Configuration(
-            name: name ?? "\(host)-\(processID)",
-            incarnation: incarnation,
-            host: host,
-            processID: processID,
-            slots: slots ?? Environment.processorCount,
-            kinds: Work.builtInKinds
-        )
-        configuration.queues =
-            queues.map { $0.split(separator: ",").map { String($0) } } ?? []
         let state = try takeStateDirectory(environment, for: incarnation)
-        configuration.workerID = state?.worker ?? ""
-        configuration.predecessor = state?.predecessor
-        if let eventsPerMessage { configuration.eventsPerMessage = eventsPerMessage }
+        let configuration = makeConfiguration(incarnation, state)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         let connection = try AMQPConfiguration(
@@ -137,6 +124,7 @@ struct OperonWorker: AsyncParsableCommand {
         var processConfiguration = ProcessRunner.Configuration(environment: environment)
         processConfiguration.stateDirectory = state
         let processes = try ProcessRunner(processConfiguration)
+        let patience = configuration.drainTimeout + Self.lastWordsTimeout
         let service = WorkerService(
             agent: WorkerAgent(configuration: configuration),
             transport: transport,
@@ -148,6 +136,7 @@ struct OperonWorker: AsyncParsableCommand {
         } observer: { notices in
             for notice in notices {
                 status.note(notice)
+                if case .draining = notice { status.stopping(within: patience) }
                 Self.tell(notice, say)
             }
         }
@@ -157,6 +146,29 @@ struct OperonWorker: AsyncParsableCommand {
         let signal = try await serve(service, status, on: executor, greeting, say)
         await processes.shutdown()
         if let signal { throw ExitCode(signal) }
+    }
+
+    private func makeConfiguration(
+        _ incarnation: Incarnation,
+        _ state: StateDirectory?
+    ) -> WorkerAgent.Configuration {
+        let host = Environment.hostName
+        let processID = Environment.processID
+        var configuration = WorkerAgent.Configuration(
+            name: name ?? "\(host)-\(processID)",
+            incarnation: incarnation,
+            host: host,
+            processID: processID,
+            slots: slots ?? Environment.processorCount,
+            kinds: Work.builtInKinds
+        )
+        configuration.queues =
+            queues.map { $0.split(separator: ",").map { String($0) } } ?? []
+        configuration.workerID = state?.worker ?? ""
+        configuration.predecessor = state?.predecessor
+        configuration.drainTimeout = .seconds(drainTimeout)
+        if let eventsPerMessage { configuration.eventsPerMessage = eventsPerMessage }
+        return configuration
     }
 
     /// After the drain: ending what still runs, and having its events acknowledged.
@@ -189,7 +201,6 @@ struct OperonWorker: AsyncParsableCommand {
                     }
                     isDraining = true
                     say("draining; once more ends everything now")
-                    status.stopping(within: .seconds(drainTimeout) + Self.lastWordsTimeout)
                     await service.drain(timeout: .seconds(drainTimeout))
                 }
                 return nil

@@ -58,6 +58,23 @@ struct Run: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
+            "Keep the run in this file, so that --resume can go on with it.",
+            valueName: "path"
+        ),
+        completion: .file()
+    )
+    var store: String?
+
+    @Flag(
+        help: """
+            Go on with the run in --store: what succeeded stays, what was not finished, failed or \
+            was cancelled runs. Begins anew if there is none.
+            """
+    )
+    var resume = false
+
+    @Option(
+        help: ArgumentHelp(
             "Operations in one message at most: for measuring what a message costs.",
             visibility: .hidden
         )
@@ -79,6 +96,8 @@ struct Run: AsyncParsableCommand {
         guard operationsPerMessage >= 1 else {
             throw ValidationError("--operations-per-message takes a number from 1")
         }
+        if let store, store.isEmpty { throw ValidationError("--store takes the path of a file") }
+        if resume, store == nil { throw ValidationError("--resume goes with --store") }
         if local, broker.isNamed {
             throw ValidationError("--local and a broker exclude each other")
         }
@@ -102,7 +121,9 @@ struct Run: AsyncParsableCommand {
                 operationsPerMessage: operationsPerMessage,
                 output: output,
                 logDirectory: logs,
-                traceFile: trace
+                traceFile: trace,
+                store: store,
+                resumes: resume
             ),
             environment: environment
         )

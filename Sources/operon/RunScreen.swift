@@ -19,6 +19,7 @@ struct RunScreen: Sendable {
         case notices([Scheduler.Notice], Timestamp)
         case line(String)
         case connected
+        case restored([OperationProgress])
         case tick
         case end
     }
@@ -66,6 +67,9 @@ struct RunScreen: Sendable {
     /// From here on somebody could come to run something.
     func connected() { continuation.yield(.connected) }
 
+    /// The graph had come this far when this run took it up.
+    func restored(_ operations: [OperationProgress]) { continuation.yield(.restored(operations)) }
+
     /// Lines at the end, when nothing is drawn any more.
     func print(_ lines: [String]) {
         FileOutput.standardError.write(Array(lines.map { $0 + "\n" }.joined().utf8))
@@ -91,6 +95,11 @@ struct RunScreen: Sendable {
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
                 case .connected:
                     await remark([stall.began(at: SystemClock.now())])
+                case .restored(let operations):
+                    let now = SystemClock.now()
+                    let moves = state.restore(operations, at: now)
+                    await display.operationsMoved(moves, in: group, at: now, areNews: false)
+                    await remark([Self.resumption(operations)])
                 case .tick:
                     let now = SystemClock.now()
                     await explain(&stall, state, asking: coordinator, at: now)
@@ -106,6 +115,11 @@ struct RunScreen: Sendable {
             await display.finish(at: SystemClock.now())
             done.open()
         }
+    }
+
+    private static func resumption(_ operations: [OperationProgress]) -> String {
+        let done = operations.count { $0.outcome == .succeeded }
+        return "Goes on where it was: \(done) of \(operations.count) operations have succeeded."
     }
 
     private func explain(

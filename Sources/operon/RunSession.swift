@@ -24,6 +24,10 @@ struct RunSession {
         var output: OutputFormat
         var logDirectory: String?
         var traceFile: String?
+        /// Where the run is kept, so that it can go on after its end; `nil`: nowhere.
+        var store: String?
+        /// Goes on with what the store has.
+        var resumes = false
     }
 
     let graph: LoadedGraph
@@ -56,46 +60,76 @@ struct RunSession {
     }
 
     func run() async throws -> Int32 {
-        if let url = options.brokerURL { return try await runOnBroker(url) }
-        return try await runInProcess()
+        let opened = try await openStore()
+        do {
+            let code =
+                if let url = options.brokerURL {
+                    try await runOnBroker(url, opened)
+                } else {
+                    try await runInProcess(opened)
+                }
+            await opened?.close()
+            return code
+        } catch {
+            await opened?.close()
+            throw error
+        }
+    }
+
+    /// - Throws: `Failure` for a store with another graph, or with a run that was not asked for.
+    private func openStore() async throws -> OpenedStore? {
+        guard let path = options.store else { return nil }
+        let opened = try await OpenedStore.open(path: path)
+        let count = opened.scheduler.graphCount
+        guard count == 0 || count == 1 && options.resumes else {
+            await opened.close()
+            throw Failure(
+                ExitStatus.usage,
+                count == 1
+                    ? "\(path) keeps a run already: --resume goes on with it; or name another file."
+                    : "\(path) keeps the \(count) graphs of a coordinator: name another file."
+            )
+        }
+        return opened
     }
 
     // MARK: - In this process
 
-    private func runInProcess() async throws -> Int32 {
+    private func runInProcess(_ opened: OpenedStore?) async throws -> Int32 {
         let hub = InProcessHub()
-        var random = SystemRandomNumberGenerator()
-        let incarnation = Incarnation(rawValue: random.next() | 1)
-        let coordinator = makeCoordinator(hub.makeCoordinator())
-        let processes = try ProcessRunner(ProcessRunner.Configuration(environment: environment))
-        var configuration = WorkerAgent.Configuration(
-            name: "local",
-            incarnation: incarnation,
-            host: Environment.hostName,
-            processID: Environment.processID,
+        let coordinator = makeCoordinator(hub.makeCoordinator(), opened)
+        let worker = try LocalWorker(
+            on: hub,
             slots: options.slots,
-            kinds: Work.builtInKinds
-        )
-        // A message costs next to nothing here, and somebody watches.
-        configuration.startReportDelay = .milliseconds(10)
-        let worker = WorkerService(
-            agent: WorkerAgent(configuration: configuration),
-            transport: hub.makeWorker(incarnation: incarnation),
-            processes: processes,
+            stateDirectory: options.store.map { $0 + ".worker" },
+            environment: environment,
             logger: logger
-        )
-        let ending = try await serve(coordinator) { kill in
-            if kill { await worker.stop() } else { await worker.drain(timeout: .zero) }
-        } services: { group in
-            group.addTask { try await worker.run() }
+        ) { configuration in
+            // A message costs next to nothing here, and somebody watches.
+            configuration.startReportDelay = .milliseconds(10)
         }
-        await processes.shutdown()
+        let ending: Ending
+        do {
+            ending = try await serve(coordinator) { kill in
+                if kill {
+                    await worker.service.stop()
+                } else {
+                    await worker.service.drain(timeout: .zero)
+                }
+            } services: { group in
+                group.addTask { try await worker.service.run() }
+            }
+        } catch {
+            await worker.shutDown()
+            throw error
+        }
+        await worker.shutDown()
         return try await finish(ending, slots: options.slots)
     }
 
     // MARK: - On a broker
 
-    private func runOnBroker(_ url: String) async throws -> Int32 {
+    private func runOnBroker(_ url: String, _ opened: OpenedStore?) async throws -> Int32 {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         var random = SystemRandomNumberGenerator()
@@ -107,13 +141,13 @@ struct RunSession {
         }
         let transport = AMQPCoordinatorTransport(
             configuration: configuration,
-            epoch: Epoch(rawValue: 1),
+            epoch: opened?.scheduler.epoch ?? Epoch(rawValue: 1),
             seed: random.next(),
             logger: logger,
             group: group
         )
         let ending = try await serve(
-            makeCoordinator(transport, attendance: configuration.attendance),
+            makeCoordinator(transport, opened, attendance: configuration.attendance),
             on: LoopExecutor(group.next()),
             connectTimeout: options.connectTimeout
         ) { _ in
@@ -133,25 +167,19 @@ struct RunSession {
 
     private func makeCoordinator(
         _ transport: any CoordinatorTransport,
+        _ opened: OpenedStore?,
         attendance: Attendance? = nil
     ) -> CoordinatorService {
-        var random = SystemRandomNumberGenerator()
-        var configuration = Scheduler.Configuration()
-        configuration.seed = random.next()
-        let scheduler = Scheduler(
-            configuration: configuration,
-            reign: Reign(rawValue: random.next() | 1),
-            epoch: Epoch(rawValue: 1)
-        )
         let recorder = recorder
         let screen = screen
         let logWriter = logWriter
         let busyWorker = busyWorker
         return CoordinatorService(
-            scheduler: scheduler,
+            scheduler: opened?.scheduler ?? Self.makeScheduler(),
             transport: transport,
             logger: logger,
-            operationsPerMessage: options.operationsPerMessage
+            operationsPerMessage: options.operationsPerMessage,
+            restored: opened?.restored
         ) { notices, now in
             recorder.note(notices, at: now)
             busyWorker.note(notices)
@@ -159,6 +187,18 @@ struct RunSession {
             logWriter?.note(notices)
             if let attendance { Self.note(notices, in: attendance) }
         }
+    }
+
+    /// Of a reign that ends with this process.
+    private static func makeScheduler() -> Scheduler {
+        var random = SystemRandomNumberGenerator()
+        var configuration = Scheduler.Configuration()
+        configuration.seed = random.next()
+        return Scheduler(
+            configuration: configuration,
+            reign: Reign(rawValue: random.next() | 1),
+            epoch: Epoch(rawValue: 1)
+        )
     }
 
     /// For whoever asks who holds the prefix.
@@ -204,6 +244,9 @@ struct RunSession {
             } catch is Finished {
             } catch let failure as PortError {
                 ending.failure = failure
+            } catch let error as StoreError {
+                let hint = "The same command with --resume goes on."
+                throw Failure(ExitStatus.failed, "\(error.message) \(hint)")
             }
             ending.signal = await interruption.exitCode
             return ending
@@ -232,17 +275,46 @@ struct RunSession {
         // Nothing of it has started: a signal now means that nothing shall.
         if !interruption.killed.isOpen {
             screen.connected()
-            let id = await coordinator.submit(graph.description, compiled: graph.compiled)
-            await withTaskGroup(of: Void.self) { first in
-                first.addTask { await coordinator.waitUntilFinished(id) }
+            try await withThrowingTaskGroup(of: Void.self) { first in
+                first.addTask {
+                    let id = try await submit(to: coordinator)
+                    await coordinator.waitUntilFinished(id)
+                }
                 first.addTask { await interruption.killed.wait() }
-                await first.next()
-                first.cancelAll()
+                defer { first.cancelAll() }
+                try await first.next()
             }
         }
         let kill = interruption.killed.isOpen
         await coordinator.shutDown(kill: kill)
         await endWorkers(kill)
+    }
+
+    private func submit(to coordinator: CoordinatorService) async throws -> GraphID {
+        guard let path = options.store else {
+            return await coordinator.submit(graph.description, compiled: graph.compiled)
+        }
+        do throws(ClientError) {
+            let (id, operations) = try await coordinator.takeUp(
+                graph.description,
+                compiled: graph.compiled
+            )
+            if !operations.isEmpty {
+                recorder.restore(operations)
+                screen.restored(operations)
+            }
+            return id
+        } catch {
+            await coordinator.shutDown()
+            guard error.code == .conflict else {
+                throw Failure(ExitStatus.failed, "\(path): \(error.message)")
+            }
+            throw Failure(
+                ExitStatus.usage,
+                "\(path) keeps another graph than this: has the file changed, or were other"
+                    + " operations asked for? Name another store to begin anew."
+            )
+        }
     }
 
     /// Workers answer the first word of a coordinator at once. One that still holds work of another
@@ -281,6 +353,9 @@ struct RunSession {
         if let failure = ending.failure {
             screen.print([failure.message])
             code = ExitStatus.of(failure)
+        }
+        if options.store != nil, options.output == .text, code != ExitStatus.success {
+            screen.print(["The same command with --resume runs what has not succeeded."])
         }
         if let traceFile = options.traceFile {
             do {

@@ -76,6 +76,20 @@ struct ScreenState {
         }
     }
 
+    /// What an earlier life of the run came to.
+    mutating func restore(
+        _ operations: [OperationProgress],
+        at now: Timestamp
+    ) -> [ProgressDisplay.Move] {
+        operations.enumerated().compactMap { index, operation in
+            // What was said since is newer.
+            guard phases[index] == .pending else { return nil }
+            let id = OperationID(graph: GraphID(rawValue: 0), index: UInt32(index))
+            if let outcome = operation.outcome { return finish(id, outcome, at: now) }
+            return operation.state == .executing ? move(id, to: .executing, at: now) : nil
+        }
+    }
+
     private mutating func finish(
         _ operation: OperationID,
         _ outcome: Outcome,

@@ -5,6 +5,15 @@ import Testing
 
 /// `operon up`, from submission to the next life.
 @Suite struct UpTests {
+    @Test func `its own worker is a part of it, and cannot be drained`() async throws {
+        try await Scene.play { scene in
+            let up = try await Up(scene)
+            let drain = try await up.operon("drain", "local")
+            #expect(drain.end == .exit(2))
+            #expect(drain.errors.contains("a part of the coordinator"), "\(drain.errors)")
+        }
+    }
+
     @Test func `what failed runs again with its inputs, and graphs grow, whoever died meanwhile`()
         async throws
     {

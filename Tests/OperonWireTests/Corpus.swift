@@ -118,6 +118,7 @@ enum Corpus {
         CorpusCase("control-recall", coordinator: Samples.control(.recall(Samples.held))),
         CorpusCase("control-cancel", coordinator: Samples.control(.cancel(Samples.held))),
         CorpusCase("control-stop", coordinator: Samples.control(.stop(Samples.held))),
+        CorpusCase("control-drain", coordinator: Samples.control(.drain)),
         CorpusCase("welcome", coordinator: .welcome(Samples.welcome)),
         CorpusCase(
             "welcome-orders",

@@ -104,9 +104,10 @@ struct MessageGenerator {
     }
 
     private mutating func order() -> Order {
-        switch below(3) {
+        switch below(4) {
         case 0: .recall(held())
         case 1: .cancel(held())
+        case 2: .drain
         default: .stop(held())
         }
     }

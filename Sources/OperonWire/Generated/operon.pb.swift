@@ -1410,6 +1410,15 @@ nonisolated struct ProtoOrder: Sendable {
     set {order = .stop(newValue)}
   }
 
+  /// Take nothing more, give back what has not started, and leave when what runs has ended.
+  var drain: ProtoEmpty {
+    get {
+      if case .drain(let v)? = order {return v}
+      return ProtoEmpty()
+    }
+    set {order = .drain(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Order: Equatable, Sendable {
@@ -1419,6 +1428,8 @@ nonisolated struct ProtoOrder: Sendable {
     case cancel(ProtoHeldAttempt)
     /// It is not the worker's any more: end it at once, report nothing.
     case stop(ProtoHeldAttempt)
+    /// Take nothing more, give back what has not started, and leave when what runs has ended.
+    case drain(ProtoEmpty)
 
   }
 
@@ -3466,7 +3477,7 @@ nonisolated extension ProtoControl: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension ProtoOrder: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Order"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}recall\0\u{1}cancel\0\u{1}stop\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}recall\0\u{1}cancel\0\u{1}stop\0\u{1}drain\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3513,6 +3524,19 @@ nonisolated extension ProtoOrder: SwiftProtobuf.Message, SwiftProtobuf._MessageI
           self.order = .stop(v)
         }
       }()
+      case 4: try {
+        var v: ProtoEmpty?
+        var hadOneofValue = false
+        if let current = self.order {
+          hadOneofValue = true
+          if case .drain(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.order = .drain(v)
+        }
+      }()
       default: break
       }
     }
@@ -3535,6 +3559,10 @@ nonisolated extension ProtoOrder: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     case .stop?: try {
       guard case .stop(let v)? = self.order else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case .drain?: try {
+      guard case .drain(let v)? = self.order else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
     }()
     case nil: break
     }

@@ -44,44 +44,26 @@ struct CoordinatorSession {
         logger = Logger(label: "operon") { [say] _ in PlainLog(level: level, write: say) }
     }
 
-    /// How long a worker stays true to a reign that is on a disk: there is a day to start it again.
-    private static let orphanAfter = Duration.seconds(24 * 3_600)
-
     func run(on place: Place) async throws {
-        var random = SystemRandomNumberGenerator()
-        var configuration = Scheduler.Configuration()
-        configuration.seed = random.next()
-        configuration.orphanAfter = Self.orphanAfter
-        let store = SQLiteStore(path: path)
-        let scheduler: Scheduler
-        let restored: CoordinatorService.Restored
-        do {
-            (scheduler, restored) = try await CoordinatorService.restore(
-                from: store,
-                configuration: configuration
-            )
-        } catch let error as StoreError {
-            throw Failure(error.code == .held ? ExitStatus.held : ExitStatus.usage, error.message)
-        }
+        let opened = try await OpenedStore.open(path: path)
         do {
             switch place {
             case .broker(let url, let prefix):
-                try await serve(scheduler, restored, url: url, prefix: prefix)
+                try await serve(opened, url: url, prefix: prefix)
             case .thisProcess(let slots, let drain):
-                try await serve(scheduler, restored, slots: slots, drain: drain)
+                try await serve(opened, slots: slots, drain: drain)
             }
         } catch {
-            await store.close()
+            await opened.close()
             throw error
         }
-        await store.close()
+        await opened.close()
     }
 
     // MARK: - On a broker
 
     private func serve(
-        _ scheduler: Scheduler,
-        _ restored: CoordinatorService.Restored,
+        _ opened: OpenedStore,
         url: String,
         prefix: String
     ) async throws {
@@ -96,17 +78,17 @@ struct CoordinatorSession {
         }
         let transport = AMQPCoordinatorTransport(
             configuration: connection,
-            epoch: scheduler.epoch,
+            epoch: opened.scheduler.epoch,
             seed: random.next(),
             logger: logger,
             group: group
         )
         let attendance = connection.attendance
         let service = CoordinatorService(
-            scheduler: scheduler,
+            scheduler: opened.scheduler,
             transport: transport,
             logger: logger,
-            restored: restored,
+            restored: opened.restored,
             reached: FatalPoint(environment).reached
         ) { notices, _ in
             for notice in notices {
@@ -126,67 +108,46 @@ struct CoordinatorSession {
     // MARK: - In this process
 
     private func serve(
-        _ scheduler: Scheduler,
-        _ restored: CoordinatorService.Restored,
+        _ opened: OpenedStore,
         slots: Int,
         drain: Duration
     ) async throws {
         let hub = InProcessHub()
-        var random = SystemRandomNumberGenerator()
-        let incarnation = Incarnation(rawValue: random.next() | 1)
+        let worker = try LocalWorker(
+            on: hub,
+            slots: slots,
+            stateDirectory: path + ".worker",
+            environment: environment,
+            logger: logger
+        )
         let service = CoordinatorService(
-            scheduler: scheduler,
+            scheduler: opened.scheduler,
             transport: hub.makeCoordinator(),
             logger: logger,
-            restored: restored,
+            restored: opened.restored,
+            ownWorker: worker.incarnation,
             reached: FatalPoint(environment).reached
         ) { _, _ in
         }
-        let state: StateDirectory
-        do throws(StateDirectoryError) {
-            // Says that the worker before is dead, and ends what that left running.
-            state = try StateDirectory(path: path + ".worker", incarnation: incarnation)
-        } catch {
-            throw Failure(error.isHeld ? ExitStatus.held : ExitStatus.usage, error.message)
-        }
-        var processConfiguration = ProcessRunner.Configuration(environment: environment)
-        processConfiguration.stateDirectory = state
-        let processes = try ProcessRunner(processConfiguration)
-        var configuration = WorkerAgent.Configuration(
-            name: "local",
-            incarnation: incarnation,
-            host: Environment.hostName,
-            processID: Environment.processID,
-            slots: slots,
-            kinds: Work.builtInKinds
-        )
-        configuration.workerID = state.worker
-        configuration.predecessor = state.predecessor
-        let worker = WorkerService(
-            agent: WorkerAgent(configuration: configuration),
-            transport: hub.makeWorker(incarnation: incarnation),
-            processes: processes,
-            logger: logger
-        )
         let count = slots == 1 ? "1 operation" : "\(slots) operations"
         say("keeps its graphs in \(path), runs \(count) at once")
         let workerEnded = Latch()
         do {
             try await serve(service, on: nil) {
-                await worker.drain(timeout: drain)
+                await worker.service.drain(timeout: drain)
                 await workerEnded.wait()
                 await service.shutDown()
             } services: { group in
                 group.addTask {
                     defer { workerEnded.open() }
-                    try await worker.run()
+                    try await worker.service.run()
                 }
             }
         } catch {
-            await processes.shutdown()
+            await worker.shutDown()
             throw error
         }
-        await processes.shutdown()
+        await worker.shutDown()
     }
 
     // MARK: - Serving

@@ -1,0 +1,139 @@
+import Foundation
+import Glibc
+import OperonFaultKit
+import Testing
+
+/// `operon run --store`, and going on with it.
+@Suite struct RunStoreTests {
+    /// `slow` runs until there is a file `go`; everything writes its name into `ran`.
+    private static let graph = """
+        name: kept
+        operations:
+          first: { run: 'echo first >> ran' }
+          slow:
+            run: 'echo slow >> ran; while ! [ -e go ]; do sleep 0.05; done'
+            dependencies: [first]
+          last: { run: 'echo last >> ran', dependencies: [slow] }
+        """
+
+    private static func arguments(_ file: String, _ more: String...) -> [String] {
+        [file, "--store", "kept.db"] + more
+    }
+
+    @Test func `a run that was killed goes on where it was`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", Self.graph)
+            let run = try scene.start("operon", ["run", "--local"] + Self.arguments(file))
+            try await run.says("running slow\n")
+            run.signal(SIGKILL)
+            _ = try await run.end()
+            try await scene.waitUntilNoProcess(named: "sleep")
+
+            _ = try scene.write("go", "")
+            let again = try await scene.operon(
+                ["run", "--local"] + Self.arguments(file, "--resume", "--output", "json")
+            )
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(try again.report().counts == Report.Counts(succeeded: 3, total: 3))
+            #expect(scene.lines(of: "ran") == ["first", "slow", "slow", "last"])
+            #expect(again.errors.contains("1 of 3 operations have succeeded"), "\(again.errors)")
+
+            // Nothing is left: that is said again, and nothing runs.
+            let third = try await scene.operon(
+                ["run", "--local"] + Self.arguments(file, "--resume")
+            )
+            #expect(third.end == .exit(0), "\(third.errors)")
+            #expect(scene.lines(of: "ran").count == 4)
+        }
+    }
+
+    @Test func `what runs on a worker meanwhile is not run again`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", Self.graph)
+            try scene.startWorkers(1, slots: 2)
+            let run = try scene.startRun(file, on: .broker, ["--store", "kept.db"])
+            try await run.says("running slow\n")
+            run.signal(SIGKILL)
+            _ = try await run.end()
+
+            let again = try scene.startRun(
+                file,
+                on: .broker,
+                ["--store", "kept.db", "--resume", "--output", "json"]
+            )
+            try await again.says("Goes on where it was")
+            _ = try scene.write("go", "")
+            let ended = try await again.end(within: .seconds(60))
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(try ended.report().counts == Report.Counts(succeeded: 3, total: 3))
+            #expect(scene.lines(of: "ran") == ["first", "slow", "last"])
+        }
+    }
+
+    @Test func `what failed, and what was skipped for that, runs again`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                operations:
+                  good: { run: 'echo good >> ran' }
+                  bad: { run: 'echo bad >> ran; [ -e fixed ]', dependencies: [good] }
+                  after: { run: 'echo after >> ran', dependencies: [bad] }
+                """
+            )
+            let first = try await scene.operon(["run", "--local"] + Self.arguments(file))
+            #expect(first.end == .exit(1), "\(first.errors)")
+            #expect(first.errors.contains("with --resume"), "\(first.errors)")
+            _ = try scene.write("fixed", "")
+
+            let again = try await scene.operon(
+                ["run", "--local"] + Self.arguments(file, "--resume")
+            )
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(scene.lines(of: "ran") == ["good", "bad", "bad", "after"])
+        }
+    }
+
+    @Test func `what Ctrl-C cancelled runs again`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", Self.graph)
+            let run = try scene.start("operon", ["run", "--local"] + Self.arguments(file))
+            try await run.says("running slow\n")
+            run.signal(SIGINT)
+            #expect(try await run.end().end == .exit(130))
+
+            _ = try scene.write("go", "")
+            let again = try await scene.operon(
+                ["run", "--local"] + Self.arguments(file, "--resume")
+            )
+            #expect(again.end == .exit(0), "\(again.errors)")
+            #expect(scene.lines(of: "ran") == ["first", "slow", "slow", "last"])
+        }
+    }
+
+    @Test func `a store with something else is left alone`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", "operations: { a: { run: 'true' } }")
+            let run = ["run", "--local"] + Self.arguments(file)
+            #expect(try await scene.operon(run).end == .exit(0))
+
+            let without = try await scene.operon(run)
+            #expect(without.end == .exit(2))
+            #expect(without.errors.contains("--resume"), "\(without.errors)")
+
+            _ = try scene.write("graph.yaml", "operations: { a: { run: 'false' } }")
+            let changed = try await scene.operon(run + ["--resume"])
+            #expect(changed.end == .exit(2))
+            #expect(changed.errors.contains("another graph"), "\(changed.errors)")
+        }
+    }
+
+    @Test func `resume without a store is a wrong call`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", "operations: { a: { run: 'true' } }")
+            let run = try await scene.operon(["run", file, "--resume"])
+            #expect(run.end == .exit(2))
+            #expect(run.errors.contains("--resume goes with --store"), "\(run.errors)")
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Foundation
+import OperonFaultKit
+import Testing
+
+@Suite struct DrainTests {
+    @Test func `a worker is drained by its coordinator, and the others do the rest`() async throws {
+        try await Scene.play { scene in
+            let (file, graph) = try scene.writeGraph(layers: 12, width: 4, milliseconds: 20...60)
+            let workers = try scene.startWorkers(2, slots: 2)
+            let keeper = Keeper(scene)
+            try await keeper.start()
+            try await keeper.submit(file, key: "once")
+            try await keeper.waitForLedger(toGrowBy: 8)
+
+            let drain = try await scene.operon(
+                ["drain", "w1", "--wait", "--timeout", "60s"],
+                environment: keeper.environment
+            )
+            #expect(drain.end == .exit(0), "\(drain.errors)")
+            let left = try await workers[0].end()
+            #expect(left.end == .exit(0), "\(left.errors)")
+            try await keeper.restartUntilFinished()
+
+            #expect(keeper.deaths == 0)
+            let ledger = try scene.ledger()
+            let starts = ledger.entries.filter { $0.kind == .start }.map(\.operation)
+            #expect(starts.count == graph.dependencies.count, "none ran twice")
+            #expect(Set(starts) == Set(graph.dependencies.keys))
+        }
+    }
+
+    @Test func `a worker that is not there cannot be drained`() async throws {
+        try await Scene.play { scene in
+            let keeper = Keeper(scene)
+            try await keeper.start()
+            let drain = try await scene.operon(["drain", "w9"], environment: keeper.environment)
+            #expect(drain.end == .exit(6))
+            #expect(drain.errorLines.count == 2, "\(drain.errors)")
+            #expect(drain.errors.contains("w9") && drain.errors.contains("operon workers"))
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import OperonFaultKit
+import Testing
+
+/// A coordinator with its file, from life to life.
+final class Keeper {
+    private let scene: Scene
+    private(set) var program: Program?
+    /// Taken by the first life that comes so far; clients find the later ones there.
+    private var address = "127.0.0.1:0"
+    private(set) var deaths = 0
+
+    init(_ scene: Scene) { self.scene = scene }
+
+    private func arguments() throws -> [String] {
+        [
+            "coordinator", "--broker", try Scene.testBroker(), "--prefix", scene.prefix,
+            "--store", scene.path("graphs.db"), "--listen", address,
+        ]
+    }
+
+    func start(killAt: String? = nil) async throws {
+        let program = try scene.start(
+            "operon",
+            try arguments(),
+            environment: ["OPERON_KILL_AT": killAt]
+        )
+        self.program = program
+        do {
+            try await program.says("answers at ")
+        } catch {
+            guard program.hasEnded else { throw error }
+        }
+        let line = program.errors.text.split(separator: "\n").last { $0.contains("answers at ") }
+        address = line?.split(separator: " ").last.map(String.init) ?? address
+    }
+
+    func second() async throws -> Ended { try await scene.operon(try arguments()) }
+
+    func kill() async throws {
+        program?.signal(SIGKILL)
+        try await died()
+    }
+
+    private func died() async throws {
+        let ended = try await program?.end()
+        #expect(ended?.end == .signal(SIGKILL), "\(ended?.errors ?? "")")
+        deaths += 1
+    }
+
+    var environment: [String: String?] { ["OPERON_COORDINATOR": "http://\(address)"] }
+
+    /// Until somebody says that it is kept: with a key, twice is once.
+    func submit(_ file: String, key: String) async throws {
+        for _ in 0..<3 {
+            let ended = try await scene.operon(
+                ["submit", file, "--idempotency-key", key],
+                environment: environment
+            )
+            if ended.end == .exit(0) { return }
+            try #require(ended.end == .exit(5), "\(ended.errors)")
+            try await died()
+            try await start()
+        }
+        throw CommandFailure("nobody took the graph")
+    }
+
+    /// One client waits through all lives, if there is a coordinator when it comes.
+    func restartUntilFinished() async throws {
+        var ended = try await waitOnce()
+        for _ in 0..<3 where ended.end == .exit(5) { ended = try await waitOnce() }
+        #expect(ended.end == .exit(0), "\(ended.errors)")
+        // What it still came to.
+        if program?.hasEnded == true {
+            try await died()
+            try await start()
+        }
+        let list = try await scene.operon(
+            ["list", "--output", "quiet"],
+            environment: environment
+        )
+        #expect(list.outputLines == ["0"], "\(list.errors)")
+    }
+
+    private func waitOnce() async throws -> Ended {
+        if program?.hasEnded == true {
+            try await died()
+            try await start()
+        }
+        let client = try scene.start(
+            "operon",
+            ["wait", "@latest", "--timeout", "120s"],
+            environment: environment
+        )
+        while !client.hasEnded {
+            if program?.hasEnded == true {
+                try await died()
+                try await start()
+            }
+            // Which of both ends first gives no signal.
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        return try await client.end()
+    }
+
+    func waitForLedger(toGrowBy count: Int) async throws {
+        let before = scene.lines(of: "ledger").count
+        let deadline = ContinuousClock.now + .seconds(60)
+        while scene.lines(of: "ledger").count < before + count {
+            guard ContinuousClock.now < deadline else {
+                throw CommandFailure("nothing runs: \(program?.errors.text ?? "")")
+            }
+            // What an operation does gives no signal.
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+}
