@@ -147,16 +147,27 @@ let package = Package(
             exclude: ["Resources"],
             swiftSettings: settings
         ),
+        .target(
+            name: "OperonMetrics",
+            dependencies: [
+                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
 
         // The shell around the core.
         .target(
             name: "OperonRuntime",
             dependencies: [
                 "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonWire",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Instrumentation", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: settings
         ),
@@ -179,8 +190,9 @@ let package = Package(
         .target(
             name: "OperonArguments",
             dependencies: [
-                "OperonPorts", "OperonTerminal",
+                "OperonPorts", "OperonRuntime", "OperonTerminal",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
         ),
@@ -188,8 +200,8 @@ let package = Package(
             name: "operon",
             dependencies: [
                 "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonHTTP",
-                "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTerminal",
-                "OperonWire",
+                "OperonMetrics", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite",
+                "OperonTerminal", "OperonWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -318,6 +330,13 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
+            name: "OperonMetricsTests",
+            dependencies: [
+                "OperonMetrics", .product(name: "CoreMetrics", package: "swift-metrics"),
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
             name: "OperonModelTests",
             dependencies: ["OperonModel"],
             swiftSettings: testSettings
@@ -361,7 +380,9 @@ let package = Package(
             dependencies: [
                 "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
                 "OperonTestKit",
+                .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: testSettings
         ),

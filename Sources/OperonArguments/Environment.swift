@@ -11,6 +11,14 @@ package enum Environment {
 
     package static var processorCount: Int { ProcessInfo.processInfo.activeProcessorCount }
 
+    /// The trace that this program is a part of, if the variable is what a header may hold.
+    package static func traceParent(in environment: [String: String]) -> String? {
+        guard let text = environment["TRACEPARENT"], (1...256).contains(text.utf8.count),
+            text.utf8.allSatisfy({ (33...126).contains($0) })
+        else { return nil }
+        return text
+    }
+
     /// Where this program is, to start it again: what lies there now, which may be a newer version,
     /// else the very file that runs.
     package static var ownPaths: [String] {

@@ -379,6 +379,8 @@ package struct DispatchedOperation: Hashable, Sendable {
     /// It holds keys: the right to run ends this long after the last answered beat was sent, and
     /// the worker ends it a second before. `nil`: it holds none.
     package var exclusiveLease: Duration?
+    /// The trace that it belongs to, as W3C writes it; empty: none.
+    package var traceParent: String
 
     package init(
         held: HeldAttempt,
@@ -394,8 +396,10 @@ package struct DispatchedOperation: Hashable, Sendable {
         inputs: [NamedInput],
         isIsolated: Bool = false,
         announcesStart: Bool = false,
-        exclusiveLease: Duration? = nil
+        exclusiveLease: Duration? = nil,
+        traceParent: String = ""
     ) {
+        self.traceParent = traceParent
         self.isIsolated = isIsolated
         self.announcesStart = announcesStart
         self.exclusiveLease = exclusiveLease

@@ -109,6 +109,7 @@ private struct StoredNames {
         }
         var all = GraphContents(parts.first ?? GraphDescription(name: ""), limits: limits)
         for part in parts.dropFirst() { all.append(part.operations) }
+        all.traceParent = graph.contents.first?.traceParent ?? ""
         contents.append(all)
         register.append(graph, keyedBy: graph.contents.first)
     }

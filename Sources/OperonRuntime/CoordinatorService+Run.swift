@@ -15,10 +15,12 @@ extension CoordinatorService {
     /// - Throws: `ClientError.conflict` if the store has another graph than this.
     package func takeUp(
         _ graph: GraphDescription,
-        compiled: CompiledGraph
+        compiled: CompiledGraph,
+        traceParent: String
     ) async throws(ClientError) -> (graph: GraphID, operations: [OperationProgress]) {
         var contents = try StoredContents(graph, compiled)
         contents.idempotencyKey = Self.runKey
+        contents.traceParent = traceParent
         let isNew = scheduler.graphCount == 0
         let id = try submitOnce(graph, compiled, contents)
         if !isNew {

@@ -131,7 +131,9 @@ extension CoordinatorService {
             while let (store, batch) = await nextBatch() {
                 do {
                     reached(.beforeCommit)
+                    let start = SystemClock.now()
                     try await commit(batch, to: store)
+                    meters?.commitTime.record(since: start)
                     reached(.afterCommit)
                 } catch {
                     // What is on the disk now is unknown: only a new start can tell.
@@ -197,7 +199,9 @@ extension CoordinatorService {
                 }
                 do {
                     reached(.beforeSync)
+                    let start = SystemClock.now()
                     try await store.sync()
+                    meters?.syncTime.record(since: start)
                     reached(.afterSync)
                 } catch {
                     // A sync that failed cannot be asked again: the system forgot what it was for.

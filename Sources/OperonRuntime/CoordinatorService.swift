@@ -52,8 +52,10 @@ package actor CoordinatorService {
     var logListeners: [LogListener] = []
     var nextListener: UInt64 = 0
     private var finished: [GraphID: Latch] = [:]
-    /// Messages that could not be read.
-    package private(set) var undecodableCount = 0
+    /// `nil`: nobody measures.
+    let meters: CoordinatorMeters?
+    /// Of the attempts in flight, where somebody measures. Only looked up.
+    private var grantedAt: [AttemptID: Timestamp] = [:]
 
     /// Operations that travel together at most, if they wait for the transport together: beyond
     /// this a message costs next to nothing more than what it carries.
@@ -66,11 +68,13 @@ package actor CoordinatorService {
         operationsPerMessage: Int = defaultOperationsPerMessage,
         restored: Restored? = nil,
         ownWorker: Incarnation? = nil,
+        meters: CoordinatorMeters? = nil,
         reached: @escaping @Sendable (FailPoint) -> Void = { _ in },
         observer: @escaping Observer
     ) {
         self.reached = reached
         self.ownWorker = ownWorker
+        self.meters = meters
         self.scheduler = scheduler
         contents = restored?.contents ?? []
         register = restored?.register ?? GraphRegister()
@@ -117,10 +121,12 @@ package actor CoordinatorService {
     package func submit(
         _ graph: GraphDescription,
         compiled: CompiledGraph,
+        traceParent: String = "",
         kept: StoredContents? = nil
     ) -> GraphID {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
         contents.append(GraphContents(graph, limits: limits))
+        contents[contents.count - 1].traceParent = kept?.traceParent ?? traceParent
         register.append(
             GraphRegister.Entry(
                 name: graph.name,
@@ -128,6 +134,11 @@ package actor CoordinatorService {
                 submittedAt: SystemClock.wall(),
                 isOpen: kept?.isOpen ?? false
             )
+        )
+        reportSubmission(
+            of: id,
+            operations: graph.operations.count,
+            by: kept?.submitter ?? ""
         )
         if var kept {
             kept.graph = id
@@ -238,7 +249,7 @@ package actor CoordinatorService {
     }
 
     private func countUndecodable(_ error: WireError) {
-        undecodableCount += 1
+        meters?.countUndecodable()
         logger.error("message dropped", metadata: ["reason": "\(error)"])
     }
 
@@ -333,6 +344,8 @@ package actor CoordinatorService {
     private func finishNotices(_ notices: [Scheduler.Notice], at now: Timestamp) {
         guard !notices.isEmpty else { return }
         observer(notices, now)
+        meters?.note(notices, at: now, grantedAt: &grantedAt)
+        report(notices)
         for notice in notices {
             switch notice {
             case .graphFinished(let graph): finished.removeValue(forKey: graph)?.open()

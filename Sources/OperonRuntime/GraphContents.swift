@@ -4,6 +4,8 @@ import OperonModel
 /// What the operations of a graph are made of: everything the scheduler does without.
 struct GraphContents: Sendable {
     let name: String
+    /// The trace that its operations belong to; empty: none.
+    var traceParent = ""
     private(set) var operations: [OperationDescription]
     /// Index of an operation by its name, where it is somebody's dependency.
     private var numbers: [String: UInt32]
@@ -139,7 +141,8 @@ struct GraphContents: Sendable {
             inputs: inputs(of: grant.held.operation),
             isIsolated: grant.isIsolated,
             announcesStart: grant.announcesStart,
-            exclusiveLease: grant.exclusiveLease
+            exclusiveLease: grant.exclusiveLease,
+            traceParent: traceParent
         )
     }
 

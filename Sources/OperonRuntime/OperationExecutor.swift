@@ -14,6 +14,7 @@ final class OperationExecutor: Sendable {
     /// Inputs that were too large for a dispatch.
     let staging: InputStaging
     private let limits: Limits
+    private let trace = OperationTrace()
     private let stops = NIOLockedValueBox<[AttemptID: StopSignal]>([:])
 
     /// 256 chunks of at most 64 KiB.
@@ -78,6 +79,10 @@ final class OperationExecutor: Sendable {
     }
 
     private func perform(_ operation: DispatchedOperation) async -> AttemptResult {
+        await trace.span(around: operation) { await run($0) }
+    }
+
+    private func run(_ operation: DispatchedOperation) async -> AttemptResult {
         let stop = signal(operation.held.attempt) ?? StopSignal()
         switch operation.work {
         case .command(let command):

@@ -14,6 +14,8 @@ package struct ProcessContext: Hashable, Sendable {
     package var environmentAdditions: [String: String]
     /// Added to the niceness of the worker.
     package var niceness: Int32
+    /// `TRACEPARENT`: the trace that it belongs to; empty: none.
+    package var traceParent = ""
     /// From the start of the process to SIGTERM; `nil`: no bound.
     package var timeout: Duration?
     /// `logBytes`, `payloadBytes` and `inputsBytes` are used.
@@ -50,6 +52,7 @@ package struct ProcessContext: Hashable, Sendable {
             timeout: operation.timeout,
             limits: limits
         )
+        traceParent = operation.traceParent
     }
 }
 

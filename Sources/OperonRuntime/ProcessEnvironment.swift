@@ -8,6 +8,8 @@ enum ProcessEnvironment {
     static let inputs = "OPERON_INPUTS"
     static let operation = "OPERON_OPERATION"
     static let output = "OPERON_OUTPUT"
+    /// Not ours: what tracers look for (opentelemetry.io, “environment variables as carriers”).
+    static let traceParent = "TRACEPARENT"
 
     /// Later ones win: inherited, the command's, the attempt's additions, Operon's own.
     static func variables(
@@ -25,6 +27,7 @@ enum ProcessEnvironment {
         variables[operation] = context.operation
         variables[inputs] = files.inputs
         variables[output] = files.output
+        if !context.traceParent.isEmpty { variables[traceParent] = context.traceParent }
         for (name, value) in variables { try check(name, value) }
         return variables
     }

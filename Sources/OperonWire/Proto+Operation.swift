@@ -49,6 +49,7 @@ extension ProtoDispatchedOperation {
         qualityOfService = ProtoQualityOfService(operation.qualityOfService)
         isIsolated = operation.isIsolated
         announcesStart = operation.announcesStart
+        traceParent = operation.traceParent
         if let lease = operation.exclusiveLease { exclusiveLeaseNanoseconds = lease.nanoseconds }
         if !operation.inputs.isEmpty { inputs = operation.inputs.map { ProtoNamedInput($0) } }
         switch operation.work {
@@ -106,7 +107,12 @@ extension DispatchedOperation {
             },
             isIsolated: proto.isIsolated,
             announcesStart: proto.announcesStart,
-            exclusiveLease: exclusiveLease
+            exclusiveLease: exclusiveLease,
+            traceParent: try Check.label(
+                proto.traceParent,
+                "operation.trace_parent",
+                limits: limits
+            )
         )
     }
 }

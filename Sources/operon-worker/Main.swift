@@ -58,8 +58,7 @@ struct OperonWorker: AsyncParsableCommand {
     @Flag(help: "Start it again, after a pause, whenever it ends without having drained.")
     var supervise = false
 
-    @Flag(help: "Say more.")
-    var verbose = false
+    @OptionGroup var log: LogArguments
 
     @Option(
         help: ArgumentHelp(
@@ -91,15 +90,10 @@ struct OperonWorker: AsyncParsableCommand {
 
     func run() async throws {
         let environment = Environment.current
-        let say: @Sendable (String) -> Void = { line in
-            let text = "operon-worker: " + TerminalText.line(line) + "\n"
-            FileOutput.standardError.write(Array(text.utf8))
-        }
+        let (logger, say) = log.make("operon-worker")
         if supervise {
             throw ExitCode(try await Supervision(environment: environment, say: say).run())
         }
-        let level: Logger.Level = verbose ? .debug : .warning
-        let logger = Logger(label: "operon-worker") { _ in PlainLog(level: level, write: say) }
         var random = SystemRandomNumberGenerator()
         let incarnation = Incarnation(rawValue: random.next() | 1)
         let state = try takeStateDirectory(environment, for: incarnation)

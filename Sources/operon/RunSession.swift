@@ -292,12 +292,17 @@ struct RunSession {
 
     private func submit(to coordinator: CoordinatorService) async throws -> GraphID {
         guard let path = options.store else {
-            return await coordinator.submit(graph.description, compiled: graph.compiled)
+            return await coordinator.submit(
+                graph.description,
+                compiled: graph.compiled,
+                traceParent: Environment.traceParent(in: environment) ?? ""
+            )
         }
         do throws(ClientError) {
             let (id, operations) = try await coordinator.takeUp(
                 graph.description,
-                compiled: graph.compiled
+                compiled: graph.compiled,
+                traceParent: Environment.traceParent(in: environment) ?? ""
             )
             if !operations.isEmpty {
                 recorder.restore(operations)

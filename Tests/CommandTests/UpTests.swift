@@ -79,32 +79,40 @@ import Testing
 }
 
 /// `operon up` in a scene, from life to life.
-private final class Up {
+final class Up {
     private let scene: Scene
-    private var program: Program
-    private var address = "127.0.0.1:0"
+    private(set) var program: Program
+    private(set) var address = "127.0.0.1:0"
 
-    init(_ scene: Scene) async throws {
+    private let options: [String]
+
+    init(_ scene: Scene, _ options: String...) async throws {
         self.scene = scene
-        program = try Self.start(in: scene, address)
+        self.options = options
+        program = try Self.start(in: scene, address, options)
         try await findAddress()
     }
 
-    private static func start(in scene: Scene, _ address: String) throws -> Program {
+    private static func start(
+        in scene: Scene,
+        _ address: String,
+        _ options: [String]
+    ) throws -> Program {
         let arguments = ["up", "--store", scene.path("graphs.db"), "--listen", address]
-        return try scene.start("operon", arguments + ["--slots", "2"])
+        return try scene.start("operon", arguments + ["--slots", "2"] + options)
     }
 
     private func findAddress() async throws {
         try await program.says("answers at ")
-        let line = program.errors.text.split(separator: "\n").last { $0.contains("answers at ") }
-        address = line?.split(separator: " ").last.map(String.init) ?? address
+        // In a sentence, or in an object.
+        let rest = program.errors.text.split(separator: "answers at ").last ?? ""
+        address = String(rest.prefix { !$0.isWhitespace && $0 != "\"" })
     }
 
     func restart() async throws {
         program.signal(SIGKILL)
         #expect(try await program.end().end == .signal(SIGKILL))
-        program = try Self.start(in: scene, address)
+        program = try Self.start(in: scene, address, options)
         try await findAddress()
     }
 

@@ -15,7 +15,7 @@ enum Rules {
         let shell = ports.union(["OperonCore", "OperonWire", "COperonProcess", "Logging"])
         let programs = shell.union(libc).union([
             "OperonRuntime", "OperonAMQP", "OperonTerminal", "OperonGraphFile", "OperonArguments",
-            "OperonHTTP", "OperonSQLite",
+            "OperonHTTP", "OperonMetrics", "OperonSQLite",
             "ArgumentParser", "Foundation", "NIOConcurrencyHelpers", "NIOCore", "NIOPosix",
             "UnixSignals",
         ])
@@ -42,7 +42,9 @@ enum Rules {
             // The hash by which large outputs are known.
             "OperonRuntime": shell.union(libc).union([
                 "NIOConcurrencyHelpers", "DequeModule", "Crypto",
+                "CoreMetrics", "Instrumentation", "ServiceContextModule", "Tracing",
             ]),
+            "OperonMetrics": ["CoreMetrics", "NIOConcurrencyHelpers"],
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
             "OperonFaultKit": nio.union(libc).union(["COperonProcess", "Foundation"]),
             // It makes what programs make, and leaves the choice to them. Not Foundation, which
@@ -52,7 +54,10 @@ enum Rules {
                 "ServiceLifecycle", "UnixSignals", "FoundationEssentials",
             ]),
             // What the programs have in common: they alone may import it.
-            "OperonArguments": ["ArgumentParser", "Foundation", "OperonPorts", "OperonTerminal"],
+            "OperonArguments": [
+                "ArgumentParser", "Foundation", "Logging", "OperonPorts", "OperonRuntime",
+                "OperonTerminal",
+            ],
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),
             "operon-benchmarks": programs.union(nio).union(["OperonTestKit"]),

@@ -1149,6 +1149,12 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
     set {_uniqueStorage()._announcesStart = newValue}
   }
 
+  /// The trace that it belongs to: a traceparent of W3C's trace context, up to 256 bytes. Empty: none.
+  var traceParent: String {
+    get {_storage._traceParent}
+    set {_uniqueStorage()._traceParent = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Work: Equatable, Sendable {
@@ -2969,7 +2975,7 @@ nonisolated extension ProtoDispatch: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".DispatchedOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{c}\u{f}\u{1}\u{c}\u{13}\u{d}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{4}\u{a}trace_parent\0\u{c}\u{f}\u{1}\u{c}\u{13}\u{9}\u{c}\u{1d}\u{3}")
 
   fileprivate class _StorageClass {
     var _held: ProtoHeldAttempt? = nil
@@ -2986,6 +2992,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
     var _exclusiveLeaseNanoseconds: Int64? = nil
     var _isIsolated: Bool = false
     var _announcesStart: Bool = false
+    var _traceParent: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -3010,6 +3017,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       _exclusiveLeaseNanoseconds = source._exclusiveLeaseNanoseconds
       _isIsolated = source._isIsolated
       _announcesStart = source._announcesStart
+      _traceParent = source._traceParent
     }
   }
 
@@ -3088,6 +3096,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         case 16: try { try decoder.decodeSingularInt64Field(value: &_storage._exclusiveLeaseNanoseconds) }()
         case 17: try { try decoder.decodeSingularBoolField(value: &_storage._isIsolated) }()
         case 18: try { try decoder.decodeSingularBoolField(value: &_storage._announcesStart) }()
+        case 28: try { try decoder.decodeSingularStringField(value: &_storage._traceParent) }()
         default: break
         }
       }
@@ -3158,6 +3167,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       if _storage._announcesStart != false {
         try visitor.visitSingularBoolField(value: _storage._announcesStart, fieldNumber: 18)
       }
+      if !_storage._traceParent.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._traceParent, fieldNumber: 28)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -3181,6 +3193,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         if _storage._exclusiveLeaseNanoseconds != rhs_storage._exclusiveLeaseNanoseconds {return false}
         if _storage._isIsolated != rhs_storage._isIsolated {return false}
         if _storage._announcesStart != rhs_storage._announcesStart {return false}
+        if _storage._traceParent != rhs_storage._traceParent {return false}
         return true
       }
       if !storagesAreEqual {return false}

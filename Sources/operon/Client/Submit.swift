@@ -63,6 +63,7 @@ struct Submit: AsyncParsableCommand {
         var submission = Submission(graph: file.graph)
         submission.isOpen = open
         submission.idempotencyKey = idempotencyKey
+        submission.traceParent = Environment.traceParent(in: Environment.current)
         let subject = graph.map { ClientSession.Subject.graph($0) }
         try await ClientSession.run(coordinator, about: subject) { session in
             let view = try await send(submission, from: file, session)

@@ -60,8 +60,7 @@ struct CoordinatorArguments: ParsableArguments {
     )
     var keep: [String] = ["30d"]
 
-    @Flag(help: "Say what is decided, not only what is wrong.")
-    var verbose = false
+    @OptionGroup var log: LogArguments
 
     func validate() throws {
         guard (tlsCertificate == nil) == (tlsKey == nil) else {

@@ -7,6 +7,7 @@ import OperonArguments
 import OperonCore
 import OperonGraphFile
 import OperonHTTP
+import OperonMetrics
 import OperonModel
 import OperonPorts
 import OperonRuntime
@@ -29,6 +30,7 @@ struct CoordinatorSession {
     private let retention: Retention
     private let say: @Sendable (String) -> Void
     private let logger: Logger
+    private let metrics = PrometheusMetrics(help: CoordinatorMeters.help)
 
     /// - Throws: `Failure` for arguments that cannot be used.
     init(_ arguments: CoordinatorArguments, environment: [String: String]) throws(Failure) {
@@ -36,12 +38,7 @@ struct CoordinatorSession {
         server = try arguments.server()
         path = try arguments.storePath(environment: environment)
         retention = arguments.retention
-        say = { line in
-            let text = "operon: " + TerminalText.line(line) + "\n"
-            FileOutput.standardError.write(Array(text.utf8))
-        }
-        let level: Logger.Level = arguments.verbose ? .debug : .warning
-        logger = Logger(label: "operon") { [say] _ in PlainLog(level: level, write: say) }
+        (logger, say) = arguments.log.make("operon")
     }
 
     func run(on place: Place) async throws {
@@ -89,6 +86,7 @@ struct CoordinatorSession {
             transport: transport,
             logger: logger,
             restored: opened.restored,
+            meters: CoordinatorMeters(factory: metrics),
             reached: FatalPoint(environment).reached
         ) { notices, _ in
             for notice in notices {
@@ -126,6 +124,7 @@ struct CoordinatorSession {
             logger: logger,
             restored: opened.restored,
             ownWorker: worker.incarnation,
+            meters: CoordinatorMeters(factory: metrics),
             reached: FatalPoint(environment).reached
         ) { _, _ in
         }
@@ -218,8 +217,9 @@ struct CoordinatorSession {
         } readyz: {
             let trouble = await service.trouble
             return HealthAnswer(isGood: trouble == nil, text: trouble ?? "ok")
-        } metrics: {
-            await service.metrics()
+        } metrics: { [metrics] in
+            await service.refreshMeters()
+            return metrics.text
         }
         return HTTPServer(server, codec: GraphFileCodec(), health: health, logger: logger) { name in
             LocalCoordinator(service: service, caller: name, version: Version.text)

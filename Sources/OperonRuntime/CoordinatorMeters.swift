@@ -1,0 +1,175 @@
+package import CoreMetrics
+import OperonCore
+import OperonModel
+
+/// What a coordinator counts and measures, through swift-metrics.
+package struct CoordinatorMeters: Sendable {
+    private let factory: any MetricsFactory
+    private let outcomes: [Counter]
+    private let attempts: [Counter]
+    private let workersLost: Counter
+    private let undecodable: Counter
+    private let dispatchTime: CoreMetrics.Timer
+    private let runTime: CoreMetrics.Timer
+    let commitTime: CoreMetrics.Timer
+    let syncTime: CoreMetrics.Timer
+
+    package init(factory: any MetricsFactory) {
+        self.factory = factory
+        outcomes = OutcomeKind.allCases.map { kind in
+            Counter(
+                label: Label.outcomes,
+                dimensions: [("outcome", "\(kind)")],
+                factory: factory
+            )
+        }
+        attempts = AttemptOutcome.allCases.map { end in
+            Counter(label: Label.attempts, dimensions: [("end", end.rawValue)], factory: factory)
+        }
+        workersLost = Counter(label: Label.workersLost, factory: factory)
+        undecodable = Counter(label: Label.undecodable, factory: factory)
+        dispatchTime = CoreMetrics.Timer(label: Label.dispatch, factory: factory)
+        runTime = CoreMetrics.Timer(label: Label.run, factory: factory)
+        commitTime = CoreMetrics.Timer(label: Label.commit, factory: factory)
+        syncTime = CoreMetrics.Timer(label: Label.sync, factory: factory)
+    }
+
+    /// How an attempt ended, as a dimension.
+    private enum AttemptOutcome: String, CaseIterable {
+        case succeeded, failed, cancelled, returned, lost, crashed
+
+        init(_ ending: Scheduler.AttemptEnding) {
+            switch ending {
+            case .succeeded: self = .succeeded
+            case .failed: self = .failed
+            case .cancelled: self = .cancelled
+            case .returned: self = .returned
+            case .lost: self = .lost
+            case .crashed: self = .crashed
+            }
+        }
+    }
+
+    private enum Label {
+        static let outcomes = "operon_outcomes_total"
+        static let attempts = "operon_attempts_total"
+        static let workersLost = "operon_workers_lost_total"
+        static let undecodable = "operon_undecodable_messages_total"
+        static let dispatch = "operon_dispatch_seconds"
+        static let run = "operon_run_seconds"
+        static let commit = "operon_store_commit_seconds"
+        static let sync = "operon_store_sync_seconds"
+        static let operations = "operon_operations"
+        static let slots = "operon_slots"
+        static let workers = "operon_workers"
+        static let brokerUp = "operon_broker_up"
+        static let storeUp = "operon_store_up"
+        static let queueReady = "operon_queue_ready"
+        static let queueInFlight = "operon_queue_in_flight"
+    }
+
+    /// What each label means, for a backend that can say so.
+    package static let help: [String: String] = [
+        Label.outcomes: "Operations that got their outcome.",
+        Label.attempts: "Attempts that ended, by how.",
+        Label.workersLost: "Workers that were given up.",
+        Label.undecodable: "Messages of workers that could not be read.",
+        Label.dispatch: "From the grant of an attempt to its start.",
+        Label.run: "From the start of an attempt to its end.",
+        Label.commit: "Transactions of the store, however many events are in them.",
+        Label.sync: "Syncs of the store to its disk.",
+        Label.operations: "Operations by state.",
+        Label.slots: "Slots of live workers.",
+        Label.workers: "Live workers.",
+        Label.brokerUp: "1: connected.",
+        Label.storeUp: "1: keeps records.",
+        Label.queueReady: "Operations that could run: what an autoscaler looks at.",
+        Label.queueInFlight: "Operations dispatched or executing.",
+    ]
+
+    // MARK: - Counting
+
+    func countUndecodable() { undecodable.increment() }
+
+    /// `grantedAt`: of the attempts in flight, kept by the caller from call to call.
+    func note(
+        _ notices: [Scheduler.Notice],
+        at now: Timestamp,
+        grantedAt: inout [AttemptID: Timestamp]
+    ) {
+        for notice in notices {
+            switch notice {
+            case .granted(_, let attempt, _): grantedAt[attempt] = now
+            case .started(_, let attempt, let start): started(attempt, at: start, &grantedAt)
+            case .attemptEnded(_, let attempt, let ending, let start, let end):
+                if let start {
+                    started(attempt, at: start, &grantedAt)
+                    runTime.recordNanoseconds(max(0, (end - start).nanoseconds))
+                }
+                grantedAt[attempt] = nil
+                let kind = AttemptOutcome(ending)
+                guard let place = AttemptOutcome.allCases.firstIndex(of: kind) else { continue }
+                attempts[place].increment()
+            case .finished(_, let outcome): outcomes[Int(outcome.kind.rawValue)].increment()
+            case .workerLost: workersLost.increment()
+            case .ready, .resumed, .retry, .result, .graphFinished, .workerJoined,
+                .workerDraining, .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
+                continue
+            }
+        }
+    }
+
+    /// Once for each attempt, whoever says so first.
+    private func started(
+        _ attempt: AttemptID,
+        at start: Timestamp,
+        _ grantedAt: inout [AttemptID: Timestamp]
+    ) {
+        guard let granted = grantedAt.removeValue(forKey: attempt) else { return }
+        dispatchTime.recordNanoseconds(max(0, (start - granted).nanoseconds))
+    }
+
+    // MARK: - How it is now
+
+    func set(_ view: ClusterView, isUp: Bool, isKept: Bool, queues: [QueueView]) {
+        set(Label.operations, ["state": "pending"], view.counts.pending)
+        set(Label.operations, ["state": "ready"], view.counts.ready)
+        set(Label.operations, ["state": "dispatched"], view.counts.dispatched)
+        set(Label.operations, ["state": "executing"], view.counts.executing)
+        set(Label.slots, [:], view.slots)
+        set(Label.workers, [:], view.workers)
+        set(Label.brokerUp, [:], isUp ? 1 : 0)
+        set(Label.storeUp, [:], isKept ? 1 : 0)
+        for queue in queues {
+            set(Label.queueReady, ["queue": queue.name], queue.ready)
+            set(Label.queueInFlight, ["queue": queue.name], queue.inFlight)
+        }
+    }
+
+    private func set(
+        _ label: String,
+        _ dimensions: KeyValuePairs<String, String>,
+        _ value: Int
+    ) {
+        let dimensions = dimensions.map { ($0.key, $0.value) }
+        Meter(label: label, dimensions: dimensions, factory: factory).set(value)
+    }
+}
+
+extension CoreMetrics.Timer {
+    func record(since start: Timestamp) {
+        recordNanoseconds((SystemClock.now() - start).nanoseconds)
+    }
+}
+
+extension CoordinatorService {
+    /// Sets what is looked at when somebody asks; everything else is counted as it happens.
+    package func refreshMeters() {
+        meters?.set(
+            clusterView(version: ""),
+            isUp: scheduler.isUp,
+            isKept: keeping?.trouble == nil,
+            queues: queueViews()
+        )
+    }
+}

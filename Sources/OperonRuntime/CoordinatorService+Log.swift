@@ -1,0 +1,60 @@
+import Logging
+import OperonCore
+import OperonModel
+
+// What somebody who reads the log of a coordinator wants to find there: who came and went, and
+// what became of graphs. Operations have events for that.
+extension CoordinatorService {
+    func report(_ notices: [Scheduler.Notice]) {
+        guard logger.logLevel <= .info else { return }
+        for notice in notices {
+            switch notice {
+            case .workerJoined(let worker, let host, let slots):
+                let more: Logger.Metadata = ["host": "\(host)", "slots": "\(slots)"]
+                log("worker joined", worker, more)
+            case .workerDraining(let worker): log("worker drains", worker)
+            case .workerLost(let worker): log("worker is gone", worker)
+            case .workerBusy(let worker, let reign):
+                log("worker serves another coordinator", worker, ["reign": "\(reign)"])
+            case .graphFinished(let graph): reportEnd(of: graph)
+            case .graphClosedIdle(let graph):
+                logger.info("graph closed: nothing was added for long", metadata: about(graph))
+            case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .result, .finished,
+                .superseded, .eventRefused, .log:
+                continue
+            }
+        }
+    }
+
+    func reportSubmission(of graph: GraphID, operations: Int, by client: String) {
+        var metadata = about(graph)
+        metadata["operations"] = "\(operations)"
+        if !client.isEmpty { metadata["client"] = "\(client)" }
+        logger.info("graph submitted", metadata: metadata)
+    }
+
+    private func reportEnd(of graph: GraphID) {
+        let counts = scheduler.stateCounts(of: graph)
+        var metadata = about(graph)
+        metadata["succeeded"] = "\(counts.succeeded)"
+        metadata["failed"] = "\(counts.failed)"
+        metadata["cancelled"] = "\(counts.cancelled)"
+        metadata["skipped"] = "\(counts.skipped)"
+        logger.info("graph finished", metadata: metadata)
+    }
+
+    private func about(_ graph: GraphID) -> Logger.Metadata {
+        ["graph": "\(graph)", "name": "\(register[graph].name)"]
+    }
+
+    private func log(
+        _ message: Logger.Message,
+        _ worker: WorkerIdentity,
+        _ more: Logger.Metadata = [:]
+    ) {
+        var metadata = more
+        metadata["worker"] = "\(worker.name)"
+        metadata["incarnation"] = "\(worker.incarnation)"
+        logger.info(message, metadata: metadata)
+    }
+}

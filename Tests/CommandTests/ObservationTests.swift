@@ -1,0 +1,103 @@
+import Foundation
+import FoundationNetworking
+import OperonFaultKit
+import Testing
+
+/// What a coordinator lets others see of it: metrics, traces, logs.
+@Suite struct ObservationTests {
+    private static let graph = """
+        name: seen
+        operations:
+          a: { run: 'echo "$TRACEPARENT" > trace.a' }
+          b: { run: 'echo "$TRACEPARENT" > trace.b; false', dependencies: [a] }
+        """
+
+    @Test func `metrics count outcomes and measure runs and commits`() async throws {
+        try await Scene.play { scene in
+            let up = try await Up(scene)
+            let file = try scene.write("seen.yaml", Self.graph)
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
+
+            let url = try #require(URL(string: "http://\(up.address)/metrics"))
+            let (data, _) = try await URLSession.shared.data(from: url)
+            let lines = Set(String(decoding: data, as: UTF8.self).split(separator: "\n"))
+            #expect(lines.contains("operon_outcomes_total{outcome=\"succeeded\"} 1"))
+            #expect(lines.contains("operon_outcomes_total{outcome=\"failed\"} 1"))
+            #expect(lines.contains("operon_attempts_total{end=\"failed\"} 1"))
+            #expect(lines.contains("operon_run_seconds_count 2"))
+            #expect(lines.contains("operon_dispatch_seconds_count 2"))
+            #expect(lines.contains("operon_operations{state=\"executing\"} 0"))
+            #expect(lines.contains("operon_queue_ready{queue=\"default\"} 0"))
+            #expect(lines.contains("operon_workers 1"))
+            #expect(lines.contains("# TYPE operon_store_commit_seconds histogram"))
+            #expect(!lines.contains("operon_store_commit_seconds_count 0"))
+            #expect(!lines.contains("operon_store_sync_seconds_count 0"))
+        }
+    }
+
+    @Test func `a trace goes from the submission to the processes, over a restart`() async throws {
+        try await Scene.play { scene in
+            let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            let up = try await Up(scene)
+            let file = try scene.write("seen.yaml", Self.graph)
+            let submitted = try await scene.operon(
+                ["submit", file, "--wait"],
+                environment: [
+                    "OPERON_COORDINATOR": "http://\(up.address)", "TRACEPARENT": parent,
+                ]
+            )
+            #expect(submitted.end == .exit(1), "\(submitted.errors)")
+            #expect(try scene.read("trace.a") == parent + "\n")
+            _ = try scene.write("trace.b", "")
+
+            try await up.restart()
+            #expect(try await up.operon("retry", "@latest", "--failed").end == .exit(0))
+            #expect(try await up.operon("wait", "@latest").end == .exit(1))
+            #expect(try scene.read("trace.b") == parent + "\n")
+        }
+    }
+
+    @Test func `a run hands its trace on, and none if it has none`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("seen.yaml", Self.graph)
+            _ = try await scene.operon(
+                ["run", "--local", file],
+                environment: ["TRACEPARENT": "00-1-2-01"]
+            )
+            #expect(try scene.read("trace.a") == "00-1-2-01\n")
+
+            _ = try await scene.operon(["run", "--local", file], environment: ["TRACEPARENT": nil])
+            #expect(try scene.read("trace.a") == "\n")
+        }
+    }
+
+    @Test func `the log is an object a line if that is asked for`() async throws {
+        struct Line: Decodable {
+            let time: String
+            let level: String
+            let label: String
+            let message: String
+            let metadata: [String: String]?
+        }
+
+        try await Scene.play { scene in
+            let up = try await Up(scene, "--log-format", "json")
+            let file = try scene.write("seen.yaml", Self.graph)
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
+            try await up.program.says("graph finished")
+
+            let lines = try up.program.errors.text.split(separator: "\n").map { line in
+                try JSONDecoder().decode(Line.self, from: Data(line.utf8))
+            }
+            #expect(lines.allSatisfy { $0.label == "operon" && $0.time.hasSuffix("Z") })
+            let submitted = try #require(lines.first { $0.message == "graph submitted" })
+            #expect(submitted.level == "info")
+            #expect(submitted.metadata?["name"] == "seen")
+            #expect(submitted.metadata?["operations"] == "2")
+            let finished = try #require(lines.first { $0.message == "graph finished" })
+            #expect(finished.metadata?["succeeded"] == "1")
+            #expect(finished.metadata?["failed"] == "1")
+            #expect(lines.contains { $0.message == "worker joined" })
+        }
+    }
+}
