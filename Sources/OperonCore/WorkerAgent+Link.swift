@@ -126,7 +126,7 @@ extension WorkerAgent {
         if let end = exclusiveEnd { consider(end) }
         switch drain {
         case .none, .ending, .left: break
-        case .finishing(let until), .leaving(let until): consider(until)
+        case .finishing(let until), .leaving(let until), .stopping(let until): consider(until)
         }
         return wake
     }

@@ -237,11 +237,16 @@ extension WorkerAgent {
         nextBeat = .zero
     }
 
-    mutating func stopNow(into effects: inout Effects) {
+    /// Ends what runs without a grace. It is given back all the same: what was killed by a second
+    /// signal is to run again, and is nobody's fault.
+    mutating func stopNow(at now: Timestamp, into effects: inout Effects) {
+        guard drain != .left else { return }
         startDrain(until: .zero, into: &effects)
-        for attempt in heldInOrder { effects.stops.append(.kill(attempt.attempt)) }
-        drain = .left
-        effects.wantsExit = true
+        for attempt in heldInOrder {
+            if held[attempt.attempt]?.end == .report { held[attempt.attempt]?.end = .giveBack }
+            effects.stops.append(.kill(attempt.attempt))
+        }
+        drain = .stopping(until: now + configuration.lastWords)
     }
 
     mutating func finishDrain(at now: Timestamp, into effects: inout Effects) {
@@ -253,13 +258,23 @@ extension WorkerAgent {
             }
         }
         switch drain {
-        case .none, .left: break
+        case .none, .left, .stopping: break
         case .finishing, .ending:
             if runningCount == 0 { drain = .leaving(until: now + configuration.farewell) }
         case .leaving: break
         }
-        guard case .leaving(let until) = drain, events.isEmpty || until <= now else { return }
+        guard hasSaidAll(at: now) else { return }
         drain = .left
         effects.wantsExit = true
+    }
+
+    /// Whether nothing more is to be said, or nobody is there to hear it, or it took too long.
+    private func hasSaidAll(at now: Timestamp) -> Bool {
+        switch drain {
+        case .none, .finishing, .ending, .left: false
+        case .leaving(let until): events.isEmpty || until <= now
+        case .stopping(let until):
+            link != .welcomed || runningCount == 0 && events.isEmpty || until <= now
+        }
     }
 }

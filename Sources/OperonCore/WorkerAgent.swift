@@ -68,7 +68,7 @@ package struct WorkerAgent: Sendable {
         case .ended(let attempt, let result): ended(attempt, result, into: &effects)
         case .inputs(let progress): inputsAdvanced(progress, at: now)
         case .drainRequested(let deadline): startDrain(until: deadline, into: &effects)
-        case .stopRequested: stopNow(into: &effects)
+        case .stopRequested: stopNow(at: now, into: &effects)
         case .timeReached: break  // Whatever is due is looked at below, after every event.
         }
         beatIfDue(at: now, into: &effects)
@@ -103,6 +103,8 @@ extension WorkerAgent {
         package var drainTimeout: Duration = .seconds(30)
         /// How long a drained worker waits for its last events to be acknowledged.
         package var farewell: Duration = .seconds(5)
+        /// The same for one that is to end now, and for what it killed to end.
+        package var lastWords: Duration = .seconds(1)
         /// Events in one message.
         package var eventsPerMessage = 256
         /// Bytes of events in one message, or one event if larger.
@@ -140,7 +142,7 @@ extension WorkerAgent {
         case inputs(InputProgress)
         /// Start nothing more, give back what waits, and what still runs at this moment.
         case drainRequested(deadline: Timestamp)
-        /// End everything now.
+        /// End everything now, and give it back.
         case stopRequested
         case timeReached
     }
@@ -215,6 +217,8 @@ extension WorkerAgent {
         case ending
         /// Nothing runs; waiting for the last acknowledgement.
         case leaving(until: Timestamp)
+        /// What ran was killed; waiting for its ends and the last acknowledgement.
+        case stopping(until: Timestamp)
         case left
     }
 

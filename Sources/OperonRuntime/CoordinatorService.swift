@@ -176,16 +176,19 @@ package actor CoordinatorService {
     }
 
     /// Gives the workers the last word on what they reported, and ends `run`. What the broker does
-    /// not take within a few seconds is given up.
-    package func shutDown(kill: Bool = false) async {
+    /// not take within a few seconds is given up; in haste, within one.
+    ///
+    /// - Parameter kill: have the workers end what runs.
+    package func shutDown(kill: Bool = false, inHaste: Bool = false) async {
         guard !hasEnded else { return }
         handle([.shutdownRequested(kill: kill)])
+        let patience = kill || inHaste ? Self.killPatience : Self.shutdownPatience
         // The last words wait for the disk as well.
-        await durable(within: kill ? Self.killPatience : Self.shutdownPatience)
+        await durable(within: patience)
         let handedOver = Latch()
         sendWaiters.append(handedOver)
         sendSignal.raise()
-        await handedOver.wait(within: kill ? Self.killPatience : Self.shutdownPatience)
+        await handedOver.wait(within: patience)
         await transport.close()
         end()
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import OperonFaultKit
+import OperonModel
 import Testing
 
 /// `operon up`, from submission to the next life.
@@ -76,6 +77,41 @@ import Testing
             #expect(try scene.read("three.in").contains(#""one":1"#))
         }
     }
+
+    @Test func `what a second Ctrl-C ends is given back, and runs again`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "long.yaml",
+                """
+                name: long
+                operations:
+                  a:
+                    run: trap '' TERM; echo $$ >> runs; until test -e go; do sleep 0.05; done
+                    retry: { limit: 0 }
+                """
+            )
+            let up = try await Up(scene)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            try await scene.waitForFile("runs")
+            let ended = try await up.interruptTwice()
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(scene.lines(of: "runs").count == 1)
+            let first = try #require(scene.lines(of: "runs").first.flatMap { pid_t($0) })
+            #expect(!scene.processes().contains(first), "it was ended with its coordinator")
+
+            try await up.begin()
+            _ = try scene.write("go", "")
+            let waited = try await up.operon("wait", "long")
+            #expect(waited.end == .exit(0), "\(waited.errors)")
+            let shown = try await up.operon("show", "long/a", "--output", "json")
+            let detail = try JSONDecoder().decode(
+                OperationDetail.self,
+                from: Data(shown.output.utf8)
+            )
+            #expect(detail.attempts.map(\.ending) == ["returned", "succeeded"])
+            #expect(scene.lines(of: "runs").count == 2)
+        }
+    }
 }
 
 /// `operon up` in a scene, from life to life.
@@ -112,6 +148,18 @@ final class Up {
     func restart() async throws {
         program.signal(SIGKILL)
         #expect(try await program.end().end == .signal(SIGKILL))
+        try await begin()
+    }
+
+    func interruptTwice() async throws -> Ended {
+        program.signal(SIGINT)
+        try await program.says("ends; what it keeps is taken up at the next start")
+        program.signal(SIGINT)
+        return try await program.end()
+    }
+
+    /// Its next life.
+    func begin() async throws {
         program = try Self.start(in: scene, address, options)
         try await findAddress()
     }

@@ -309,7 +309,7 @@ struct WorkerLinkTests {
         #expect(bench.drain().events.last == expected)
     }
 
-    @Test func `a second signal means now`() {
+    @Test func `a second signal ends what runs at once, and gives it back`() {
         var bench = WorkerBench(slots: 2)
         bench.join()
         bench.dispatch([1, 2, 3])
@@ -317,9 +317,40 @@ struct WorkerLinkTests {
         bench.drain()
 
         bench.drive(.stopRequested)
-
         let effects = bench.drain()
         #expect(effects.stops == [.kill(held(1).attempt), .kill(held(2).attempt)])
+        #expect(!effects.wantsExit)
+
+        bench.end(1, .cancelled)
+        bench.end(2, .cancelled)
+        #expect(bench.drain().events == [.returned(held(1)), .returned(held(2))])
+        bench.answer(acknowledged: 3)
+        #expect(bench.drain().wantsExit)
+    }
+
+    @Test func `a second signal waits a second for a coordinator that says nothing`() {
+        var bench = WorkerBench()
+        bench.join()
+        bench.dispatch([1])
+        bench.drive(.stopRequested)
+        bench.end(1, .cancelled)
+        bench.advance(by: .seconds(1) - .nanoseconds(1))
+        #expect(!bench.drain().wantsExit)
+        bench.advance(by: .nanoseconds(1))
+        #expect(bench.drain().wantsExit)
+    }
+
+    @Test func `a second signal waits for nobody where there is no coordinator`() {
+        var bench = WorkerBench()
+        bench.join()
+        bench.dispatch([1])
+        bench.drive(.linkDown)
+        bench.drain()
+
+        bench.drive(.stopRequested)
+
+        let effects = bench.drain()
+        #expect(effects.stops == [.kill(held(1).attempt)])
         #expect(effects.wantsExit)
     }
 }

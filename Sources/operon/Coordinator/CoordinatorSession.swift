@@ -99,6 +99,9 @@ struct CoordinatorSession {
         say("keeps its graphs in \(path), speaks to \(connection.address)")
         try await serve(service, on: LoopExecutor(group.next())) {
             await service.shutDown()
+        } stopNow: {
+            // What runs on workers runs on: it is theirs, and they wait for the next coordinator.
+            await service.shutDown(inHaste: true)
         } services: { _ in
         }
     }
@@ -136,6 +139,11 @@ struct CoordinatorSession {
                 await worker.service.drain(timeout: drain)
                 await workerEnded.wait()
                 await service.shutDown()
+            } stopNow: {
+                // It gives back what it kills: that counts against nothing, and runs again.
+                await worker.stop()
+                await workerEnded.wait(within: Self.lastWordsPatience)
+                await service.shutDown(kill: true, inHaste: true)
             } services: { group in
                 group.addTask {
                     defer { workerEnded.open() }
@@ -151,11 +159,16 @@ struct CoordinatorSession {
 
     // MARK: - Serving
 
-    /// Until a signal, or until something that it cannot do without has failed.
+    /// How long a worker in this process may take to give back what it was told to kill.
+    private static let lastWordsPatience = Duration.seconds(3)
+
+    /// Until a signal, or until something that it cannot do without has failed. `stop`: what the
+    /// first signal asks for; `stopNow`: what the second does.
     private func serve(
         _ service: CoordinatorService,
         on executor: LoopExecutor?,
         stop: @escaping @Sendable () async -> Void,
+        stopNow: @escaping @Sendable () async -> Void,
         services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
     ) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -184,7 +197,7 @@ struct CoordinatorSession {
                 var isStopping = false
                 for await _ in signals {
                     if isStopping {
-                        await service.shutDown(kill: true)
+                        await stopNow()
                         throw Ended()
                     }
                     isStopping = true
