@@ -20,7 +20,7 @@ import Testing
             try await keeper.restartUntilFinished()
 
             #expect(keeper.deaths == 1, "it came to \(point) at all")
-            try expectOnce(scene, graph)
+            try scene.expectEachOnce(graph)
         }
     }
 
@@ -45,7 +45,7 @@ import Testing
             try await keeper.restartUntilFinished()
 
             #expect(keeper.deaths == 20)
-            try expectOnce(scene, graph)
+            try scene.expectEachOnce(graph)
         }
     }
 
@@ -58,23 +58,5 @@ import Testing
             #expect(second.errors.contains("graphs.db"), "\(second.errors)")
             #expect(second.errorLines.count == 1, "\(second.errors)")
         }
-    }
-
-    /// Every operation ran once, each behind the ends of what it depends on.
-    private func expectOnce(_ scene: Scene, _ graph: LayeredGraph) throws {
-        let ledger = try scene.ledger()
-        #expect(ledger.unreadable == [])
-        var ended: Set<String> = []
-        var started: Set<String> = []
-        for entry in ledger.entries {
-            switch entry.kind {
-            case .start:
-                #expect(started.insert(entry.operation).inserted, "\(entry.operation) ran twice")
-                let waits = graph.dependencies[entry.operation] ?? []
-                #expect(ended.isSuperset(of: waits), "\(entry.operation) started early")
-            case .end: ended.insert(entry.operation)
-            }
-        }
-        #expect(ended == Set(graph.dependencies.keys))
     }
 }

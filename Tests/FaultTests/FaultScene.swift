@@ -93,6 +93,31 @@ extension Scene {
     }
 }
 
+extension Scene {
+    /// Every operation ran once, each behind the ends of what it depends on.
+    func expectEachOnce(
+        _ graph: LayeredGraph,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let ledger = try ledger()
+        #expect(ledger.unreadable == [], sourceLocation: sourceLocation)
+        var ended: Set<String> = []
+        var started: Set<String> = []
+        for entry in ledger.entries {
+            let name = entry.operation
+            switch entry.kind {
+            case .start:
+                let isFirst = started.insert(name).inserted
+                #expect(isFirst, "\(name) ran twice", sourceLocation: sourceLocation)
+                let isDue = ended.isSuperset(of: graph.dependencies[name] ?? [])
+                #expect(isDue, "\(name) started early", sourceLocation: sourceLocation)
+            case .end: ended.insert(name)
+            }
+        }
+        #expect(ended == Set(graph.dependencies.keys), sourceLocation: sourceLocation)
+    }
+}
+
 extension Report {
     /// How every attempt ended.
     var endings: [String] { operations.flatMap { $0.attempts.map(\.ended) } }

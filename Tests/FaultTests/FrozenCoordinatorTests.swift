@@ -1,0 +1,173 @@
+import Foundation
+import Glibc
+import OperonFaultKit
+import Testing
+
+/// A coordinator that stands still, as if its host had been suspended, and comes back to a world
+/// that went on.
+@Suite struct FrozenCoordinatorTests {
+    /// Layers 0 and 1 run under the first coordinator; the second layer from the end waits until
+    /// the test lets it go on.
+    private static func graph(_ scene: Scene) throws -> (file: String, graph: LayeredGraph) {
+        try scene.writeGraph(
+            layers: 6,
+            width: 3,
+            milliseconds: 20...60,
+            gates: [1: "taken", 4: "back"]
+        )
+    }
+
+    @Test func `one that finds another in its place changes nothing`() async throws {
+        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
+            try await Scene.play { scene in
+                let (file, graph) = try Self.graph(scene)
+                try scene.startWorkers(2, slots: 2)
+                let old = try await Ruler(scene, "old.db", broker: proxy.clientURL)
+                try await old.submit(file)
+                try await scene.waitForStarts(6)
+                let new = try await Self.takeOver(old, proxy, scene)
+                _ = try scene.write("taken", "")
+                try await scene.waitForStarts(15)
+
+                old.program.signal(SIGCONT)
+                let ended = try await old.program.end()
+                #expect(ended.end == .exit(8), "\(ended.errors)")
+                let sentence = try #require(ended.errorLines.last)
+                #expect(sentence.contains("Another coordinator"), "\(sentence)")
+                _ = try scene.write("back", "")
+                try await new.waitForEnd()
+                try scene.expectEachOnce(graph)
+            }
+        }
+    }
+
+    @Test func `one whose successor has come and gone changes nothing`() async throws {
+        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
+            try await Scene.play { scene in
+                let (file, graph) = try Self.graph(scene)
+                let workers = try scene.startWorkers(2, slots: 2)
+                let old = try await Ruler(scene, "old.db", broker: proxy.clientURL)
+                try await old.submit(file)
+                try await scene.waitForStarts(6)
+                let new = try await Self.takeOver(old, proxy, scene)
+                _ = try scene.write("taken", "")
+                _ = try scene.write("back", "")
+                try await new.waitForEnd()
+                new.program.signal(SIGTERM)
+                #expect(try await new.program.end().end == .exit(0))
+
+                // Nobody is in its place: only the workers know that somebody was.
+                old.program.signal(SIGCONT)
+                let ended = try await old.program.end()
+                #expect(ended.end == .exit(8), "\(ended.errors)")
+                let sentence = try #require(ended.errorLines.last)
+                #expect(sentence.contains("A newer coordinator rules (epoch 2)"), "\(sentence)")
+                try scene.expectEachOnce(graph)
+                #expect(workers.allSatisfy { !$0.hasEnded })
+            }
+        }
+    }
+
+    @Test func `one that is frozen keeps its file, and a short time costs nobody a lease`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let (file, graph) = try Self.graph(scene)
+            try scene.startWorkers(2, slots: 2)
+            let ruler = try await Ruler(scene, "graphs.db")
+            try await ruler.submit(file)
+            try await scene.waitForStarts(6)
+            ruler.program.signal(SIGSTOP)
+            // What runs ends, and nobody hears it.
+            _ = try scene.write("taken", "")
+            let second = try await scene.operon(
+                try Ruler.arguments(scene, "graphs.db", broker: Scene.testBroker())
+            )
+            #expect(second.end == .exit(8))
+            #expect(second.errors.contains("graphs.db"), "\(second.errors)")
+            #expect(second.errorLines.count == 1, "\(second.errors)")
+            // Longer than a lease of six seconds, shorter than the broker waits for a heartbeat.
+            try await Task.sleep(for: .seconds(8))
+            ruler.program.signal(SIGCONT)
+            _ = try scene.write("back", "")
+            try await ruler.waitForEnd()
+
+            try scene.expectEachOnce(graph)
+            for name in graph.dependencies.keys.sorted() {
+                #expect(try scene.ledger().starts(of: name).map(\.attempt) == [1])
+            }
+        }
+    }
+
+    /// Freezes a coordinator, and starts another on its disk as it was at that moment, where the
+    /// first has lost its connection: a host that stands still, and one that takes over from a
+    /// snapshot of its volume.
+    private static func takeOver(
+        _ old: Ruler,
+        _ proxy: FaultProxy,
+        _ scene: Scene
+    ) async throws -> Ruler {
+        old.program.signal(SIGSTOP)
+        for part in ["", "-wal"] {
+            try FileManager.default.copyItem(
+                atPath: scene.path("old.db" + part),
+                toPath: scene.path("new.db" + part)
+            )
+        }
+        await proxy.cutAll()
+        return try await Ruler(scene, "new.db")
+    }
+}
+
+/// A coordinator with a file in its scene, and a client of it.
+private struct Ruler {
+    let program: Program
+    private let scene: Scene
+    private let address: String
+
+    /// Returns when it answers.
+    init(_ scene: Scene, _ store: String, broker: String? = nil) async throws {
+        self.scene = scene
+        program = try scene.start(
+            "operon",
+            try Self.arguments(scene, store, broker: broker ?? Scene.testBroker())
+        )
+        try await program.says("answers at ")
+        let line = program.errors.text.split(separator: "\n").last { $0.contains("answers at ") }
+        address = try #require(line?.split(separator: " ").last.map(String.init))
+    }
+
+    static func arguments(_ scene: Scene, _ store: String, broker: String) throws -> [String] {
+        [
+            "coordinator", "--broker", broker, "--prefix", scene.prefix,
+            "--store", scene.path(store), "--listen", "127.0.0.1:0",
+        ]
+    }
+
+    private func operon(_ arguments: String...) async throws {
+        let ended = try await scene.operon(
+            arguments,
+            environment: ["OPERON_COORDINATOR": "http://\(address)"]
+        )
+        #expect(ended.end == .exit(0), "\(ended.errors)")
+    }
+
+    func submit(_ file: String) async throws { try await operon("submit", file) }
+
+    /// Returns when all of its graph succeeded.
+    func waitForEnd() async throws { try await operon("wait", "@latest", "--timeout", "80s") }
+}
+
+extension Scene {
+    /// Returns when so many operations have started, by their own word.
+    fileprivate func waitForStarts(_ count: Int) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try ledger().entries.count(where: { $0.kind == .start }) < count {
+            guard ContinuousClock.now < deadline else {
+                throw CommandFailure("fewer than \(count) started: \(lines(of: "ledger"))")
+            }
+            // What an operation does gives no signal.
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+}
