@@ -422,7 +422,7 @@ let package = Package(
             name: "ClusterTests",
             dependencies: [
                 "operon-worker", "OperonAMQP", "OperonCore", "OperonFaultKit", "OperonModel",
-                "OperonPorts", "OperonRuntime",
+                "OperonPorts", "OperonRuntime", "OperonSQLite",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],

@@ -140,6 +140,8 @@ final class History: @unchecked Sendable {
         /// In the order of their grants.
         var attempts: [Attempt] = []
         var finished: [OperationID] = []
+        /// The last outcome of each that has one.
+        var outcomes: [OperationID: OutcomeKind] = [:]
         /// In order, once for each attempt.
         var started: [OperationID] = []
         var resumed: [OperationID] = []
@@ -220,7 +222,9 @@ extension History.State {
             attempts[index].start = start
             attempts[index].end = end
             attempts[index].ending = ending
-        case .finished(let operation, _): finished.append(operation)
+        case .finished(let operation, let outcome):
+            finished.append(operation)
+            outcomes[operation] = outcome.kind
         case .started(let operation, _, _): started.append(operation)
         case .resumed(let operation, _, _): resumed.append(operation)
         case .ready, .result, .retry, .graphFinished, .workerDraining, .workerBusy,

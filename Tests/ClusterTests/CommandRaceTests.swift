@@ -1,0 +1,232 @@
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import Testing
+
+/// Commands that meet, in the middle, what they are about.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct CommandRaceTests {
+    private static let rounds = 1_000
+
+    /// Moves the start of one side before or behind that of the other, so that each wins about as
+    /// often: towards whoever lost, in larger steps the longer it loses.
+    private struct Handicap {
+        /// Turns that the second side waits; negative: that the first waits.
+        private(set) var turns = 0
+        private var step = 1
+        private var firstWonLast: Bool?
+
+        mutating func note(firstWon: Bool) {
+            step = firstWon == firstWonLast ? min(step * 2, 1_024) : max(step / 4, 1)
+            firstWonLast = firstWon
+            turns += firstWon ? -step : step
+        }
+
+        /// Runs both at once.
+        func race(
+            _ first: @escaping @Sendable () async throws -> Void,
+            _ second: @escaping @Sendable () async throws -> Void
+        ) async throws {
+            let turns = turns
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for _ in 0..<max(0, -turns) { await Task.yield() }
+                    try await first()
+                }
+                group.addTask {
+                    for _ in 0..<max(0, turns) { await Task.yield() }
+                    try await second()
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    /// What the client was told of each operation, and how it ended.
+    private struct Tally {
+        var cancelled = 0
+        var succeeded = 0
+    }
+
+    @Test(arguments: Arena.Way.allCases)
+    func `cancel and finish race a thousand times, and each operation has one outcome`(
+        way: Arena.Way
+    ) async throws {
+        try await Arena.play(way, slots: Self.rounds) { arena in
+            let names = (0..<Self.rounds).map { "o\($0)" }
+            let gates = names.map { arena.stage.gate($0) }
+            try await arena.submit("race", names.map { ($0, [], nil) })
+            try await arena.stage.waitForStarts(Self.rounds)
+
+            var handicap = Handicap()
+            var tally = Tally()
+            for (number, gate) in gates.enumerated() {
+                let name = names[number]
+                let selector = OperationSelector(graph: "race", operation: name)
+                let told = Told()
+                try await handicap.race {
+                    let view = try await arena.client.cancel(
+                        .operation(selector),
+                        CancelRequest()
+                    )
+                    await told.take(view)
+                } _: {
+                    gate.open()
+                }
+                let outcome = try await arena.outcome(of: number)
+                switch outcome {
+                case .cancelled: tally.cancelled += 1
+                case .succeeded: tally.succeeded += 1
+                case .failed, .skipped: Issue.record("\(name) ended \(outcome)")
+                }
+                let wasInTime = await told.affected
+                #expect(wasInTime == 1 || outcome == .succeeded, "\(name): \(wasInTime)")
+                handicap.note(firstWon: outcome == .cancelled)
+            }
+
+            #expect(tally.cancelled >= 50 && tally.succeeded >= 50, "\(tally)")
+            #expect(arena.stage.allStarts.values.allSatisfy { $0 == 1 })
+            try await arena.expectOneOutcomeEach(Self.rounds, of: "race")
+        }
+    }
+
+    @Test(arguments: Arena.Way.allCases)
+    func `suspend and dispatch race, and nothing starts once a suspension is effective`(
+        way: Arena.Way
+    ) async throws {
+        // Each race needs an operation that runs and is let go, and a slot for the one behind it.
+        try await Arena.play(way, slots: 2 * Self.rounds) { arena in
+            let numbers = Array(0..<Self.rounds)
+            let gates = numbers.map { arena.stage.gate("d\($0)") }
+            try await arena.submit(
+                "race",
+                numbers.map { ("d\($0)", [], nil) }
+                    + numbers.map { ("o\($0)", ["d\($0)"], $0 % 2 == 0 ? nil : "q\($0)") }
+            )
+            try await arena.stage.waitForStarts(Self.rounds)
+
+            var handicap = Handicap()
+            var held: [Int] = []
+            for number in numbers {
+                let target = Self.target(number)
+                try await handicap.race {
+                    var request = SuspendRequest()
+                    request.wait = 60
+                    let view = try await arena.client.suspend(target, request)
+                    #expect(view.isEffective)
+                } _: {
+                    gates[number].open()
+                }
+                // The answer is here: from now on it starts no more.
+                let isHeld = arena.stage.starts(of: "o\(number)") == 0
+                if isHeld { held.append(number) }
+                handicap.note(firstWon: isHeld)
+            }
+            for number in numbers where !held.contains(number) {
+                #expect(try await arena.outcome(of: Self.rounds + number) == .succeeded)
+            }
+
+            #expect(held.count >= 50 && held.count <= Self.rounds - 50, "\(held.count) held")
+            let late = held.filter { arena.stage.starts(of: "o\($0)") > 0 }
+            #expect(late == [], "started after the suspension was effective")
+            for number in held { _ = try await arena.client.resume(Self.target(number)) }
+            for number in held {
+                #expect(try await arena.outcome(of: Self.rounds + number) == .succeeded)
+            }
+            #expect(arena.stage.allStarts.values.allSatisfy { $0 == 1 })
+            try await arena.expectOneOutcomeEach(2 * Self.rounds, of: "race")
+        }
+    }
+
+    /// The operation itself, or its queue, by turns.
+    private static func target(_ number: Int) -> TargetSelector {
+        number % 2 == 0
+            ? .operation(OperationSelector(graph: "race", operation: "o\(number)"))
+            : .queue("q\(number)")
+    }
+
+    @Test func `a graph of 100,000 operations is cancelled in one call, and starts nothing more`()
+        async throws
+    {
+        try await Arena.play(.inProcess, slots: 8) { arena in
+            let names = (0..<100_000).map { "o\($0)" }
+            for name in names { _ = arena.stage.gate(name) }
+            // Chains of ten: some of it is ready, most of it waits.
+            try await arena.submit(
+                "large",
+                names.indices.map { index in
+                    (names[index], index % 10 == 0 ? [] : [names[index - 1]], nil)
+                }
+            )
+            try await arena.stage.waitForStarts(8)
+            let view = try await arena.client.cancel(.graph("large"), CancelRequest())
+            let started = arena.stage.allStarts
+            let inFlight = arena.history.current.attempts.count
+
+            #expect(view.affected == names.count)
+            #expect(view.running + view.finished == names.count)
+            #expect(view.running == inFlight)
+            await arena.service.waitUntilFinished(GraphID(rawValue: 0))
+            #expect(arena.stage.allStarts == started, "something started after the answer")
+            #expect(arena.history.current.attempts.count == inFlight, "more was given to workers")
+            let counts = try await arena.client.graph("large").counts
+            #expect(counts.cancelled == names.count)
+        }
+    }
+
+    @Test(arguments: 0..<10)
+    func `a graph that is cancelled at full speed gives nothing more to workers`(
+        round: Int
+    ) async throws {
+        try await Arena.play(.inProcess, slots: 8) { arena in
+            let count = 3_000
+            try await arena.submit("fast", (0..<count).map { ("o\($0)", [], nil) })
+            try await arena.stage.waitForStarts(100 + 50 * round)
+            var request = CancelRequest()
+            request.wait = 60
+            let view = try await arena.client.cancel(.graph("fast"), request)
+            // Everything has its outcome: no start is possible.
+            let started = arena.stage.allStarts
+            let attempts = arena.history.current.attempts.count
+
+            #expect(view.isEffective)
+            #expect(view.affected < count)
+            // What was given to the worker before may have started meanwhile, and nothing else.
+            let counts = try await arena.client.graph("fast").counts
+            #expect(counts.succeeded + counts.cancelled == count)
+            #expect(attempts <= count - view.affected + view.running)
+            await arena.service.waitUntilFinished(GraphID(rawValue: 0))
+            #expect(arena.stage.allStarts == started)
+            #expect(started.values.allSatisfy { $0 == 1 })
+            try await arena.expectOneOutcomeEach(count, of: "fast")
+        }
+    }
+}
+
+/// What an answer said, from the task that got it to the one that looks.
+private actor Told {
+    private(set) var affected = 0
+
+    func take(_ view: CommandView) { affected = view.affected }
+}
+
+extension Arena {
+    /// Of an operation of the first graph, when it has one.
+    fileprivate func outcome(of number: Int) async throws -> OutcomeKind {
+        let id = OperationID(graph: GraphID(rawValue: 0), index: UInt32(number))
+        try await history.wait { $0.outcomes[id] != nil }
+        return try history.current.outcomes[id] ?? { throw ClusterFailure("\(id) goes on") }()
+    }
+
+    /// The coordinator decided one outcome for each of so many operations, and its store says the
+    /// same.
+    fileprivate func expectOneOutcomeEach(_ count: Int, of graph: String) async throws {
+        let state = history.current
+        #expect(state.finished.count == count)
+        #expect(Set(state.finished).count == state.finished.count)
+        let counts = try await client.graph(graph).counts
+        #expect(counts.total == count && counts.finished == count)
+        #expect(counts.succeeded == state.outcomes.values.count { $0 == .succeeded })
+        #expect(counts.cancelled == state.outcomes.values.count { $0 == .cancelled })
+    }
+}
