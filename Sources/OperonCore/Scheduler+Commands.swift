@@ -22,7 +22,8 @@ extension Scheduler {
             members = cascade ? withDependents(operation) : [operation]
             members.removeAll { !mayBeCancelled($0) }
             guard !members.isEmpty else { break }
-            effects.records.append(record)
+            // If it ends already only its dependents are cancelled: each has a record of its own.
+            if members.first == operation { effects.records.append(record) }
             if cascade { noteRunning(members, of: record, reason, into: &effects) }
         case .graph(let id):
             guard exists(id) else {
@@ -83,15 +84,15 @@ extension Scheduler {
         into effects: inout Effects
     ) -> [OperationID] {
         let graph = Int(id.rawValue)
-        guard graphs[graph].unfinished > 0 || graphs[graph].isOpen else { return [] }
-        if !graphs[graph].isCancelled { effects.records.append(record) }
-        // What is cancelled takes nothing more.
-        if graphs[graph].isOpen { close(id, into: &effects) }
-        guard graphs[graph].unfinished > 0 else { return [] }
-        if !graphs[graph].isCancelled {
+        // Of one that has nothing to do nothing is cancelled; but nothing is taken any more.
+        let hasMembers = graphs[graph].unfinished > 0
+        if hasMembers, !graphs[graph].isCancelled {
+            effects.records.append(record)
             graphs[graph].isCancelled = true
             graphs[graph].cancelReason = reason
         }
+        if graphs[graph].isOpen { close(id, into: &effects) }
+        guard hasMembers else { return [] }
         let count = UInt32(graphs[graph].state.count)
         return (0..<count).map { OperationID(graph: id, index: $0) }
     }

@@ -1,7 +1,19 @@
 import HeapModule
 package import OperonModel
 
-// What must be the same after a death as it was before.
+// What must be the same after a death as it was before. Not compared, because a restored scheduler
+// may have them otherwise without harm:
+//
+// - `KindState.duration`, `QueueState.servedAt`, the order of queues, keys and lanes: measured and
+//   counted anew; they decide who of equals is first, never whether.
+// - `parked` and `heldBack`: found again at admission.
+// - `lostAttempts`: who was given up before is not waited for any more.
+// - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the conversation begins anew with a hello,
+//   and what was asked is asked again with the welcome.
+// - `prioritised`, `level`, `deadlinePassed`, reasons and losses of what has finished: `reopen` begins
+//   them anew, or, like the priority, keeps what a record said.
+// - in which order the dependents of an operation learn of its outcome, and how many dependencies
+//   it was given before some were taken away.
 extension Scheduler {
     /// The first thing of what has to survive that differs between two schedulers of one store, as
     /// a sentence; `nil` if nothing does. O(operations). The simulator restores one from its store
@@ -14,7 +26,7 @@ extension Scheduler {
         let otherTimes = other.releaseTimes(after: now)
         for number in graphs.indices {
             if other.graphs[number].remains.count > 0 {
-                guard graphs[number].outcome == other.graphs[number].remains.all else {
+                guard allOutcomes(of: number) == other.graphs[number].remains.all else {
                     return "graph \(number) finished with other outcomes"
                 }
                 continue
@@ -34,6 +46,11 @@ extension Scheduler {
             }
         }
         return queueDifference(from: other) ?? keyDifference(from: other)
+    }
+
+    private func allOutcomes(of graph: Int) -> [OutcomeKind?] {
+        let remains = graphs[graph].remains
+        return remains.count > 0 ? remains.all : graphs[graph].outcome
     }
 
     private func queueDifference(from other: Scheduler) -> String? {
@@ -78,7 +95,11 @@ extension Scheduler {
         DurableGraph(
             unfinished: graph.unfinished,
             counts: graph.counts,
-            isSuspended: graph.isSuspended,
+            submittedAt: graph.submittedAt.wall,
+            operationCount: graph.state.count,
+            isOpen: graph.isOpen,
+            idleSince: graph.idleSince,
+            suspension: graph.suspension,
             cancelReason: graph.isCancelled ? graph.cancelReason : nil
         )
     }
@@ -86,8 +107,9 @@ extension Scheduler {
     private func durable(_ queue: QueueState) -> DurableQueue {
         DurableQueue(
             maximum: queue.maximum,
-            isSuspended: queue.isSuspended,
+            suspension: queue.suspension,
             priority: queue.priority,
+            commanded: queue.commanded,
             inFlight: queue.inFlight
         )
     }
@@ -95,14 +117,16 @@ extension Scheduler {
     private func durable(_ id: OperationID, releasedAt: Timestamp?) -> DurableOperation {
         let graph = graphs[Int(id.graph.rawValue)]
         let index = Int(id.index)
-        var flags: OperationFlags = []
+        var flags = graph.flags[index].intersection(.suspended)
         var wasted = Losses()
         if graph.state[index] != .finished {
             // Those that stay; the others say where it waits, or follow from its dependencies.
-            flags = graph.flags[index].intersection([
-                .cancelRequested, .suspended, .deadlinePassed, .skipDemanded,
-            ])
-            if graph.state[index] == .ready, graph.flags[index].contains(.comesBack) {
+            flags.formUnion(
+                graph.flags[index].intersection([
+                    .cancelRequested, .deadlinePassed, .skipDemanded,
+                ])
+            )
+            if graph.attempt[index] == GraphState.noAttempt, graph.flags[index].contains(.comesBack) {
                 flags.insert(.comesBack)
             }
             wasted = graph.losses[id.index] ?? wasted
@@ -122,7 +146,13 @@ extension Scheduler {
             state: graph.state[index],
             outcome: graph.finalOutcome(id.index),
             flags: flags.rawValue,
-            level: graph.level[index],
+            level: graph.state[index] == .finished ? nil : graph.level[index],
+            isPrioritised: graph.prioritised.contains(id.index),
+            round: graph.rounds[id.index] ?? 0,
+            suspension: suspension(of: .operation(id)),
+            policy: durablePolicy(of: id),
+            dependencies: dependencies(of: id),
+            dependents: durableDependents(of: id),
             waiting: graph.state[index] == .pending ? graph.waiting[index] : 0,
             ordinal: graph.ordinal[index],
             retries: graph.retries[index],
@@ -135,17 +165,58 @@ extension Scheduler {
     }
 }
 
+extension Scheduler {
+    private func durableDependents(of id: OperationID) -> [Dependency] {
+        var dependents: [Dependency] = []
+        forEachDependent(of: id) {
+            dependents.append(Dependency(operation: $0, condition: $1))
+        }
+        return dependents.sorted { $0.operation < $1.operation }
+    }
+
+    /// With names instead of numbers, which depend on the order in which names came up.
+    private func durablePolicy(of id: OperationID) -> DurablePolicy {
+        let graph = graphs[Int(id.graph.rawValue)]
+        let rule = graph.rule(id.index)
+        var policy = graph.policy(id.index)
+        let held = policy.keys.map { keys[graph.keys[Int($0)]].name }
+        (policy.queue, policy.kind, policy.keys) = (0, 0, [])
+        return DurablePolicy(
+            policy: policy,
+            queue: queues[rule.queue].name,
+            kind: kinds[rule.kind].name,
+            keys: held,
+            rank: graph.compiled.rank[Int(id.index)],
+            bytes: byteCount(of: id)
+        )
+    }
+}
+
+private struct DurablePolicy: Hashable {
+    let policy: OperationPolicy
+    let queue: String
+    let kind: String
+    let keys: [String]
+    let rank: UInt64
+    let bytes: Int
+}
+
 private struct DurableGraph: Hashable {
     let unfinished: Int
     let counts: [Int]
-    let isSuspended: Bool
+    let submittedAt: WallTime
+    let operationCount: Int
+    let isOpen: Bool
+    let idleSince: WallTime?
+    let suspension: Suspension?
     let cancelReason: String?
 }
 
 private struct DurableQueue: Hashable {
     let maximum: Int?
-    let isSuspended: Bool
+    let suspension: Suspension?
     let priority: QueuePriority
+    let commanded: QueueCommands
     let inFlight: Int
 }
 
@@ -160,7 +231,13 @@ private struct DurableOperation: Hashable {
     let state: OperationState
     let outcome: Outcome?
     let flags: UInt8
-    let level: UInt8
+    let level: UInt8?
+    let isPrioritised: Bool
+    let round: UInt32
+    let suspension: Suspension?
+    let policy: DurablePolicy
+    let dependencies: [Dependency]
+    let dependents: [Dependency]
     let waiting: UInt32
     let ordinal: UInt32
     let retries: UInt16

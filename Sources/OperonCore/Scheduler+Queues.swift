@@ -17,7 +17,7 @@ extension Scheduler {
             return
         }
         guard let queue = madeQueue(name, into: &effects) else { return }
-        queues[queue].limitWasSet = true
+        queues[queue].commanded.insert(.limit)
         setLimit(of: queue, to: maximum, into: &effects)
         effects.records.append(.queueLimit(queue: name, maximum: maximum))
         effects.results.append(result(of: .queue(name)))
@@ -99,13 +99,14 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         guard let queue = madeQueue(name, into: &effects) else { return }
-        queues[queue].priorityWasSet = true
+        queues[queue].commanded.insert(.priority)
         effects.records.append(.queuePriority(queue: name, priority))
         let followers = setPriority(of: queue, to: priority)
         effects.results.append(result(of: followers))
     }
 
-    /// The operations that follow.
+    /// The operations that follow and have not started. What runs follows if it comes back, as it
+    /// would after a restart; what has finished, when it is reopened.
     @discardableResult
     private mutating func setPriority(
         of queue: Int,
@@ -113,16 +114,17 @@ extension Scheduler {
     ) -> [OperationID] {
         queues[queue].priority = priority
         let followers = members(of: queue).filter { operation in
-            let graph = Int(operation.graph.rawValue)
-            switch graphs[graph].state[Int(operation.index)] {
-            case .executing, .finished: return false
-            case .pending, .ready, .dispatched: break
-            }
-            return graphs[graph].policy(operation.index).priority == nil
-                && !graphs[graph].prioritised.contains(operation.index)
+            state(of: operation) != .finished && followsQueue(operation)
         }
         for operation in followers { setLevel(of: operation, to: priority.level) }
-        return followers
+        return followers.filter { state(of: $0) != .executing }
+    }
+
+    /// Whether its priority is that of its queue.
+    func followsQueue(_ operation: OperationID) -> Bool {
+        let graph = Int(operation.graph.rawValue)
+        return graphs[graph].policy(operation.index).priority == nil
+            && !graphs[graph].prioritised.contains(operation.index)
     }
 }
 
@@ -180,9 +182,6 @@ extension Scheduler {
             guard !queues[queue].isStored || before != queues[queue].settings else { continue }
             queues[queue].isStored = true
             effects.records.append(.queueDefined(queues[queue].settings))
-            if let suspension = queues[queue].suspension {
-                effects.records.append(.suspended(.queue(settings.name), suspension))
-            }
         }
     }
 
@@ -192,15 +191,16 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        if let maximum = settings.maxConcurrentOperationCount, !queues[queue].limitWasSet {
+        if let maximum = settings.maxConcurrentOperationCount, !queues[queue].commanded.contains(.limit) {
             setLimit(of: queue, to: maximum, into: &effects)
         }
-        if settings.priority != .normal, !queues[queue].priorityWasSet {
+        if settings.priority != .normal, !queues[queue].commanded.contains(.priority) {
             setPriority(of: queue, to: settings.priority)
         }
-        if settings.isSuspended, !queues[queue].suspensionWasSet, !queues[queue].isSuspended {
-            let suspension = Suspension(reason: "the graph file suspends it")
-            setSuspended(queue: queue, suspension, at: now, into: &effects)
+        if settings.isSuspended, !queues[queue].commanded.contains(.suspension),
+            !queues[queue].isSuspended
+        {
+            setSuspended(queue: queue, .ofGraphFile, at: now, into: &effects)
         }
     }
 }

@@ -71,7 +71,8 @@ extension Scheduler {
             }
             if let compiled {
                 let added = additions.isEmpty ? [] : additions[place]
-                try restore(stored, compiled, added, at: now)
+                let forgets = configuration.violation == .forgetsAdditions
+                try restore(stored, compiled, forgets ? added.dropLast() : added, at: now)
             } else {
                 try restoreRemains(of: stored)
             }
@@ -105,9 +106,7 @@ extension Scheduler {
         )
         if configuration.violation != .forgetsSuspensions { queue.suspension = stored.suspension }
         queue.isStored = true
-        queue.limitWasSet = stored.wasSet
-        queue.priorityWasSet = stored.wasSet
-        queue.suspensionWasSet = stored.wasSet || stored.suspension != nil
+        if configuration.violation != .forgetsCommands { queue.commanded = stored.commanded }
         queues.append(queue)
     }
 
@@ -175,7 +174,9 @@ extension Scheduler {
             graph.level[index] = priority.level
             graph.prioritised.insert(stored.index)
         }
-        if stored.round > 0 { graph.rounds[stored.index] = stored.round }
+        if stored.round > 0, configuration.violation != .forgetsRounds {
+            graph.rounds[stored.index] = stored.round
+        }
         if stored.workersLost > 0 || stored.crashes > 0,
             configuration.violation != .forgetsBlame
         {
@@ -213,11 +214,14 @@ extension Scheduler {
         if let missing = outer.first(where: { !isKnown($0.on.operation) }) {
             throw RestoreError("\(missing.on.operation), which is depended on, is missing")
         }
-        connect(compiled.outer, of: stored.id, from: 0)
+        if configuration.violation != .forgetsOtherGraphs {
+            connect(compiled.outer, of: stored.id, from: 0)
+        }
         for addition in additions {
             connect(addition.graph.outer, of: stored.id, from: addition.first, isOwnToo: false)
         }
-        for change in stored.dependencyChanges {
+        let forgets = configuration.violation == .forgetsChangedDependencies
+        for change in forgets ? [] : stored.dependencyChanges {
             switch change {
             case .dependencyAdded(let operation, let other, let condition):
                 guard exists(operation), isKnown(other) else {

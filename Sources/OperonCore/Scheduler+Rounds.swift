@@ -133,8 +133,13 @@ extension Scheduler {
         graphs[graph].outcome[index] = nil
         graphs[graph].outcomes[operation.index] = nil
         graphs[graph].reasons[operation.index] = nil
-        graphs[graph].losses[operation.index] = nil
-        graphs[graph].retries[index] = 0
+        if configuration.violation != .keepsOldRound {
+            graphs[graph].losses[operation.index] = nil
+            graphs[graph].retries[index] = 0
+        }
+        if followsQueue(operation) {
+            graphs[graph].level[index] = queues[graphs[graph].queue(operation.index)].priority.level
+        }
         graphs[graph].flags[index].formIntersection(.suspended)
         graphs[graph].rounds[operation.index, default: 0] += 1
         armDeadline(of: operation, at: now)

@@ -28,7 +28,7 @@ extension Scheduler {
             setSuspended(id, suspension, at: now, into: &effects)
         case .queue(let name):
             guard let queue = madeQueue(name, into: &effects) else { return }
-            queues[queue].suspensionWasSet = true
+            queues[queue].commanded.insert(.suspension)
             setSuspended(queue: queue, suspension, at: now, into: &effects)
         }
         effects.records.append(.suspended(target, suspension))

@@ -89,6 +89,16 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case forgetsBlame
     /// Publishes what its owner holds, to somebody else.
     case restartsWhatRuns
+    /// Forgets what was added last to a graph.
+    case forgetsAdditions
+    /// Forgets dependencies that were added or taken away since the submission.
+    case forgetsChangedDependencies
+    /// Forgets what a graph waits for in other graphs.
+    case forgetsOtherGraphs
+    /// Forgets that anything was reopened.
+    case forgetsRounds
+    /// Forgets which settings of a queue a command made.
+    case forgetsCommands
     /// Adds dependencies that close a cycle.
     case allowsCycles
     /// Leaves a suspension in force when its time has passed.
@@ -99,6 +109,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case changesDispatched
     /// Lets what waits be, when what it waits for is reopened.
     case forgetsReopened
+    /// Counts retries and losses on into the next round, which the records say begins at none.
+    case keepsOldRound
     /// Finishes an open graph as soon as it has nothing to do.
     case finishesOpenGraphs
     /// Tells a worker to drain once, whether or not it heard.

@@ -138,10 +138,7 @@ struct QueueState: Sendable {
     var suspension: Suspension?
     var isSuspended: Bool { suspension != nil }
     var priority: QueuePriority = .normal
-    /// What a command set counts, whatever later graphs say.
-    var limitWasSet = false
-    var priorityWasSet = false
-    var suspensionWasSet = false
+    var commanded: QueueCommands = []
     /// A record told of it.
     var isStored = false
     /// Ready and neither delayed nor parked nor set aside.

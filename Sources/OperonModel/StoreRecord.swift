@@ -19,6 +19,9 @@ package struct Suspension: Hashable, Sendable, Codable {
         self.reason = reason
         self.until = until
     }
+
+    /// Of a queue that the graph that names it suspends.
+    package static let ofGraphFile = Suspension(reason: "the graph file suspends it")
 }
 
 /// How an attempt ended, from the coordinator's point of view.
@@ -66,7 +69,8 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     case cancelled(Target, reason: String, cascade: Bool, by: String)
     /// `nil`: resumed.
     case suspended(Target, Suspension?)
-    /// A queue that was not known before, as the graph that named it first says.
+    /// A queue as it is now that a graph has named it, for the first time or with other settings. If
+    /// it is suspended and was not before, its graph did that.
     case queueDefined(QueueSettings)
     case queueLimit(queue: String, maximum: Int?)
     case queuePriority(queue: String, QueuePriority)

@@ -233,26 +233,36 @@ package struct StoredOperation: Hashable, Sendable {
     package init(index: UInt32) { self.index = index }
 }
 
+/// What commands set of a queue: what later graphs say of that counts no more.
+package struct QueueCommands: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    package static let limit = QueueCommands(rawValue: 1)
+    package static let priority = QueueCommands(rawValue: 2)
+    package static let suspension = QueueCommands(rawValue: 4)
+}
+
 package struct StoredQueue: Hashable, Sendable {
     package var name: String
     package var maximum: Int?
     package var priority: QueuePriority
     package var suspension: Suspension?
-    /// A command set its limit or its priority: what later graphs say of it counts no more.
-    package var wasSet: Bool
+    package var commanded: QueueCommands
 
     package init(
         name: String,
         maximum: Int? = nil,
         priority: QueuePriority = .normal,
         suspension: Suspension? = nil,
-        wasSet: Bool = false
+        commanded: QueueCommands = []
     ) {
         self.name = name
         self.maximum = maximum
         self.priority = priority
         self.suspension = suspension
-        self.wasSet = wasSet
+        self.commanded = commanded
     }
 }
 

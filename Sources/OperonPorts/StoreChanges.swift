@@ -92,9 +92,15 @@ package struct StoreChanges: Sendable {
             try change(operation, rows) { $0.deadlinePassed = true }
         case .queueDefined(let settings): try define(settings, rows)
         case .queueLimit(let queue, let maximum):
-            try change(queue, rows) { ($0.maximum, $0.wasSet) = (maximum, true) }
+            try change(queue, rows) {
+                $0.maximum = maximum
+                $0.commanded.insert(.limit)
+            }
         case .queuePriority(let queue, let priority):
-            try change(queue, rows) { ($0.priority, $0.wasSet) = (priority, true) }
+            try change(queue, rows) {
+                $0.priority = priority
+                $0.commanded.insert(.priority)
+            }
         case .priority(let operation, let priority):
             try change(operation, rows) { $0.priority = priority }
         case .reopened(let operation): try reopen(operation, rows)
@@ -187,7 +193,8 @@ extension StoreChanges {
         try change(settings.name, rows) { queue in
             queue.maximum = settings.maxConcurrentOperationCount
             queue.priority = settings.priority
-            queue.suspension = settings.isSuspended ? Suspension() : nil
+            queue.suspension =
+                settings.isSuspended ? queue.suspension ?? .ofGraphFile : nil
         }
     }
 
@@ -219,7 +226,11 @@ extension StoreChanges {
         case .operation(let operation):
             try change(operation, rows) { $0.suspension = suspension }
         case .graph(let id): try change(id, rows) { $0.suspension = suspension }
-        case .queue(let name): try change(name, rows) { $0.suspension = suspension }
+        case .queue(let name):
+            try change(name, rows) {
+                $0.suspension = suspension
+                $0.commanded.insert(.suspension)
+            }
         }
     }
 }

@@ -315,14 +315,14 @@ extension PreparedStatement {
         let maximum = try readOptionalInteger()
         let priority = try readPriority(try readInteger())
         let suspension = try readSuspension()
-        let wasSet = try readFlag()
+        let commanded = QueueCommands(rawValue: try readNumber())
         try readSum()
         return StoredQueue(
             name: name,
             maximum: maximum.map { Int($0) },
             priority: priority,
             suspension: suspension,
-            wasSet: wasSet
+            commanded: commanded
         )
     }
 

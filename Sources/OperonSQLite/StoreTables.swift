@@ -276,7 +276,7 @@ final class StoreTables {
         try insert.bind(queue.maximum.map(Int64.init))
         try insert.bind(Int64(queue.priority.rawValue))
         try insert.bind(queue.suspension)
-        try insert.bind(queue.wasSet)
+        try insert.bind(Int64(queue.commanded.rawValue))
         try insert.bindSum()
         try insert.execute()
     }

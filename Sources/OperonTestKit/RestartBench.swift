@@ -2,6 +2,23 @@ package import OperonCore
 package import OperonModel
 import OperonPorts
 
+/// What a scheduler on a test bench decided, one batch for each event, until it is kept.
+package struct BenchJournal: Sendable {
+    var batches: [StoreBatch] = []
+    var pieces = CompiledPieces()
+
+    mutating func note(
+        _ event: Scheduler.Event,
+        _ records: ArraySlice<StoreRecord>,
+        at now: Moment
+    ) {
+        guard !records.isEmpty else { return }
+        var batch = StoreBatch(wall: now.wall, records: Array(records))
+        batch.graphs = pieces.contents(of: event, recordedAs: records)
+        batches.append(batch)
+    }
+}
+
 /// A scheduler on a test bench whose process may die: what it decides is kept, and the next one
 /// begins with that, under a new epoch. Its workers live on.
 package struct RestartBench {
@@ -10,6 +27,7 @@ package struct RestartBench {
 
     package init(_ configuration: Scheduler.Configuration = SchedulerBench.noReadAhead) {
         bench = SchedulerBench(configuration)
+        bench.journal = BenchJournal()
         store = StoreImage(reign: SchedulerBench.reign)
         store.raiseEpoch()
     }
@@ -20,31 +38,15 @@ package struct RestartBench {
     /// Keeps what was decided since the last time, and returns it.
     @discardableResult
     package mutating func keep() throws -> Scheduler.Effects {
-        let effects = bench.drain()
-        var batch = StoreBatch(wall: bench.now.wall, records: effects.records)
-        for case .graphAdded(let id) in effects.records {
-            batch.graphs.append(
-                StoredContents(
-                    graph: id,
-                    name: bench.scheduler.compiled(id).name,
-                    operationCount: bench.scheduler.operationCount(of: id),
-                    body: []
-                )
-            )
-        }
-        try store.apply(batch)
-        return effects
+        for batch in bench.journal?.batches ?? [] { try store.apply(batch) }
+        bench.journal?.batches = []
+        return bench.drain()
     }
 
     /// The scheduler that the store gives now.
     package func restored() throws -> Scheduler {
-        let state = store.state
-        return try Scheduler(
-            configuration: bench.scheduler.configuration,
-            restoring: state,
-            graphs: state.graphs.map { $0.isTombstone ? nil : bench.scheduler.compiled($0.id) },
-            at: bench.now
-        )
+        let pieces = bench.journal?.pieces ?? CompiledPieces()
+        return try pieces.restored(store.state, bench.scheduler.configuration, at: bench.now)
     }
 
     /// The coordinator dies and is started again, without a connection. What differs from before,

@@ -13,6 +13,8 @@ package struct SchedulerBench {
     package var checksInvariants = true
     /// The scheduler's ticks to itself come back at once.
     package var returnsTicks = true
+    /// What is to be kept, if anybody keeps it.
+    package var journal: BenchJournal?
     private var graphs: [GraphDescription] = []
 
     package struct Worker: Sendable {
@@ -60,7 +62,9 @@ package struct SchedulerBench {
 
     package mutating func drive(_ event: Scheduler.Event) {
         let first = effects.messages.count
+        let firstRecord = effects.records.count
         scheduler.handle(event, at: now, into: &effects)
+        journal?.note(event, effects.records[firstRecord...], at: now)
         if checksInvariants { scheduler.checkInvariants() }
         for message in effects.messages[first...] { deliver(message) }
         guard returnsTicks else { return }

@@ -3,6 +3,15 @@ import OperonModel
 
 // The coordinator of the simulated cluster: what drives it, and what leaves it.
 extension Simulator {
+    /// Somebody's request, which may come late. After the faults nobody holds anything up.
+    mutating func ask(_ event: Scheduler.Event) {
+        switch event {
+        case .suspensionRequested(_, .some), .queueLimitSet: if isHealed { return }
+        case _: break
+        }
+        drive(event)
+    }
+
     mutating func drive(_ event: Scheduler.Event) {
         guard store?.isAlive != false else {
             // Nobody answers: whoever asks tries again.
@@ -20,7 +29,9 @@ extension Simulator {
             coordinatorWake = wake
             at(max(wake, now), .coordinatorWake)
         }
-        keep(effects)
+        let contents = pieces.contents(of: event, recordedAs: effects.records)
+        expect(contents, of: event)
+        keep(effects, contents)
     }
 
     /// Messages, ticks and answers: whatever leaves the coordinator.

@@ -1,5 +1,6 @@
 import OperonCore
 import OperonModel
+import OperonPorts
 
 /// What happens to graphs while they run: additions, further graphs, changed dependencies, further
 /// rounds, suspensions that end by themselves.
@@ -8,6 +9,8 @@ package struct SimulatedGrowth: Hashable, Sendable {
     package var isOpen = false
     /// Things of this kind that somebody asks for.
     package var requests = 0
+    /// What somebody asks for of queues, priorities and suspensions, beside that.
+    package var settings = 0
 
     package init() {}
 
@@ -18,6 +21,9 @@ package struct SimulatedGrowth: Hashable, Sendable {
         guard generator.next() % 2 == 0 else { return growth }
         growth.isOpen = generator.next() % 4 != 0
         growth.requests = Int.random(in: 1...24, using: &generator)
+        if generator.next() % 2 == 0 {
+            growth.settings = Int.random(in: 1...12, using: &generator)
+        }
         return growth
     }
 }
@@ -29,11 +35,25 @@ extension Simulator {
             let delay = Duration.milliseconds(Int64(growth.next() % 50_000))
             at(start + .seconds(1) + delay, .grow)
         }
+        for _ in 0..<scenario.growth.settings {
+            let delay = Duration.milliseconds(Int64(steering.next() % 50_000))
+            at(start + .seconds(1) + delay, .steer)
+        }
+    }
+
+    /// The first graph, if it is not there.
+    mutating func submit() {
+        guard let graph, scheduler.graphCount == 0 || store?.isAlive == false else { return }
+        if store?.isAlive == false {
+            at(now + .milliseconds(200), .submit)
+        } else {
+            drive(.graphSubmitted(graph, isOpen: scenario.growth.isOpen && !isHealed))
+        }
     }
 
     /// Somebody asks for something. It may be refused.
     mutating func grow() {
-        guard scheduler.graphCount > 0, !isHealed else { return }
+        guard !isHealed, isAnswered(.grow), scheduler.graphCount > 0 else { return }
         switch growth.next() % 20 {
         case 0...3: addOperations()
         case 4...6: submitAnother()
@@ -43,6 +63,13 @@ extension Simulator {
         case 18: drive(.graphClosed(someGraph()))
         case _: cancelSome()
         }
+    }
+
+    /// Whether somebody is there to be asked; else it is asked later.
+    private mutating func isAnswered(_ happening: Happening) -> Bool {
+        guard store?.isAlive == false else { return true }
+        at(now + .milliseconds(200), happening)
+        return false
     }
 
     private mutating func someGraph() -> GraphID {
@@ -61,17 +88,13 @@ extension Simulator {
         guard let base = try? scheduler.additionBase(of: id) else { return }
         let first = UInt32(base.operationCount)
         let graph = piece()
-        expect(graph, in: id, from: first)
         drive(.operationsAdded(id, CompiledAddition(first: first, graph: graph)))
         if effects.refusals.isEmpty { ledger.met(.graphAddedTo) }
     }
 
     private mutating func submitAnother() {
-        let id = GraphID(rawValue: UInt32(scheduler.graphCount))
         let graph = piece()
         let isOpen = growth.next() % 2 == 0
-        expect(graph, in: id, from: 0)
-        if isOpen { ledger.grown.open.insert(id) }
         drive(.graphSubmitted(graph, isOpen: isOpen))
         ledger.met(.graphSubmittedBeside)
     }
@@ -155,27 +178,21 @@ extension Simulator {
         return graph
     }
 
-    /// Tells the ledger what is about to be there.
-    private mutating func expect(_ graph: CompiledGraph, in id: GraphID, from first: UInt32) {
-        for index in 0..<UInt32(graph.topology.operationCount) {
-            let operation = OperationID(graph: id, index: first + index)
-            let policy = graph.policies[Int(graph.policy[Int(index)])]
-            var member = GrownLedger.Member()
-            member.isLimited = policy.queue == 0
-            member.isKeyed = !policy.keys.isEmpty
-            member.dependencies = graph.topology.dependencies(of: index).map {
-                Dependency(
-                    operation: OperationID(graph: id, index: first + $0.operation),
-                    condition: $0.condition
-                )
-            }
-            member.dependencies += graph.outer.filter { $0.of == index }.map(\.on)
-            ledger.grown.members[operation] = member
+    /// Tells the ledger what is there once its record is kept.
+    mutating func expect(_ contents: [StoredContents], of event: Scheduler.Event) {
+        guard let contents = contents.first else { return }
+        switch event {
+        case .graphSubmitted(let graph, _): ledger.expect(graph, contents)
+        case .operationsAdded(_, let addition): ledger.expect(addition.graph, contents)
+        case _: return
         }
     }
 
     /// Nobody adds anything any more, and everything that anybody suspended goes on.
     mutating func healGrowth() {
+        if scenario.growth.settings > 0 {
+            drive(.queueLimitSet(queue: "b", maximum: nil))
+        }
         for number in 0..<UInt32(scheduler.graphCount) {
             let graph = GraphID(rawValue: number)
             if scheduler.isOpen(graph) { drive(.graphClosed(graph)) }
@@ -196,7 +213,14 @@ struct GrownLedger {
         var dependencies: [Dependency] = []
     }
 
-    /// What was not in the first graph from the start.
+    /// Operations that came together.
+    struct Piece {
+        let graph: GraphID
+        let first: UInt32
+        let isOpen: Bool
+        var members: [Member] = []
+    }
+
     var members: [OperationID: Member] = [:]
     var open: Set<GraphID> = []
     /// Operations that had another round.
@@ -218,10 +242,11 @@ struct GrownLedger {
 }
 
 extension SimulatorLedger {
-    /// The first graph, as it was submitted.
-    mutating func expect(_ graph: CompiledGraph, isOpen: Bool) {
-        let id = GraphID(rawValue: 0)
-        if isOpen { grown.open.insert(id) }
+    /// What a submission or an addition is made of.
+    mutating func expect(_ graph: CompiledGraph, _ contents: StoredContents) {
+        let id = contents.graph
+        let first = contents.first
+        var piece = GrownLedger.Piece(graph: id, first: first, isOpen: contents.isOpen)
         for index in 0..<UInt32(graph.topology.operationCount) {
             let policy = graph.policies[Int(graph.policy[Int(index)])]
             var member = GrownLedger.Member()
@@ -229,45 +254,62 @@ extension SimulatorLedger {
             member.isKeyed = !policy.keys.isEmpty
             member.dependencies = graph.topology.dependencies(of: index).map {
                 Dependency(
-                    operation: OperationID(graph: id, index: $0.operation),
+                    operation: OperationID(graph: id, index: first + $0.operation),
                     condition: $0.condition
                 )
             }
-            grown.members[OperationID(graph: id, index: index)] = member
+            member.dependencies += graph.outer.filter { $0.of == index }.map(\.on)
+            piece.members.append(member)
         }
+        expected.append(piece)
+    }
+
+    /// It is kept that this is there.
+    private mutating func arrived(_ graph: GraphID, from first: UInt32) {
+        guard let piece = expected.first, piece.graph == graph, piece.first == first else {
+            return broken("graph \(graph) has operations from \(first) that nobody submitted")
+        }
+        expected.removeFirst()
+        for (index, member) in piece.members.enumerated() {
+            let operation = OperationID(graph: graph, index: first + UInt32(index))
+            kept.grown.members[operation] = member
+        }
+        if piece.isOpen { kept.grown.open.insert(graph) }
     }
 
     func dependencies(of operation: OperationID) -> [Dependency] {
-        grown.members[operation]?.dependencies ?? []
+        kept.grown.members[operation]?.dependencies ?? []
     }
 
     func isLimited(_ operation: OperationID) -> Bool {
-        grown.members[operation]?.isLimited ?? false
+        kept.grown.members[operation]?.isLimited ?? false
     }
 
     func isKeyed(_ operation: OperationID) -> Bool {
-        grown.members[operation]?.isKeyed ?? false
+        kept.grown.members[operation]?.isKeyed ?? false
     }
 
     /// Follows what changes graphs.
     mutating func grow(by record: StoreRecord) {
         switch record {
-        case .graphClosed(let graph): grown.open.remove(graph)
+        case .graphAdded(let graph): arrived(graph, from: 0)
+        case .operationsAdded(let graph, let first): arrived(graph, from: first)
+        case .graphClosed(let graph): kept.grown.open.remove(graph)
         case .dependencyAdded(let operation, let other, let condition):
-            if grown.waits(other, for: operation) {
+            if kept.grown.waits(other, for: operation) {
                 broken("\(operation) waits for \(other), which waits for it")
             }
-            grown.members[operation]?.dependencies.append(
+            kept.grown.members[operation]?.dependencies.append(
                 Dependency(operation: other, condition: condition)
             )
         case .dependencyRemoved(let operation, let other):
-            grown.members[operation]?.dependencies.removeAll { $0.operation == other }
+            kept.grown.members[operation]?.dependencies.removeAll { $0.operation == other }
         case .granted(_, let operation, _, _):
             // Whoever is granted has been released by what the latest rounds left.
             for dependency in dependencies(of: operation) {
                 checkReleased(operation, by: dependency, "was granted")
             }
-        case .graphAdded, .operationsAdded, .started, .resumed, .attemptEnded, .finished,
+        case .started, .resumed, .attemptEnded, .finished,
             .retryScheduled, .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined,
             .queueLimit, .queuePriority, .priority, .reopened:
             return

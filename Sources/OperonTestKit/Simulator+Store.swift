@@ -53,7 +53,7 @@ extension Simulator {
     }
 
     /// Takes what one event asked for; performs what may be performed at once.
-    mutating func keep(_ effects: Scheduler.Effects) {
+    mutating func keep(_ effects: Scheduler.Effects, _ contents: [StoredContents]) {
         guard store != nil else {
             ledger.record(effects, of: scheduler)
             perform(effects)
@@ -61,12 +61,7 @@ extension Simulator {
         }
         var effects = effects
         var batch = StoreBatch(wall: moment.wall, records: effects.records)
-        for case .graphAdded(let id) in effects.records {
-            let count = scheduler.operationCount(of: id)
-            batch.graphs.append(
-                StoredContents(graph: id, name: "simulated", operationCount: count, body: [])
-            )
-        }
+        batch.graphs = contents
         do {
             try store?.decided.apply(batch)
         } catch {
@@ -102,16 +97,9 @@ extension Simulator {
     private static var comparedEvents: Int { 5 }
 
     private func restored(from image: StoreImage) -> Result<Scheduler, RestoreError> {
-        let state = image.state
-        let graphs = state.graphs.map { _ in graph }
         do {
             return .success(
-                try Scheduler(
-                    configuration: scheduler.configuration,
-                    restoring: state,
-                    graphs: graphs,
-                    at: moment
-                )
+                try pieces.restored(image.state, scheduler.configuration, at: moment)
             )
         } catch {
             return .failure(error)
@@ -247,11 +235,28 @@ extension Simulator {
             self.store?.isAlive = true
             self.store?.decided = store.image
             desk = OutputDesk(limits: Self.smallPieces(restored.configuration.limits))
-            if restored.graphCount == 0, let graph {
-                // Nobody was told that it was taken: it is submitted again.
-                at(now + .milliseconds(10), .command(.graphSubmitted(graph)))
-            }
+            noteRestored(store.image.state)
+            // Nobody was told that it was taken: it is submitted again.
+            if restored.graphCount == 0 { at(now + .milliseconds(10), .submit) }
             at(now, .coordinatorUp)
+        }
+    }
+
+    /// Counts what a life began with that was not so when the graph was submitted.
+    private mutating func noteRestored(_ state: StoredState) {
+        for graph in state.graphs where graph.finishedAt == nil {
+            if graph.contents.count > 1 { ledger.met(.restoredAddition) }
+            if !graph.dependencyChanges.isEmpty { ledger.met(.restoredDependencies) }
+            if graph.contents.contains(where: { !$0.needs.isEmpty }) {
+                ledger.met(.restoredAcrossGraphs)
+            }
+            if graph.operations.contains(where: { $0.round > 0 }) { ledger.met(.restoredRound) }
+            if graph.operations.contains(where: { $0.suspension?.until != nil }) {
+                ledger.met(.restoredSuspension)
+            }
+        }
+        if state.queues.contains(where: { !$0.commanded.isEmpty }) {
+            ledger.met(.restoredCommands)
         }
     }
 

@@ -76,8 +76,10 @@ extension Simulator {
         case .toCoordinator(let connection, let envelope):
             guard coordinatorIsUp, connection == coordinatorConnection else { return }
             drive(.workerMessage(envelope))
-        case .command(let event): drive(event)
+        case .command(let event): ask(event)
+        case .submit: submit()
         case .grow: grow()
+        case .steer: steer()
         case .ghost(let index): haunt(index)
         case .heal: heal()
         }
@@ -354,7 +356,7 @@ extension Simulator {
         }
     }
 
-    private func isPoison(_ operation: OperationID) -> Bool {
+    func isPoison(_ operation: OperationID) -> Bool {
         scenario.hasPoison && operation.graph.rawValue == 0
             && Int(operation.index) == scenario.operations - 1
     }

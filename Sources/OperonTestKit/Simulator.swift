@@ -17,11 +17,14 @@ package struct Simulator {
     var work: SeededGenerator
     var disk: SeededGenerator
     var growth: SeededGenerator
+    var steering: SeededGenerator
 
     /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
     var store: SimulatedStore?
     /// What is submitted, once it is drawn.
     var graph: CompiledGraph?
+    /// What graphs and additions are made of.
+    var pieces = CompiledPieces()
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
     /// The coordinator's, for outputs that workers fetch.
@@ -51,6 +54,7 @@ package struct Simulator {
         work = SeededGenerator(seed: seed ^ 0x776f_726b_0000_0000)
         disk = SeededGenerator(seed: seed ^ 0x6469_736b_0000_0000)
         growth = SeededGenerator(seed: seed ^ 0x6164_6469_7469_6f6e)
+        steering = SeededGenerator(seed: seed ^ 0x7374_6565_7269_6e67)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
         configuration.violation = scenario.violation
@@ -75,8 +79,7 @@ package struct Simulator {
             var disk = SeededGenerator(seed: seed ^ 0x6372_6173_6800_0000)
             scenario.drawStore(from: &disk)
         }
-        // What grows is tried where nothing is kept: see `SimulatedGrowth`.
-        if !scenario.hasStore { scenario.growth = .drawn(from: seed) }
+        scenario.growth = .drawn(from: seed)
         self.init(seed: seed, scenario: scenario)
     }
 
@@ -113,7 +116,10 @@ package struct Simulator {
         case toWorker(Int, WorkerAddress, CoordinatorEnvelope)
         case toCoordinator(connection: Int, WorkerEnvelope)
         case command(Scheduler.Event)
+        /// The first graph comes in, again if it was lost with a power cut.
+        case submit
         case grow
+        case steer
         case ghost(Int)
         case heal
     }
@@ -179,13 +185,12 @@ package struct Simulator {
     }
 
     private func finalCheck() -> String? {
-        for index in 0..<UInt32(scenario.operations) {
-            let operation = OperationID(graph: GraphID(rawValue: 0), index: index)
+        for operation in ledger.kept.grown.members.keys.sorted() {
             guard scheduler.outcome(of: operation) == .failed(.workerLost) else { continue }
-            let isPoison = scenario.hasPoison && Int(index) == scenario.operations - 1
-            if !isPoison { return "\(operation) was blamed for what another did" }
+            if !isPoison(operation) { return "\(operation) was blamed for what another did" }
         }
         if let broken = ledger.missingOutcome(of: scenario.operations) { return broken }
+        guard ledger.kept.grown.open.isEmpty else { return "a graph is open for ever" }
         if scenario.isFaultFree, ledger.copies > 0 {
             return "\(ledger.copies) copies were sent over a transport that lost nothing"
         }
@@ -208,7 +213,6 @@ extension Simulator {
         if scenario.isTimed { graph = scenario.delayed(graph, with: &disk) }
         self.graph = graph
         ledger.topology = graph.topology
-        ledger.expect(graph, isOpen: scenario.growth.isOpen)
         ledger.kept.limit = scenario.queueLimit
         store?.durableLedger = ledger.kept
         let start = now
@@ -221,8 +225,7 @@ extension Simulator {
             at(moment(in: &faults, from: start, seconds: 1), .workerBoot(index))
         }
         at(moment(in: &faults, from: start, seconds: 1), .coordinatorUp)
-        let submission = Scheduler.Event.graphSubmitted(graph, isOpen: scenario.growth.isOpen)
-        at(moment(in: &faults, from: start, seconds: 1), .command(submission))
+        at(moment(in: &faults, from: start, seconds: 1), .submit)
         planGrowth(from: start)
         plan(faults: &faults, from: start + .seconds(1))
         at(start + Self.faultPhase, .heal)

@@ -63,6 +63,14 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case roundOpened
         case suspendedUntil
         case graphCancelled
+        case queuePriorityChanged
+        case queueDefinedAgain
+        case restoredAddition
+        case restoredDependencies
+        case restoredAcrossGraphs
+        case restoredRound
+        case restoredSuspension
+        case restoredCommands
     }
 
     private var edges = [Int](repeating: 0, count: Edge.allCases.count)

@@ -5,8 +5,6 @@ import OperonModel
 /// rules that both must keep.
 package struct SimulatorLedger {
     var topology: GraphTopology?
-    /// Every operation, and what waits for what by now.
-    var grown = GrownLedger()
     /// The first rule that was broken.
     package private(set) var violation: String?
     /// Attempts sent to a worker that had them, or had finished them.
@@ -26,6 +24,10 @@ package struct SimulatorLedger {
     private var ended: Set<AttemptID> = []
     private var recalled: Set<AttemptID> = []
     private var recallDelivered: Set<AttemptID> = []
+    /// Attempts of operations that hold the key.
+    private var keyed: Set<AttemptID> = []
+    /// Submissions and additions whose records are not kept yet.
+    var expected: [GrownLedger.Piece] = []
     private var sentTo: [AttemptID: Int] = [:]
     /// Attempts of operations that hold the key and run somewhere.
     private var keyHolders: Set<AttemptID> = []
@@ -40,6 +42,8 @@ package struct SimulatorLedger {
         var inFlight: Set<OperationID> = []
         /// The limit in force.
         var limit: Int?
+        /// Every operation, and what waits for what by now.
+        var grown = GrownLedger()
     }
 
     mutating func met(_ fault: SimulatorCoverage.Fault) { coverage.hit(fault) }
@@ -122,6 +126,7 @@ package struct SimulatorLedger {
             switch record {
             case .granted(let attempt, let operation, _, let incarnation):
                 takePlace(operation)
+                if isKeyed(operation) { keyed.insert(attempt) }
                 kept.granted[attempt] = incarnation
                 if !numbers.insert(attempt).inserted {
                     broken("attempt \(attempt) was granted twice")
@@ -139,6 +144,8 @@ package struct SimulatorLedger {
                 kept.inFlight.remove(operation)
                 kept.open[operation] = nil
             case .queueLimit("a", let maximum): kept.limit = maximum
+            case .queueDefined(let settings) where settings.name == "a":
+                kept.limit = settings.maxConcurrentOperationCount
             case .finished(let operation, let outcome):
                 kept.inFlight.remove(operation)
                 kept.open[operation] = nil
@@ -150,7 +157,7 @@ package struct SimulatorLedger {
                 .queuePriority, .priority, .dependencyAdded, .dependencyRemoved:
                 continue
             case .reopened(let operation):
-                grown.reopened.insert(operation)
+                kept.grown.reopened.insert(operation)
                 switch kept.finished.removeValue(forKey: operation) {
                 case .failed, .cancelled, .skipped: continue
                 case .succeeded, nil: broken("\(operation) was reopened and had not failed")
@@ -159,7 +166,7 @@ package struct SimulatorLedger {
         }
         follow(effects)
         for notice in effects.notices {
-            if case .graphFinished(let graph) = notice, grown.open.contains(graph) {
+            if case .graphFinished(let graph) = notice, kept.grown.open.contains(graph) {
                 broken("graph \(graph) finished and is open")
             }
             guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
@@ -206,7 +213,10 @@ package struct SimulatorLedger {
     // MARK: What became of the coordinator
 
     /// What was asked before is forgotten with who asked it.
-    mutating func died() { recalled = [] }
+    mutating func died() {
+        recalled = []
+        expected = []
+    }
 
     /// A power cut took back what was not on the disk.
     mutating func rollBack(to durable: Kept) {
@@ -225,6 +235,9 @@ package struct SimulatorLedger {
             if kept.finished[operation] == nil {
                 return "\(operation) has no outcome that was kept"
             }
+        }
+        for operation in kept.grown.members.keys.sorted() where kept.finished[operation] == nil {
+            return "\(operation) has no outcome that was kept"
         }
         return nil
     }
@@ -251,7 +264,7 @@ package struct SimulatorLedger {
         fold(Int64(bitPattern: attempt.number))
         if !wasWelcomed { broken("attempt \(attempt) started between a hello and its welcome") }
         if !started.insert(attempt).inserted { broken("attempt \(attempt) started twice") }
-        if isKeyed(held.operation) {
+        if keyed.contains(attempt) {
             keyHolders.insert(attempt)
             if keyHolders.count > 1 {
                 broken("\(held.operation) started while another held its key")
@@ -270,7 +283,7 @@ package struct SimulatorLedger {
         }
         // What was reopened since had released it when it was granted.
         for dependency in dependencies(of: held.operation)
-        where !grown.reopened.contains(dependency.operation) {
+        where !kept.grown.reopened.contains(dependency.operation) {
             checkReleased(held.operation, by: dependency, "started")
         }
     }
