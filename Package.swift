@@ -300,6 +300,17 @@ let package = Package(
             path: "Benchmarks/StoreBenchmark",
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "coordinator-benchmark",
+            dependencies: [
+                "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite",
+                "OperonTestKit",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Benchmarks/CoordinatorBenchmark",
+            swiftSettings: settings
+        ),
 
         // Tests.
         .executableTarget(
