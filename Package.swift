@@ -390,7 +390,7 @@ let package = Package(
             name: "OperonRuntimeTests",
             dependencies: [
                 "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
-                "OperonTestKit",
+                "OperonTestKit", "OperonWire",
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),

@@ -37,7 +37,9 @@ struct Bench: Sendable {
                 if case .granted = notice { started.open() }
             }
         }
-        let incarnation = Incarnation(rawValue: scheduler.reign.rawValue ^ UInt64(scheduler.epoch.rawValue))
+        let incarnation = Incarnation(
+            rawValue: scheduler.reign.rawValue ^ UInt64(scheduler.epoch.rawValue)
+        )
         let configuration = WorkerAgent.Configuration(
             name: "local",
             incarnation: incarnation,

@@ -30,7 +30,8 @@ struct Meter {
 
     /// Prints the line.
     func say(fileAt path: String) throws {
-        let file = try Process.bytes(ofFile: path) + ((try? Process.bytes(ofFile: path + "-wal")) ?? 0)
+        let file =
+            try Process.bytes(ofFile: path) + ((try? Process.bytes(ofFile: path + "-wal")) ?? 0)
         let resident = try Process.memory("VmRSS:")
         let all =
             ["\"step\": \"\(name)\"", "\"operations\": \(operations)"] + fields + [

@@ -18,7 +18,7 @@ package struct CompiledGraph: Sendable {
     package internal(set) var policy: [UInt32]
     /// Per operation: larger goes first among equal priorities.
     package internal(set) var rank: [UInt64]
-    /// Per operation: bytes of what it is made of, in a message. Empty: little, for all of them.
+    /// Per operation: bytes of what it is made of, in a message; 0: little. Empty: all are little.
     package var bytes: [UInt32] = []
     /// Dependencies on operations of other graphs, in the order of the dependents.
     package var outer: [OuterDependency] = []
@@ -82,7 +82,7 @@ extension CompiledGraph {
 
     /// Up to here an operation's bytes are not counted: sixteen thousand of them at once are needed
     /// to reach the limit, and they would have to run at once.
-    private static let littleBytes: UInt32 = 4_096
+    static let littleBytes = 4_096
 
     /// Finds an operation that is there already by the name that a dependency gives it.
     package typealias Resolver = (String) -> OperationID?
@@ -121,10 +121,14 @@ extension CompiledGraph {
         return compiled
     }
 
-    /// Bytes of each operation, or nothing if they are all little.
+    /// Bytes of each operation that has more than little, or nothing if none has.
     static func bytes(of graph: GraphDescription) -> [UInt32] {
-        let bytes = graph.operations.map { UInt32(clamping: $0.work.byteCount) }
-        return bytes.contains(where: { $0 > littleBytes }) ? bytes : []
+        let bytes = graph.operations.map { countedBytes($0.work.byteCount) }
+        return bytes.contains { $0 > 0 } ? bytes : []
+    }
+
+    static func countedBytes(_ count: Int) -> UInt32 {
+        count > littleBytes ? UInt32(clamping: count) : 0
     }
 
     /// - Throws: `dependencyCycle`.
@@ -143,9 +147,7 @@ extension CompiledGraph {
         switch ranking {
         case .criticalPath:
             return topology.criticalPaths(
-                durations: graph.operations.map {
-                    UInt64(max(0, ($0.rankDuration ?? .seconds(1)).nanoseconds))
-                },
+                durations: graph.operations.map { $0.rankDuration.rankNanoseconds },
                 order: order
             )
         case .submission: return [UInt64](repeating: 0, count: graph.operations.count)
@@ -229,6 +231,11 @@ extension Work {
                 + command.environment.values.reduce(0) { $0 + $1.utf8.count }
         }
     }
+}
+
+extension Duration? {
+    /// What the critical path counts for an operation that takes so long; `nil`: it is not known.
+    var rankNanoseconds: UInt64 { UInt64(max(0, (self ?? .seconds(1)).nanoseconds)) }
 }
 
 extension OperationDescription {

@@ -55,7 +55,7 @@ struct GraphCompiler {
         try limit(.queues, queues.count, limits.queues)
     }
 
-    private mutating func policyOf(_ operation: OperationDescription) -> OperationPolicy {
+    mutating func policyOf(_ operation: OperationDescription) -> OperationPolicy {
         var policy = OperationPolicy()
         policy.queue = number(queue: operation.queue)
         policy.kind = kinds.number(operation.work.kind)
@@ -72,6 +72,14 @@ struct GraphCompiler {
         return policy
     }
 
+    /// Queues of different names.
+    mutating func define(_ settings: [QueueSettings]) {
+        for queue in settings {
+            queueNumbers[queue.name] = UInt32(queues.count)
+            queues.append(queue)
+        }
+    }
+
     private mutating func number(queue name: String) -> UInt32 {
         if let number = queueNumbers[name] { return number }
         let number = UInt32(queues.count)
@@ -80,7 +88,7 @@ struct GraphCompiler {
         return number
     }
 
-    private mutating func number(_ policy: OperationPolicy) -> UInt32 {
+    mutating func number(_ policy: OperationPolicy) -> UInt32 {
         if let number = policyNumbers[policy] { return number }
         let number = UInt32(policies.count)
         policies.append(policy)
@@ -144,7 +152,7 @@ struct GraphCompiler {
         from start: Int,
         of operation: OperationDescription
     ) throws(Refusal) {
-        guard edges.count - start > 1 else { return }
+        guard !areDistinct(edges[start...]) else { return }
         var conditions: [UInt32: DependencyCondition] = [:]
         var end = start
         for position in start..<edges.count {
@@ -162,6 +170,18 @@ struct GraphCompiler {
             }
         }
         edges.removeSubrange(end...)
+    }
+
+    /// Whether no two of a few edges lead to the same operation; of many it is not known.
+    private func areDistinct(_ edges: ArraySlice<Edge>) -> Bool {
+        guard edges.count <= 8 else { return false }
+        for place in edges.indices {
+            for other in edges.startIndex..<place
+            where edges[other].operation == edges[place].operation {
+                return false
+            }
+        }
+        return true
     }
 
     private mutating func dropRepeatedOuter(

@@ -43,7 +43,11 @@ extension CoordinatorService {
             body: body
         )
         kept.needs = Self.needs(compiled.graph.outer, of: graph)
-        contents[number].append(description.operations)
+        do throws(WireError) {
+            try contents[number].append(description.operations, body)
+        } catch {
+            throw ClientError(.invalid, error.message)
+        }
         for output in outputs { contents[number].keep(output.payload, of: output.index) }
         keeping?.submitted.append(kept)
         // Checked before: nothing else may be refused.

@@ -13,18 +13,12 @@ extension CoordinatorService {
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
         let state = try await store.open()
         var names = StoredNames(limits: configuration.limits)
-        var parts: [[GraphDescription]] = []
-        var failFast: [Bool] = []
-        for graph in state.graphs {
-            let (descriptions, flag) = try decode(graph)
-            parts.append(descriptions)
-            failFast.append(flag)
-            names.append(graph, descriptions)
-        }
+        var headers: [StoredOperations.Header] = []
+        for graph in state.graphs { headers.append(try names.append(graph)) }
         var compiled: [CompiledGraph?] = []
         var additions: [[CompiledAddition]] = []
         for (place, graph) in state.graphs.enumerated() {
-            let (one, more) = try names.compile(graph, parts[place], failFast: failFast[place])
+            let (one, more) = try names.compile(graph, headers[place])
             compiled.append(one)
             additions.append(more)
         }
@@ -54,27 +48,6 @@ extension CoordinatorService {
         return (scheduler, restored)
     }
 
-    /// Of a tombstone nothing is left.
-    private static func decode(
-        _ graph: StoredGraph
-    ) throws -> (descriptions: [GraphDescription], failFast: Bool) {
-        var descriptions: [GraphDescription] = []
-        var failFast = false
-        for contents in graph.contents {
-            do throws(WireError) {
-                let (description, flag) = try StoreFormat.decodeGraph(contents.body)
-                descriptions.append(description)
-                failFast = failFast || flag
-            } catch {
-                throw StoreError(
-                    .damaged,
-                    "Graph \(graph.id) (“\(contents.name)”) in the store cannot be read: \(error)."
-                )
-            }
-        }
-        return (descriptions, failFast)
-    }
-
     /// The outputs that unfinished operations may ask for.
     private static func load(
         _ graph: StoredGraph,
@@ -101,56 +74,92 @@ private struct StoredNames {
 
     init(limits: Limits) { self.limits = limits }
 
-    mutating func append(_ graph: StoredGraph, _ parts: [GraphDescription]) {
+    /// Of a tombstone nothing is left.
+    mutating func append(_ graph: StoredGraph) throws -> StoredOperations.Header {
         // The numbers of graphs that are gone for good stay taken.
         while contents.count < Int(graph.id.rawValue) {
             contents.append(GraphContents(GraphDescription(name: ""), limits: limits))
             register.append(.gone(name: ""))
         }
-        var all = GraphContents(parts.first ?? GraphDescription(name: ""), limits: limits)
-        for part in parts.dropFirst() { all.append(part.operations) }
+        var header = StoredOperations.Header()
+        var operations = StoredOperations()
+        for (place, part) in graph.contents.enumerated() {
+            do throws(WireError) {
+                let found = try operations.append(part.body)
+                if place == 0 { header = found }
+            } catch {
+                throw StoreError(
+                    .damaged,
+                    "Graph \(graph.id) (“\(part.name)”) in the store cannot be read: \(error)."
+                )
+            }
+        }
+        var all = GraphContents(
+            name: header.name,
+            stored: operations,
+            wanting: [],
+            limits: limits
+        )
         all.traceParent = graph.contents.first?.traceParent ?? ""
         contents.append(all)
         register.append(graph, keyedBy: graph.contents.first)
+        return header
     }
 
     /// As it was compiled when it was submitted: names of other graphs are numbers by now.
     mutating func compile(
         _ graph: StoredGraph,
-        _ parts: [GraphDescription],
-        failFast: Bool
+        _ header: StoredOperations.Header
     ) throws -> (CompiledGraph?, [CompiledAddition]) {
-        guard let first = parts.first else { return (nil, []) }
-        do throws(Refusal) {
-            var compiled = try CompiledGraph.compile(first, limits: limits) { name in
-                resolve(name)
-            }
-            compiled.failFast = failFast
-            var base = CompiledAddition.Base(
-                graph: graph.id,
-                operationCount: first.operations.count,
-                edgeCount: compiled.topology.edgeCount + compiled.outer.count
+        guard let first = graph.contents.first else { return (nil, []) }
+        do {
+            var assembly = GraphAssembly(
+                name: header.name,
+                queues: header.queues,
+                operationCount: first.operationCount
             )
-            var additions: [CompiledAddition] = []
-            for part in parts.dropFirst() {
-                let count = base.operationCount
-                let addition = try CompiledAddition.compile(part, to: base, limits: limits) {
-                    name in
-                    let index = contents[Int(graph.id.rawValue)].number(of: name)
-                    guard let index, index < count else { return resolve(name) }
-                    return OperationID(graph: graph.id, index: index)
-                }
-                additions.append(addition)
-                base.operationCount += part.operations.count
-                base.edgeCount += addition.graph.topology.edgeCount + addition.graph.outer.count
-            }
-            return (compiled, additions)
+            // Set aside, so that the others can be asked meanwhile; no name of its own is another's.
+            let number = Int(graph.id.rawValue)
+            var own = GraphContents(GraphDescription(name: ""), limits: limits)
+            swap(&own, &contents[number])
+            try own.assemble(&assembly, first.operationCount) { resolve($0) }
+            var compiled = try assembly.finish()
+            compiled.failFast = header.failFast
+            own.countConsumers(from: first.operationCount)
+            swap(&own, &contents[number])
+            return (compiled, try additions(to: graph, compiled))
         } catch {
             throw StoreError(
                 .damaged,
                 "Graph \(graph.id) (“\(first.name)”) in the store makes no sense: \(error)."
             )
         }
+    }
+
+    private mutating func additions(
+        to graph: StoredGraph,
+        _ compiled: CompiledGraph
+    ) throws -> [CompiledAddition] {
+        var base = CompiledAddition.Base(
+            graph: graph.id,
+            operationCount: compiled.topology.operationCount,
+            edgeCount: compiled.topology.edgeCount + compiled.outer.count
+        )
+        var additions: [CompiledAddition] = []
+        for part in graph.contents.dropFirst() {
+            let description = try StoreFormat.decodeGraph(part.body).graph
+            let count = base.operationCount
+            let addition = try CompiledAddition.compile(description, to: base, limits: limits) {
+                name in
+                let index = contents[Int(graph.id.rawValue)].number(of: name)
+                guard let index, index < count else { return resolve(name) }
+                return OperationID(graph: graph.id, index: index)
+            }
+            additions.append(addition)
+            base.operationCount += part.operationCount
+            base.edgeCount += addition.graph.topology.edgeCount + addition.graph.outer.count
+        }
+        return additions
     }
 
     private mutating func resolve(_ name: String) -> OperationID? {

@@ -55,7 +55,7 @@ extension CoordinatorService {
             graph: operation.graph.rawValue,
             index: operation.index,
             // A tombstone has no names any more.
-            name: index < operations.count ? operations[index].name : "\(index)"
+            name: index < operations.count ? operations.name(of: index) : "\(index)"
         )
     }
 
@@ -148,7 +148,7 @@ extension CoordinatorService {
             if let state = query.state, scheduler.state(of: id) != state { continue }
             if let outcome = query.outcome, scheduler.outcome(of: id)?.kind != outcome { continue }
             if let queue = query.queue,
-                contents[Int(graph.rawValue)].operations[Int(index)].queue != queue
+                contents[Int(graph.rawValue)].operations.queue(of: Int(index)) != queue
             {
                 continue
             }

@@ -125,7 +125,7 @@ package actor CoordinatorService {
         kept: StoredContents? = nil
     ) -> GraphID {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
-        contents.append(GraphContents(graph, limits: limits))
+        contents.append(contents(of: graph, kept))
         contents[contents.count - 1].traceParent = kept?.traceParent ?? traceParent
         register.append(
             GraphRegister.Entry(
@@ -146,6 +146,26 @@ package actor CoordinatorService {
         }
         handle([.graphSubmitted(compiled, isOpen: kept?.isOpen ?? false)])
         return id
+    }
+
+    /// What is kept as bytes is kept in memory as the same bytes.
+    private func contents(of graph: GraphDescription, _ kept: StoredContents?) -> GraphContents {
+        var stored = StoredOperations()
+        guard let kept, keeping != nil else { return GraphContents(graph, limits: limits) }
+        do throws(WireError) {
+            try stored.append(kept.body)
+        } catch {
+            // Its restart would fail, but its run need not.
+            logger.error("bytes to keep cannot be read", metadata: ["reason": "\(error)"])
+            return GraphContents(graph, limits: limits)
+        }
+        let wanting = graph.operations.indices.filter { graph.operations[$0].wantsInputs }
+        return GraphContents(
+            name: graph.name,
+            stored: stored,
+            wanting: wanting.map { UInt32($0) },
+            limits: limits
+        )
     }
 
     /// Cancels, suspends, sets a limit or a priority. The first refusal is thrown.
@@ -377,7 +397,10 @@ package actor CoordinatorService {
             for grant in grants {
                 let operation = contents[Int(grant.held.operation.graph.rawValue)].dispatched(grant)
                 let bytes = operation.inputs.reduce(0) { $0 + $1.byteCount }
-                if bytes <= limits.inputsBytes {
+                if operation.work.isUnreadable {
+                    let why = "what was kept of it makes no sense"
+                    unsendable.append(.attemptUnsendable(grant.held, .undecodable(why)))
+                } else if bytes <= limits.inputsBytes {
                     operations.append(operation)
                 } else {
                     let error = OperationError.inputTooLarge(

@@ -1,68 +1,79 @@
 import OperonCore
 import OperonModel
+import OperonWire
 
 /// What the operations of a graph are made of: everything the scheduler does without.
 struct GraphContents: Sendable {
     let name: String
     /// The trace that its operations belong to; empty: none.
     var traceParent = ""
-    private(set) var operations: [OperationDescription]
-    /// Index of an operation by its name, where it is somebody's dependency.
-    private var numbers: [String: UInt32]
-    /// Of all operations, once somebody has asked. Only looked up.
-    private var byName: [String: UInt32]?
+    private(set) var operations: KeptOperations
     /// Outputs of finished operations that somebody depends on. Only looked up.
     private var outputs: [UInt32: KeptOutput] = [:]
     private let limits: Limits
     /// What a reference takes in a dispatch: what is no larger than that travels itself.
     private static let referenceBytes = 64
-    /// How many unfinished operations may still ask for an output. Only looked up.
-    private var consumers: [UInt32: Int] = [:]
+    /// How many unfinished operations may still ask for the output of each; empty: none for any.
+    private var consumers: [UInt32] = []
 
     init(_ graph: GraphDescription, limits: Limits) {
         self.limits = limits
         name = graph.name
-        operations = graph.operations
-        var wanted: Set<String> = []
-        for operation in graph.operations where operation.wantsInputs {
-            for dependency in operation.dependencies { wanted.insert(dependency.name) }
+        operations = KeptOperations(graph.operations)
+        countConsumers(from: 0)
+    }
+
+    /// What a store kept, or is given.
+    ///
+    /// - Parameter wanting: those that take outputs of others, unless they are counted later.
+    init(name: String, stored: StoredOperations, wanting: [UInt32], limits: Limits) {
+        self.limits = limits
+        self.name = name
+        operations = KeptOperations(stored)
+        for index in wanting { count(consumersOf: index) }
+    }
+
+    /// Compiles the first operations of what a store kept, and counts who may ask for what.
+    ///
+    /// - Parameter resolve: finds operations of other graphs by the names that dependencies have.
+    /// - Throws: `WireError` or `Refusal`, if they make no sense.
+    mutating func assemble(
+        _ assembly: inout GraphAssembly,
+        _ count: Int,
+        resolve: CompiledGraph.Resolver
+    ) throws {
+        var consumers: [UInt32] = []
+        try operations.assemble(&assembly, count, resolve: resolve) { number in
+            if consumers.isEmpty { consumers = Array(repeating: 0, count: count) }
+            consumers[Int(number)] += 1
         }
-        var numbers: [String: UInt32] = [:]
-        for (index, operation) in graph.operations.enumerated()
-        where wanted.contains(operation.name) {
-            numbers[operation.name] = UInt32(index)
-        }
-        self.numbers = numbers
-        for operation in operations where operation.wantsInputs {
-            for number in dependencies(of: operation) { consumers[number, default: 0] += 1 }
-        }
+        self.consumers = consumers
     }
 
     /// The number of the operation of this name. The first question costs a walk over all names.
-    mutating func number(of name: String) -> UInt32? {
-        if let byName { return byName[name] }
-        var byName: [String: UInt32] = [:]
-        byName.reserveCapacity(operations.count)
-        for (index, operation) in operations.enumerated() {
-            byName[operation.name] = UInt32(index)
-        }
-        self.byName = byName
-        return byName[name]
+    mutating func number(of name: String) -> UInt32? { operations.number(of: name) }
+
+    /// Of operations from this number on: who may ask for what.
+    mutating func countConsumers(from first: Int) {
+        for index in first..<operations.count { count(consumersOf: UInt32(index)) }
     }
 
-    /// Its dependencies by number, each once.
-    private func dependencies(of operation: OperationDescription) -> Set<UInt32> {
-        Set(operation.dependencies.compactMap { numbers[$0.name] })
+    private mutating func count(consumersOf index: UInt32) {
+        for number in operations.inputs(of: Int(index)) {
+            if consumers.count < operations.count {
+                let missing = operations.count - consumers.count
+                consumers.append(contentsOf: repeatElement(0, count: missing))
+            }
+            consumers[Int(number)] += 1
+        }
     }
 
     /// An operation has its outcome: it asks for nothing any more.
     mutating func finished(_ index: UInt32) {
-        guard operations[Int(index)].wantsInputs else { return }
-        // A set of numbers, each of which is counted down once: their order does not matter.
-        for number in dependencies(of: operations[Int(index)]) {
-            guard let left = consumers[number] else { continue }
-            consumers[number] = left > 1 ? left - 1 : nil
-            if left == 1 { outputs[number] = nil }
+        guard !consumers.isEmpty else { return }
+        for number in operations.inputs(of: Int(index)) where isWanted(number) {
+            consumers[Int(number)] -= 1
+            if consumers[Int(number)] == 0 { outputs[number] = nil }
         }
     }
 
@@ -78,46 +89,30 @@ struct GraphContents: Sendable {
     }
 
     /// Adds operations, which may depend on those that are there.
-    mutating func append(_ more: [OperationDescription]) {
+    ///
+    /// - Parameter body: the same as a store keeps them.
+    /// - Throws: `WireError`, if the bytes cannot be read, and nothing is added.
+    mutating func append(_ more: [OperationDescription], _ body: [UInt8]) throws(WireError) {
         let first = operations.count
-        // Makes the table of all names, if it was not there yet.
-        _ = number(of: "")
-        operations += more
-        for (offset, operation) in more.enumerated() {
-            byName?[operation.name] = UInt32(first + offset)
-        }
-        for operation in more where operation.wantsInputs {
-            for dependency in operation.dependencies {
-                guard let number = number(of: dependency.name) else { continue }
-                numbers[dependency.name] = number
-            }
-            for number in dependencies(of: operation).sorted() {
-                consumers[number, default: 0] += 1
-            }
-        }
+        try operations.append(more, body)
+        countConsumers(from: first)
     }
 
     func hasKept(_ index: UInt32) -> Bool { outputs[index] != nil }
 
     /// Whether an unfinished operation may ask for its output.
-    func isWanted(_ index: UInt32) -> Bool { consumers[index] != nil }
+    func isWanted(_ index: UInt32) -> Bool {
+        Int(index) < consumers.count && consumers[Int(index)] > 0
+    }
 
     /// An operation has another round before it: it asks for what it asked for before.
     mutating func reopened(_ index: UInt32) {
-        guard operations[Int(index)].wantsInputs else { return }
-        // The order does not matter: each is counted up once.
-        for dependency in operations[Int(index)].dependencies {
-            guard let number = number(of: dependency.name) else { continue }
-            numbers[dependency.name] = number
-        }
-        for number in dependencies(of: operations[Int(index)]) {
-            consumers[number, default: 0] += 1
-        }
+        count(consumersOf: index)
     }
 
     /// Keeps an output if an operation that takes inputs depends on it.
     mutating func keep(_ output: Payload, of index: UInt32) {
-        guard !output.isEmpty, consumers[index] != nil else { return }
+        guard !output.isEmpty, isWanted(index) else { return }
         outputs[index] = KeptOutput(payload: output)
         // It will be fetched, whatever its dependents have beside it.
         if output.bytes.count > limits.inlineInputBytes { _ = outputs[index]?.makeHash() }
@@ -126,39 +121,54 @@ struct GraphContents: Sendable {
     /// What a worker needs to know of an operation to run it.
     mutating func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
         let index = Int(grant.held.operation.index)
+        var dependencies: [DependencyDescription] = []
         // Field by field: a copy of the whole description would cost more than all the rest.
-        return DispatchedOperation(
-            held: grant.held,
-            ordinal: grant.ordinal,
-            graphName: name,
-            name: operations[index].name,
-            queue: operations[index].queue,
-            work: operations[index].work,
-            priority: grant.priority,
-            rank: grant.rank,
-            timeout: operations[index].timeout,
-            qualityOfService: operations[index].qualityOfService,
-            inputs: inputs(of: grant.held.operation),
-            isIsolated: grant.isIsolated,
-            announcesStart: grant.announcesStart,
-            exclusiveLease: grant.exclusiveLease,
-            traceParent: traceParent
-        )
+        var dispatched = operations.with(index) { operation in
+            if operation.wantsInputs { dependencies = operation.dependencies }
+            return DispatchedOperation(
+                held: grant.held,
+                ordinal: grant.ordinal,
+                graphName: name,
+                name: operation.name,
+                queue: operation.queue,
+                work: operation.work,
+                priority: grant.priority,
+                rank: grant.rank,
+                timeout: operation.timeout,
+                qualityOfService: operation.qualityOfService,
+                inputs: [],
+                isIsolated: grant.isIsolated,
+                announcesStart: grant.announcesStart,
+                exclusiveLease: grant.exclusiveLease,
+                traceParent: traceParent
+            )
+        }
+        if !dependencies.isEmpty {
+            dispatched.inputs = inputs(dependencies, of: grant.held.operation.graph)
+        }
+        return dispatched
     }
 
-    /// The outputs of its direct dependencies, each dependency once, in the order they are listed.
+    /// What an operation takes: see `dispatched`.
+    mutating func inputs(of operation: OperationID) -> [NamedInput] {
+        let description = operations[Int(operation.index)]
+        guard description.wantsInputs else { return [] }
+        return inputs(description.dependencies, of: operation.graph)
+    }
+
+    /// The outputs of direct dependencies, each dependency once, in the order they are listed.
     /// Together they travel with it as far as that is allowed; then the larger ones stay here, and
     /// are fetched.
-    mutating func inputs(of operation: OperationID) -> [NamedInput] {
-        let index = Int(operation.index)
-        guard operations[index].wantsInputs else { return [] }
+    private mutating func inputs(
+        _ dependencies: [DependencyDescription],
+        of graph: GraphID
+    ) -> [NamedInput] {
         var seen: Set<String> = []
         var inputs: [NamedInput] = []
         var numbersOfInputs: [UInt32] = []
         var bytes = 0
-        for dependency in operations[index].dependencies
-        where seen.insert(dependency.name).inserted {
-            let number = numbers[dependency.name]
+        for dependency in dependencies where seen.insert(dependency.name).inserted {
+            let number = number(of: dependency.name)
             let output = number.flatMap { outputs[$0]?.payload }
             bytes += output?.bytes.count ?? 0
             inputs.append(NamedInput(name: dependency.name, output: output))
@@ -173,7 +183,7 @@ struct GraphContents: Sendable {
             let number = numbersOfInputs[place]
             bytes -= inputs[place].byteCount
             inputs[place].reference = outputs[number]?
-                .reference(number, graph: operation.graph)
+                .reference(number, graph: graph)
             inputs[place].output = nil
         }
         return inputs

@@ -41,14 +41,8 @@ package enum StoreFormat {
         var graph = GraphDescription(name: "")
         var failFast = false
         var position = 0
-        while position < bytes.count {
-            guard bytes.count - position >= 8 else { throw cutOff }
-            let length = bytes[position..<position + 8].reversed()
-                .reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            guard let length = Int(exactly: length), length <= bytes.count - position - 8 else {
-                throw cutOff
-            }
-            let piece: ProtoStoredGraph = try parse(bytes[(position + 8)..<(position + 8 + length)])
+        while let place = try piece(of: bytes, at: position) {
+            let piece: ProtoStoredGraph = try parse(Array(bytes[place]))
             if position == 0 {
                 graph.name = piece.name
                 failFast = piece.failFast
@@ -57,20 +51,47 @@ package enum StoreFormat {
             for operation in piece.operations {
                 graph.operations.append(try OperationDescription(operation))
             }
-            position += 8 + length
+            position = place.upperBound
         }
         return (graph, failFast)
     }
 
+    /// Where the message of the piece is that begins here; `nil`: there is none any more.
+    static func piece(of bytes: [UInt8], at position: Int) throws(WireError) -> Range<Int>? {
+        guard position < bytes.count else { return nil }
+        let start = position + 8
+        guard start <= bytes.count else { throw FieldCursor.cutOff }
+        let length = bytes[position..<start].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard let length = Int(exactly: length), length <= bytes.count - start else {
+            throw FieldCursor.cutOff
+        }
+        return start..<start + length
+    }
+
+    /// One operation of a piece.
+    static func operation(_ bytes: [UInt8]) throws(WireError) -> OperationDescription {
+        let message: ProtoStoredOperation = try parse(bytes)
+        return try OperationDescription(message)
+    }
+
+    /// One queue of a piece.
+    static func queue(_ bytes: [UInt8]) throws(WireError) -> QueueSettings {
+        let message: ProtoStoredQueue = try parse(bytes)
+        return try QueueSettings(message)
+    }
+
     package static func encode(_ happening: Happening) throws(WireError) -> [UInt8] {
+        guard happening.error != nil else { return HappeningBytes(happening).bytes }
+        return try encodeInGeneral(happening)
+    }
+
+    static func encodeInGeneral(_ happening: Happening) throws(WireError) -> [UInt8] {
         try serialized(ProtoStoredHappening(happening))
     }
 
     package static func decodeHappening(_ bytes: [UInt8]) throws(WireError) -> Happening {
-        try Happening(try parse(bytes[...]))
+        try Happening(try parse(bytes))
     }
-
-    private static var cutOff: WireError { WireError(.malformed, "a stored graph is cut off") }
 
     private static func serialized(_ message: some Message) throws(WireError) -> [UInt8] {
         do {
@@ -80,9 +101,9 @@ package enum StoreFormat {
         }
     }
 
-    private static func parse<M: Message>(_ bytes: ArraySlice<UInt8>) throws(WireError) -> M {
+    private static func parse<M: Message>(_ bytes: [UInt8]) throws(WireError) -> M {
         do {
-            return try M(serializedBytes: Array(bytes))
+            return try M(serializedBytes: bytes)
         } catch {
             throw WireError(.malformed, "what is stored cannot be read: \(error)")
         }

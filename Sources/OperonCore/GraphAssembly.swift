@@ -1,0 +1,97 @@
+package import OperonModel
+
+/// Makes a compiled graph from operations one after the other, without having them all at once:
+/// for what was compiled before, and found sound.
+package struct GraphAssembly {
+    private let name: String
+    private let definedQueueCount: Int
+    private var compiler: GraphCompiler
+    private var offsets: [UInt32] = [0]
+    private var edges: [Edge] = []
+    private var bytes: [UInt32] = []
+    private var hasManyBytes = false
+    /// Which operation named an operation last: one more than its number.
+    private var namedBy: [UInt32]
+    /// Operations of other graphs that the last one depends on. Only looked up.
+    private var outer: Set<OperationID> = []
+
+    /// Up to here it is not worth while to know exactly how many bytes an operation takes.
+    package static let littleBytes = CompiledGraph.littleBytes
+
+    /// - Parameter operationCount: how many there will be.
+    package init(name: String, queues: [QueueSettings], operationCount: Int) {
+        self.name = name
+        definedQueueCount = queues.count
+        compiler = GraphCompiler(limits: Limits())
+        compiler.define(queues)
+        compiler.policy.reserveCapacity(operationCount)
+        offsets.reserveCapacity(operationCount + 1)
+        namedBy = Array(repeating: 0, count: operationCount)
+    }
+
+    /// The number of the policy of an operation like this one.
+    package mutating func policy(of operation: OperationDescription) -> UInt32 {
+        compiler.number(compiler.policyOf(operation))
+    }
+
+    /// The next operation.
+    ///
+    /// - Parameter byteCount: of its work in a message.
+    package mutating func append(policy: UInt32, byteCount: Int) {
+        compiler.policy.append(policy)
+        offsets.append(UInt32(edges.count))
+        bytes.append(CompiledGraph.countedBytes(byteCount))
+        hasManyBytes = hasManyBytes || byteCount > CompiledGraph.littleBytes
+        outer.removeAll(keepingCapacity: true)
+    }
+
+    /// The last operation depends on this one, which may come later; it must be one of them.
+    /// Listed again, it counts once.
+    ///
+    /// - Returns: whether it was not listed before.
+    package mutating func depend(on number: UInt32, _ condition: DependencyCondition) -> Bool {
+        let last = offsets.count - 1
+        guard namedBy[Int(number)] != UInt32(last) else { return false }
+        namedBy[Int(number)] = UInt32(last)
+        edges.append(Edge(number, condition))
+        offsets[last] = UInt32(edges.count)
+        return true
+    }
+
+    /// The last operation depends on one of another graph.
+    package mutating func depend(on id: OperationID, _ condition: DependencyCondition) {
+        guard outer.insert(id).inserted else { return }
+        let on = Dependency(operation: id, condition: condition)
+        compiler.outer.append(OuterDependency(of: UInt32(compiler.policy.count - 1), on: on))
+    }
+
+    /// - Throws: `dependencyCycle` with numbers.
+    package consuming func finish() throws(Refusal) -> CompiledGraph {
+        precondition(compiler.policy.count == namedBy.count, "as many as were announced")
+        let topology = GraphTopology(dependencyOffsets: offsets, dependencyEdges: edges)
+        let order: [UInt32]
+        switch topology.sorted() {
+        case .order(let sorted): order = sorted
+        case .cycle(let cycle): throw .dependencyCycle(path: cycle.map { "\($0)" })
+        }
+        let durations = compiler.policies.map { $0.expectedDuration.rankNanoseconds }
+        let rank = topology.criticalPaths(
+            durations: compiler.policy.map { durations[Int($0)] },
+            order: order
+        )
+        var compiled = CompiledGraph(
+            name: name,
+            topology: topology,
+            queues: compiler.queues,
+            kinds: compiler.kinds.names,
+            keys: compiler.keys.names,
+            policies: compiler.policies,
+            policy: compiler.policy,
+            rank: rank
+        )
+        compiled.definedQueueCount = definedQueueCount
+        compiled.outer = compiler.outer
+        if hasManyBytes { compiled.bytes = bytes }
+        return compiled
+    }
+}

@@ -1,0 +1,181 @@
+import OperonCore
+import OperonModel
+import OperonWire
+
+/// The descriptions of a graph's operations: as they were given, or as the bytes that a store
+/// keeps, of which one is made when it is wanted.
+struct KeptOperations: Sendable {
+    private var described: [OperationDescription]
+    /// `nil`: they are as they were given.
+    private var stored: StoredOperations?
+    /// Of those that were described, once somebody has asked. Only looked up.
+    private var byName: [String: UInt32]?
+
+    init(_ operations: [OperationDescription]) { described = operations }
+
+    init(_ stored: StoredOperations) {
+        described = []
+        self.stored = stored
+    }
+
+    var count: Int { stored?.count ?? described.count }
+
+    /// As it was described. One whose bytes make no sense has a command without a program, which
+    /// none has that was taken.
+    subscript(index: Int) -> OperationDescription {
+        guard let stored else { return described[index] }
+        do throws(WireError) {
+            return try stored.description(of: index)
+        } catch {
+            let nothing = CommandDescription(arguments: [])
+            return OperationDescription(name: name(of: index), work: .command(nothing))
+        }
+    }
+
+    /// Without a copy, if it is there as it was given.
+    @inline(__always)
+    func with<Value>(
+        _ index: Int,
+        _ body: (borrowing OperationDescription) -> Value
+    ) -> Value {
+        stored == nil ? body(described[index]) : body(self[index])
+    }
+
+    func name(of index: Int) -> String {
+        guard let stored else { return described[index].name }
+        do throws(WireError) { return try stored.name(of: index) } catch { return "\(index)" }
+    }
+
+    func queue(of index: Int) -> String {
+        guard let stored else { return described[index].queue }
+        do throws(WireError) { return try stored.queue(of: index) } catch { return "" }
+    }
+
+    /// The number of the operation of this name. The first question costs a walk over all names.
+    mutating func number(of name: String) -> UInt32? {
+        if stored != nil { return stored?.number(of: name) }
+        if let byName { return byName[name] }
+        var byName: [String: UInt32] = [:]
+        byName.reserveCapacity(described.count)
+        for (index, operation) in described.enumerated() { byName[operation.name] = UInt32(index) }
+        self.byName = byName
+        return byName[name]
+    }
+
+    /// The operations of the same graph whose outputs it takes, each once, in no order; none, if
+    /// its kind does nothing with outputs.
+    mutating func inputs(of index: Int) -> [UInt32] {
+        var numbers: [UInt32] = []
+        if stored != nil {
+            var outline = StoredOperations.Outline()
+            do throws(WireError) {
+                try stored?.read(index, into: &outline)
+            } catch {
+                return []
+            }
+            guard outline.wantsInputs else { return [] }
+            for dependency in outline.dependencies {
+                guard let number = stored?.number(of: dependency.name, in: outline) else {
+                    continue
+                }
+                numbers.append(number)
+            }
+        } else {
+            guard described[index].wantsInputs else { return [] }
+            for place in described[index].dependencies.indices {
+                guard let number = number(of: described[index].dependencies[place].name) else {
+                    continue
+                }
+                numbers.append(number)
+            }
+        }
+        return numbers.count > 1 ? Set(numbers).sorted() : numbers
+    }
+
+    /// Adds operations behind those that are there.
+    ///
+    /// - Parameter body: the same as a store keeps them.
+    /// - Throws: `WireError`, if the bytes cannot be read, and nothing is added.
+    mutating func append(
+        _ more: [OperationDescription],
+        _ body: [UInt8]
+    ) throws(WireError) {
+        if stored != nil {
+            try stored?.append(body)
+            return
+        }
+        let first = described.count
+        described += more
+        guard byName != nil else { return }
+        for (offset, operation) in more.enumerated() {
+            byName?[operation.name] = UInt32(first + offset)
+        }
+    }
+}
+
+extension KeptOperations {
+    /// Compiles the first operations of what a store kept.
+    ///
+    /// - Parameters:
+    ///   - resolve: finds operations of other graphs by the names that dependencies have.
+    ///   - takes: is told what operations take outputs from, once for each of both.
+    /// - Throws: `WireError` or `Refusal`, if they make no sense.
+    mutating func assemble(
+        _ assembly: inout GraphAssembly,
+        _ count: Int,
+        resolve: CompiledGraph.Resolver,
+        takes: (UInt32) -> Void
+    ) throws {
+        // Gives up the second reference, so that nothing is copied.
+        guard var stored = stored.take() else { return }
+        defer { self.stored = stored }
+        guard count <= stored.count else {
+            throw Refusal.invalid(field: "operations", why: "some of them are missing")
+        }
+        var policies: [[UInt8]: UInt32] = [:]
+        var last: (key: [UInt8], policy: UInt32)?
+        var outline = StoredOperations.Outline()
+        for index in 0..<count {
+            try stored.read(index, into: &outline)
+            let policy: UInt32
+            if let last, last.key == outline.policy {
+                policy = last.policy
+            } else {
+                if let known = policies[outline.policy] {
+                    policy = known
+                } else {
+                    policy = assembly.policy(of: try stored.description(of: index))
+                    policies[outline.policy] = policy
+                }
+                last = (outline.policy, policy)
+            }
+            var bytes = outline.workBytes
+            if bytes > GraphAssembly.littleBytes {
+                bytes = try stored.description(of: index).work.byteCount
+            }
+            assembly.append(policy: policy, byteCount: bytes)
+            for dependency in outline.dependencies {
+                if let number = stored.number(of: dependency.name, in: outline), number < count {
+                    let isNew = assembly.depend(on: number, dependency.condition)
+                    if isNew, outline.mayWantInputs { takes(number) }
+                } else {
+                    let name = stored.text(dependency.name, in: outline)
+                    guard let id = resolve(name) else {
+                        throw Refusal.unknownOperation(
+                            name: name,
+                            namedBy: try stored.name(of: index)
+                        )
+                    }
+                    assembly.depend(on: id, dependency.condition)
+                }
+            }
+        }
+    }
+}
+
+extension Work {
+    /// Whether it stands for what could not be read: see `KeptOperations`.
+    var isUnreadable: Bool {
+        if case .command(let command) = self { command.arguments.isEmpty } else { false }
+    }
+}

@@ -1,0 +1,67 @@
+/// Walks over the fields of an encoded message without making anything of them.
+struct FieldCursor {
+    /// One field; its value is a number, or bytes at a place.
+    struct Field {
+        var number: UInt64
+        /// Where the value begins: its length, if it has one.
+        var start: Int
+        var value: UInt64 = 0
+        var bytes: Range<Int> = 0..<0
+        /// Whether its value is a number.
+        var isNumber = false
+    }
+
+    private var position: Int
+    private let end: Int
+
+    init(_ bytes: Range<Int>) {
+        position = bytes.lowerBound
+        end = bytes.upperBound
+    }
+
+    /// - Parameter bytes: what the ranges are places in.
+    /// - Returns: `nil` at the end.
+    @inline(__always)
+    mutating func next(in bytes: [UInt8]) throws(WireError) -> Field? {
+        guard position < end else { return nil }
+        let key = try number(in: bytes)
+        var field = Field(number: key >> 3, start: position)
+        switch key & 7 {
+        case 0: (field.value, field.isNumber) = (try number(in: bytes), true)
+        case 1: field.bytes = try take(8)
+        case 2: field.bytes = try take(Int(exactly: try number(in: bytes)) ?? .max)
+        case 5: field.bytes = try take(4)
+        case _: throw Self.cutOff
+        }
+        return field
+    }
+
+    /// What lies behind its length, which is at `start`.
+    static func bytes(withLengthAt start: Int, in bytes: [UInt8]) throws(WireError) -> Range<Int> {
+        var cursor = FieldCursor(start..<bytes.count)
+        return try cursor.take(Int(exactly: try cursor.number(in: bytes)) ?? .max)
+    }
+
+    @inline(__always)
+    private mutating func take(_ count: Int) throws(WireError) -> Range<Int> {
+        guard count <= end - position else { throw Self.cutOff }
+        defer { position += count }
+        return position..<position + count
+    }
+
+    @inline(__always)
+    private mutating func number(in bytes: [UInt8]) throws(WireError) -> UInt64 {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while position < end, shift < 64 {
+            let byte = bytes[position]
+            position += 1
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+            shift += 7
+        }
+        throw Self.cutOff
+    }
+
+    static var cutOff: WireError { WireError(.malformed, "a stored graph is cut off") }
+}

@@ -1,0 +1,331 @@
+package import OperonModel
+
+/// The operations of a graph as a store keeps them: one is made of its bytes when somebody wants
+/// it. A description takes some hundred bytes and several objects, its bytes some tens.
+package struct StoredOperations: Sendable {
+    /// What a graph has beside its operations.
+    package struct Header: Sendable {
+        package var name = ""
+        package var queues: [QueueSettings] = []
+        package var failFast = false
+
+        package init() {}
+    }
+
+    /// Operations that lie one behind the other.
+    private struct Piece {
+        /// The number of the first.
+        let first: Int
+        /// Which of the bodies has them, and where in it they begin.
+        let body: Int
+        let start: Int
+    }
+
+    private var bodies: [[UInt8]] = []
+    private var pieces: [Piece] = []
+    /// Where each operation begins, with the length of its bytes, from the start of its piece.
+    private var starts: [UInt32] = []
+    private var names = NameIndex()
+
+    package init() {}
+
+    package var count: Int { starts.count }
+
+    /// Adds what `StoreFormat.encode` wrote behind what is there.
+    ///
+    /// - Throws: `malformed` or `invalidField`, and nothing is added.
+    @discardableResult
+    package mutating func append(_ body: [UInt8]) throws(WireError) -> Header {
+        var header = Header()
+        var pieces: [Piece] = []
+        var starts: [UInt32] = []
+        var position = 0
+        while let bytes = try StoreFormat.piece(of: body, at: position) {
+            pieces.append(
+                Piece(first: count + starts.count, body: bodies.count, start: bytes.lowerBound)
+            )
+            var cursor = FieldCursor(bytes)
+            while let field = try cursor.next(in: body) {
+                switch field.number {
+                case GraphField.operations:
+                    guard let start = UInt32(exactly: field.start - bytes.lowerBound) else {
+                        throw WireError(.tooLarge, "a piece of a stored graph is over 4 GiB")
+                    }
+                    starts.append(start)
+                case GraphField.queues where position == 0:
+                    header.queues.append(try StoreFormat.queue(Array(body[field.bytes])))
+                case GraphField.name where position == 0:
+                    header.name = String(decoding: body[field.bytes], as: UTF8.self)
+                case GraphField.failFast where position == 0: header.failFast = field.value != 0
+                case _: continue
+                }
+            }
+            position = bytes.upperBound
+        }
+        self.pieces += pieces
+        if self.starts.isEmpty { self.starts = starts } else { self.starts += starts }
+        bodies.append(body)
+        return header
+    }
+
+    // MARK: - One operation
+
+    /// The body that has an operation, and where in it.
+    private func place(_ index: Int) throws(WireError) -> (body: Int, bytes: Range<Int>) {
+        var low = 0
+        var high = pieces.count
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if pieces[middle].first <= index { low = middle } else { high = middle }
+        }
+        let piece = pieces[low]
+        let start = piece.start + Int(starts[index])
+        let bytes = try FieldCursor.bytes(withLengthAt: start, in: bodies[piece.body])
+        return (piece.body, bytes)
+    }
+
+    /// As it was described.
+    ///
+    /// - Throws: `malformed` or `invalidField`.
+    package func description(of index: Int) throws(WireError) -> OperationDescription {
+        let (body, bytes) = try place(index)
+        return try StoreFormat.operation(Array(bodies[body][bytes]))
+    }
+
+    /// - Throws: `malformed`.
+    package func name(of index: Int) throws(WireError) -> String {
+        String(decoding: try field(OperationField.name, of: index), as: UTF8.self)
+    }
+
+    /// - Throws: `malformed`.
+    package func queue(of index: Int) throws(WireError) -> String {
+        let name = try field(OperationField.queue, of: index)
+        return name.isEmpty ? QueueSettings.defaultName : String(decoding: name, as: UTF8.self)
+    }
+
+    /// The bytes of a field; none, if it has none.
+    private func field(_ number: UInt64, of index: Int) throws(WireError) -> ArraySlice<UInt8> {
+        let (body, bytes) = try place(index)
+        var cursor = FieldCursor(bytes)
+        while let field = try cursor.next(in: bodies[body]) {
+            if field.number == number { return bodies[body][field.bytes] }
+        }
+        return []
+    }
+
+    /// What of an operation decides when and where it runs.
+    ///
+    /// - Parameter outline: written over; given again and again, it costs no memory.
+    /// - Throws: `malformed` or `invalidField`.
+    package func read(_ index: Int, into outline: inout Outline) throws(WireError) {
+        let (body, bytes) = try place(index)
+        try outline.read(bodies[body], bytes)
+        outline.body = body
+    }
+
+    /// What of an operation decides when and where it runs.
+    package struct Outline: Sendable {
+        /// What it waits for, as listed.
+        package private(set) var dependencies: [(name: Range<Int>, condition: DependencyCondition)]
+        /// Operations for which this is the same have the same policy.
+        package private(set) var policy: [UInt8]
+        /// No less than its work takes in a message.
+        package private(set) var workBytes = 0
+        /// Whether its kind does anything with outputs of dependencies.
+        package private(set) var mayWantInputs = false
+        fileprivate var body = 0
+
+        package init() { (dependencies, policy) = ([], []) }
+
+        package var wantsInputs: Bool { mayWantInputs && !dependencies.isEmpty }
+
+        fileprivate mutating func read(
+            _ body: [UInt8],
+            _ bytes: Range<Int>
+        ) throws(WireError) {
+            dependencies.removeAll(keepingCapacity: true)
+            policy.removeAll(keepingCapacity: true)
+            workBytes = 0
+            mayWantInputs = false
+            var cursor = FieldCursor(bytes)
+            while let field = try cursor.next(in: body) {
+                switch field.number {
+                case OperationField.dependencies: try addDependency(body, field.bytes)
+                case OperationField.command:
+                    policy.append(UInt8(field.number))
+                    workBytes = field.bytes.count
+                    mayWantInputs = true
+                case OperationField.registered:
+                    try addKind(body, field.bytes)
+                    workBytes = field.bytes.count
+                    mayWantInputs = true
+                case OperationField.name, OperationField.summary: continue
+                case _: add(field, body)
+                }
+            }
+        }
+
+        /// A field counts as it is written.
+        private mutating func add(_ field: FieldCursor.Field, _ body: [UInt8]) {
+            policy.append(UInt8(truncatingIfNeeded: field.number))
+            if field.isNumber {
+                var value = field.value
+                repeat {
+                    policy.append(UInt8(value & 0x7F) | (value > 0x7F ? 0x80 : 0))
+                    value >>= 7
+                } while value > 0
+            } else {
+                addCounted(body[field.bytes])
+            }
+        }
+
+        private mutating func addCounted(_ bytes: ArraySlice<UInt8>) {
+            for shift in stride(from: 0, to: 32, by: 8) {
+                policy.append(UInt8(truncatingIfNeeded: bytes.count >> shift))
+            }
+            policy += bytes
+        }
+
+        private mutating func addKind(
+            _ body: [UInt8],
+            _ bytes: Range<Int>
+        ) throws(WireError) {
+            policy.append(UInt8(OperationField.registered))
+            var cursor = FieldCursor(bytes)
+            while let field = try cursor.next(in: body) {
+                if field.number == RegisteredField.kind { addCounted(body[field.bytes]) }
+            }
+        }
+
+        private mutating func addDependency(
+            _ body: [UInt8],
+            _ bytes: Range<Int>
+        ) throws(WireError) {
+            var name = 0..<0
+            var raw: UInt64 = 0
+            var cursor = FieldCursor(bytes)
+            while let field = try cursor.next(in: body) {
+                if field.number == DependencyField.name { name = field.bytes }
+                if field.number == DependencyField.condition { raw = field.value }
+            }
+            guard let raw = UInt8(exactly: raw), let condition = DependencyCondition(rawValue: raw)
+            else { throw .invalid("dependency.condition", "is \(raw)") }
+            dependencies.append((name, condition))
+        }
+    }
+
+    // MARK: - Names
+
+    /// The number of the operation of this name; `nil`: none has it. The first question costs a
+    /// walk over all names.
+    package mutating func number(of name: String) -> UInt32? {
+        let bytes = Array(name.utf8)
+        return number(of: bytes[...])
+    }
+
+    /// The number of an operation that an outline names.
+    package mutating func number(of name: Range<Int>, in outline: Outline) -> UInt32? {
+        number(of: bodies[outline.body][name])
+    }
+
+    /// The name that an outline has for another operation.
+    package func text(_ name: Range<Int>, in outline: Outline) -> String {
+        String(decoding: bodies[outline.body][name], as: UTF8.self)
+    }
+
+    private mutating func number(of name: ArraySlice<UInt8>) -> UInt32? {
+        prepareNames()
+        return names.number(hash: NameIndex.hash(name)) { self.name($0) == name }
+    }
+
+    /// The bytes of a name; none, if they cannot be read.
+    private func name(_ number: UInt32) -> ArraySlice<UInt8> {
+        do throws(WireError) {
+            return try field(OperationField.name, of: Int(number))
+        } catch {
+            return []
+        }
+    }
+
+    private mutating func prepareNames() {
+        guard names.count < count else { return }
+        // Gives up the second reference, so that nothing is copied.
+        var names = NameIndex()
+        swap(&names, &self.names)
+        names.reserve(count) { NameIndex.hash(name($0)) }
+        for number in UInt32(names.count)..<UInt32(count) {
+            names.append(number, hash: NameIndex.hash(name(number)))
+        }
+        self.names = names
+    }
+}
+
+/// Finds numbers by the hashes of names: four to eight bytes for each. The names lie elsewhere.
+private struct NameIndex: Sendable {
+    /// A number and one, or 0 for none. Never more than half of them are taken.
+    private var slots: [UInt32] = []
+    private(set) var count = 0
+
+    /// Seeded anew in each process, so that nobody can choose names that meet.
+    static func hash(_ name: ArraySlice<UInt8>) -> Int {
+        var hasher = Hasher()
+        unsafe name.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+        return hasher.finalize()
+    }
+
+    func number(hash: Int, where isName: (UInt32) -> Bool) -> UInt32? {
+        guard !slots.isEmpty else { return nil }
+        var slot = hash & (slots.count - 1)
+        while slots[slot] > 0 {
+            if isName(slots[slot] - 1) { return slots[slot] - 1 }
+            slot = (slot + 1) & (slots.count - 1)
+        }
+        return nil
+    }
+
+    /// Makes room for so many in all.
+    mutating func reserve(_ total: Int, hash: (UInt32) -> Int) {
+        guard slots.count < 2 * total else { return }
+        var size = 16
+        while size < 2 * total { size *= 2 }
+        slots = Array(repeating: 0, count: size)
+        for number in 0..<UInt32(count) { place(number, hash: hash(number)) }
+    }
+
+    mutating func append(_ number: UInt32, hash: Int) {
+        place(number, hash: hash)
+        count += 1
+    }
+
+    private mutating func place(_ number: UInt32, hash: Int) {
+        var slot = hash & (slots.count - 1)
+        while slots[slot] > 0 { slot = (slot + 1) & (slots.count - 1) }
+        slots[slot] = number + 1
+    }
+}
+
+// The numbers of fields in store.proto that are looked at without decoding the rest.
+private enum GraphField {
+    static let name: UInt64 = 1
+    static let queues: UInt64 = 2
+    static let operations: UInt64 = 3
+    static let failFast: UInt64 = 4
+}
+
+private enum OperationField {
+    static let name: UInt64 = 1
+    static let summary: UInt64 = 2
+    static let dependencies: UInt64 = 3
+    static let queue: UInt64 = 4
+    static let command: UInt64 = 13
+    static let registered: UInt64 = 14
+}
+
+private enum DependencyField {
+    static let name: UInt64 = 1
+    static let condition: UInt64 = 2
+}
+
+private enum RegisteredField {
+    static let kind: UInt64 = 1
+}
