@@ -29,7 +29,8 @@ extension StoreTables {
             queues: state.queues,
             open: open,
             events: events,
-            unswept: rows.unswept
+            unswept: rows.unswept,
+            epoch: state.epoch
         )
         return state
     }
@@ -134,11 +135,19 @@ extension StoreTables {
         try select.bind((number + 1) << 16)
         defer { select.reset() }
         var body: [UInt8] = []
+        var isFirst = true
         while try select.step() {
             _ = try select.readInteger()
             let piece = try select.readBytes()
             try select.readSum()
-            if body.isEmpty { body = piece } else { body += piece }
+            if isFirst {
+                body = piece
+                isFirst = false
+                continue
+            }
+            // Once, whatever the row says: doubling would take twice the memory.
+            if body.capacity < bytes { body.reserveCapacity(min(bytes, body.count << 10)) }
+            body += piece
         }
         guard body.count == bytes else { throw RowDamage(what: "contents that are not whole") }
         return body
@@ -162,6 +171,7 @@ extension StoreTables {
                 throw RowDamage(what: "operation \(row.id), which does not exist")
             }
             operations.append(row.operation)
+            if !rows.entries[graph].isTombstone { noteRow(of: row.id) }
             hasMore = try select.step()
             let next = hasMore ? try select.peekInteger() : nil
             if next.map({ OperationID(key: $0).graph }) != id {

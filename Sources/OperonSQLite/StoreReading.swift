@@ -14,13 +14,15 @@ extension StoreTables: StoreRows {
     }
 
     func operation(_ id: OperationID) throws -> StoredOperation? {
-        let select = try statement("\(Self.selectOperations) WHERE id = ?")
-        try select.bind(id.key)
-        defer { select.reset() }
         var operation: StoredOperation?
-        if try select.step() {
-            operation = try select.readOperation().operation
-            note(rowOf: id)
+        if mayHaveRow(id) {
+            let select = try statement(.selectOperation)
+            try select.bind(id.key)
+            defer { select.reset() }
+            if try select.step() {
+                operation = try select.readOperation().operation
+                note(rowOf: id)
+            }
         }
         guard let attempt = open[id] else { return operation }
         return (operation ?? StoredOperation(index: id.index)).tried(attempt.ordinal)
@@ -28,6 +30,7 @@ extension StoreTables: StoreRows {
 
     func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt? {
         if let attempt = open[operation], attempt.id == id { return attempt }
+        guard id <= newestAttempt else { return nil }
         let select = try statement(
             "\(Self.selectAttempts) WHERE operation = ? AND epoch = ? AND number = ?"
         )

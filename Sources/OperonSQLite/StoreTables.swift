@@ -20,10 +20,25 @@ final class StoreTables {
     private(set) var unswept: [GraphID] = []
     /// Operations that were looked up in this batch, and have a row.
     private var found: Set<OperationID> = []
+    /// Which operations may have a row: most have none before their end, and need not be looked up.
+    private var rows: [GraphID: IndexSet] = [:]
+    /// No attempt that came after this one is known.
+    private(set) var newestAttempt: AttemptID
+    /// Those that are used for every operation.
+    private var hotStatements: [PreparedStatement?]
 
     init(_ database: Database, limits: Limits) {
         self.database = database
         self.limits = limits
+        newestAttempt = AttemptID(epoch: Epoch(rawValue: .max), number: .max)
+        hotStatements = Array(repeating: nil, count: HotStatement.allCases.count)
+    }
+
+    func statement(_ hot: HotStatement) throws -> PreparedStatement {
+        if let known = hotStatements[hot.rawValue] { return known }
+        let new = try PreparedStatement(database, hot.sql)
+        hotStatements[hot.rawValue] = new
+        return new
     }
 
     /// The statement of this text, prepared when it is first wanted.
@@ -40,8 +55,10 @@ final class StoreTables {
         queues: [StoredQueue],
         open: [(operation: OperationID, attempt: StoredAttempt)],
         events: ClosedRange<UInt64>?,
-        unswept: [GraphID]
+        unswept: [GraphID],
+        epoch: Epoch
     ) {
+        newestAttempt = AttemptID(epoch: epoch, number: .max)
         for graph in graphs { self.graphs[graph.id] = graph }
         for queue in queues { self.queues[queue.name] = queue }
         for entry in open { self.open[entry.operation] = entry.attempt }
@@ -81,6 +98,7 @@ final class StoreTables {
             }
             open[change.operation] = change.attempt
         }
+        if let newest = changes.attempts.keys.max() { newestAttempt = max(newestAttempt, newest) }
         lastEvent = changes.events.last?.sequence ?? lastEvent
         if let last = changes.dropsEventsThrough { firstEvent = last + 1 }
     }
@@ -125,7 +143,7 @@ final class StoreTables {
             try delete.execute()
         }
         for log in changes.logs { try write(log) }
-        let insert = try statement("INSERT INTO events VALUES (?, ?, ?)")
+        let insert = try statement(.insertEvent)
         for event in changes.events {
             try insert.bind(Int64(bitPattern: event.sequence))
             try insert.bind(event.body)
@@ -207,9 +225,9 @@ final class StoreTables {
             try delete.bind(id.key)
             return try delete.execute()
         }
-        let insert = try statement(
-            "INSERT OR REPLACE INTO operations VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-        )
+        // Before it is there: what a transaction that fails leaves here costs a look, no more.
+        noteRow(of: id)
+        let insert = try statement(.insertOperation)
         try insert.bind(id.key)
         try insert.bind(operation.outcome)
         try insert.bind(operation.finishedAt?.nanosecondsSince1970)
@@ -235,23 +253,19 @@ final class StoreTables {
         let wasOpen = open[change.operation]?.id == attempt.id
         let isOpen = isOpen(change, after: changes)
         if wasOpen, !isOpen, changes.open[change.operation] == .some(nil) {
-            let delete = try statement("DELETE FROM attempts_in_flight WHERE operation = ?")
+            let delete = try statement(.deleteInFlight)
             try delete.bind(change.operation.key)
             try delete.execute()
         }
         if isOpen {
             if attempt.id.epoch.rawValue > 0, !wasOpen { try deleteEnded(change) }
-            let insert = try statement(
-                "INSERT OR REPLACE INTO attempts_in_flight VALUES (?,?,?,?,?,?,?,?)"
-            )
+            let insert = try statement(.insertInFlight)
             try insert.bind(change.operation.key)
             try insert.bind(start: attempt)
             try insert.bindSum()
             return try insert.execute()
         }
-        let insert = try statement(
-            "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
-        )
+        let insert = try statement(.insertAttempt)
         try insert.bind(change.operation.key)
         try insert.bind(start: attempt)
         try insert.bind(attempt.endedAt?.nanosecondsSince1970)
@@ -358,6 +372,7 @@ final class StoreTables {
             )
         }
         graphs[id] = graph
+        rows[id] = nil
         unswept.append(id)
     }
 
@@ -389,8 +404,50 @@ final class StoreTables {
         return nil
     }
 
-    /// Notes that an operation has a row.
+    /// Notes that an operation has a row, which a batch looks for.
     func note(rowOf id: OperationID) { found.insert(id) }
+
+    /// Notes that an operation may have a row from now on.
+    func noteRow(of id: OperationID) { rows[id.graph, default: IndexSet()].insert(id.index) }
+
+    func mayHaveRow(_ id: OperationID) -> Bool { rows[id.graph]?.contains(id.index) ?? false }
+}
+
+/// Numbers from 0 on, a bit for each.
+private struct IndexSet {
+    private var words: [UInt64] = []
+
+    func contains(_ index: UInt32) -> Bool {
+        let word = Int(index / 64)
+        return word < words.count && words[word] & 1 << (index % 64) != 0
+    }
+
+    mutating func insert(_ index: UInt32) {
+        let word = Int(index / 64)
+        if word >= words.count {
+            words.append(contentsOf: repeatElement(0, count: word + 1 - words.count))
+        }
+        words[word] |= 1 << (index % 64)
+    }
+}
+
+/// A statement that is looked up by its number, not by its text.
+enum HotStatement: Int, CaseIterable {
+    case insertOperation, selectOperation, insertAttempt, insertInFlight, deleteInFlight
+    case insertEvent
+
+    var sql: String {
+        switch self {
+        case .insertOperation:
+            "INSERT OR REPLACE INTO operations VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+        case .selectOperation: "\(StoreTables.selectOperations) WHERE id = ?"
+        case .insertAttempt: "INSERT OR REPLACE INTO attempts VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+        case .insertInFlight:
+            "INSERT OR REPLACE INTO attempts_in_flight VALUES (?,?,?,?,?,?,?,?)"
+        case .deleteInFlight: "DELETE FROM attempts_in_flight WHERE operation = ?"
+        case .insertEvent: "INSERT INTO events VALUES (?, ?, ?)"
+        }
+    }
 }
 
 extension OperationID {
