@@ -126,7 +126,8 @@ extension Scheduler {
                     .cancelRequested, .deadlinePassed, .skipDemanded,
                 ])
             )
-            if graph.attempt[index] == GraphState.noAttempt, graph.flags[index].contains(.comesBack) {
+            if graph.attempt[index] == GraphState.noAttempt, graph.flags[index].contains(.comesBack)
+            {
                 flags.insert(.comesBack)
             }
             wasted = graph.losses[id.index] ?? wasted

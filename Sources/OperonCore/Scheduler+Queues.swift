@@ -191,7 +191,9 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        if let maximum = settings.maxConcurrentOperationCount, !queues[queue].commanded.contains(.limit) {
+        if let maximum = settings.maxConcurrentOperationCount,
+            !queues[queue].commanded.contains(.limit)
+        {
             setLimit(of: queue, to: maximum, into: &effects)
         }
         if settings.priority != .normal, !queues[queue].commanded.contains(.priority) {

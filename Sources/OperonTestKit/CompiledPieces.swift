@@ -65,7 +65,9 @@ package struct CompiledPieces: Sendable {
             restoring: state,
             graphs: state.graphs.map { $0.contents.first.map { self[$0] } },
             additions: state.graphs.map { graph in
-                graph.contents.dropFirst().map { CompiledAddition(first: $0.first, graph: self[$0]) }
+                graph.contents.dropFirst().map {
+                    CompiledAddition(first: $0.first, graph: self[$0])
+                }
             },
             at: now
         )

@@ -141,7 +141,7 @@ struct CoordinatorSession {
                 await service.shutDown()
             } stopNow: {
                 // It gives back what it kills: that counts against nothing, and runs again.
-                await worker.stop()
+                await worker.service.stop()
                 await workerEnded.wait(within: Self.lastWordsPatience)
                 await service.shutDown(kill: true, inHaste: true)
             } services: { group in
