@@ -443,10 +443,11 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "COperonProcess", "CZlib", "mandelbrot", "operon", "operon-worker", "test-worker",
-                "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts",
-                "OperonSQLite", "OperonTestKit",
+                "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel",
+                "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTestKit",
                 .product(name: "Logging", package: "swift-log"),
             ],
+            exclude: ["Golden"],
             swiftSettings: testSettings
         ),
         .testTarget(

@@ -5,9 +5,14 @@ import OperonTerminal
 /// How every program of ours begins and ends: parses, runs, and turns whatever went wrong into
 /// words and an exit code.
 package enum Program<Command: ParsableCommand> {
-    /// `name` begins every sentence about a failure; `nil`: the sentence stands alone.
-    package static func run(name: String? = nil) async {
+    /// `name` begins every sentence about a failure; `nil`: the sentence stands alone. `check`
+    /// looks at the arguments before they are parsed.
+    package static func run(
+        name: String? = nil,
+        check: ([String]) throws(Failure) -> Void = { _ throws(Failure) in }
+    ) async {
         do {
+            try check(Array(CommandLine.arguments.dropFirst()))
             var command = try Command.parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()

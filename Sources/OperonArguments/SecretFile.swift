@@ -10,9 +10,12 @@ package enum SecretFile {
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)
         } catch {
+            let why = ((error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError)
+                .flatMap { $0.domain == NSPOSIXErrorDomain ? Int32(exactly: $0.code) : nil }
+                .map { unsafe String(cString: strerror($0)) }
             throw Failure(
                 ExitStatus.usage,
-                "\(path) cannot be read: \(error.localizedDescription)"
+                "\(path) cannot be read: \(why ?? "it is no text in UTF-8")"
             )
         }
         let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""

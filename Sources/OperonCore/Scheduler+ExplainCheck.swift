@@ -114,3 +114,64 @@ extension Scheduler {
         return graph.policy(operation.index).keys.map { keys[graph.keys[Int($0)]].name }
     }
 }
+
+extension Scheduler.Reason {
+    /// The cases, so that a test can say that it met them all.
+    package enum Kind: String, Hashable, Sendable, CaseIterable {
+        case dependencies
+        case operationSuspended
+        case graphSuspended
+        case queueSuspended
+        case queueLimit
+        case notBefore
+        case retryAt
+        case keyHeld
+        case noWorkerForKind
+        case noWorkerForQueue
+        case noFreeSlot
+        case behind
+        case dispatched
+        case cancelRequested
+        case graphCancelled
+        case dispatchedBytes
+        case disconnected
+        case leaving
+    }
+
+    package var kind: Kind {
+        switch self {
+        case .dependencies: .dependencies
+        case .operationSuspended: .operationSuspended
+        case .graphSuspended: .graphSuspended
+        case .queueSuspended: .queueSuspended
+        case .queueLimit: .queueLimit
+        case .notBefore: .notBefore
+        case .retryAt: .retryAt
+        case .keyHeld: .keyHeld
+        case .noWorkerForKind: .noWorkerForKind
+        case .noWorkerForQueue: .noWorkerForQueue
+        case .noFreeSlot: .noFreeSlot
+        case .behind: .behind
+        case .dispatched: .dispatched
+        case .cancelRequested: .cancelRequested
+        case .graphCancelled: .graphCancelled
+        case .dispatchedBytes: .dispatchedBytes
+        case .disconnected: .disconnected
+        case .leaving: .leaving
+        }
+    }
+}
+
+extension Scheduler {
+    /// What is waited for in this state, by anything.
+    package var reasonKinds: Set<Reason.Kind> {
+        var kinds: Set<Reason.Kind> = []
+        for number in graphs.indices {
+            for index in 0..<UInt32(graphs[number].state.count) {
+                let id = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+                for reason in explain(id) { kinds.insert(reason.kind) }
+            }
+        }
+        return kinds
+    }
+}

@@ -50,7 +50,7 @@ struct Access: Sendable {
         let message =
             hasToken
             ? "This token is not known here: show one of those that the coordinator was given."
-            : "This coordinator wants a token: send it as “Authorization: Bearer TOKEN”."
+            : "This coordinator wants a token: “Authorization: Bearer TOKEN”."
         return Failure(ClientError(.unauthorized, message), headers: headers, closes: true)
     }
 

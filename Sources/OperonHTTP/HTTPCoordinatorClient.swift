@@ -82,10 +82,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             do {
                 tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(file))
             } catch {
-                throw ClientError(
-                    .invalid,
-                    "The certificates in \(file) cannot be read: \(error)."
-                )
+                let why = SecretFile.problem(of: file) ?? "it has none in PEM"
+                throw ClientError(.invalid, "The certificates in \(file) cannot be read: \(why).")
             }
         }
         self.configuration = configuration

@@ -3541,7 +3541,19 @@ enum OpenAPIDocument {
       "items": {
        "$ref": "#/components/schemas/Operation"
       },
-      "description": "From what skipped it to the root of the skipping."
+      "description": "From what skipped it, or from the first that it waits for, to the root."
+     },
+     "leftOut": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "Operations of the chain that are missing before its last."
+     },
+     "rootReasons": {
+      "type": "array",
+      "items": {
+       "$ref": "#/components/schemas/Reason"
+      },
+      "description": "Why the last of the chain does not run."
      }
     },
     "required": [

@@ -37,6 +37,14 @@ enum SecretFile {
         }
     }
 
+    /// Why a file cannot be opened; `nil`: it can.
+    static func problem(of path: String) -> String? {
+        let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard number >= 0 else { return lastError() }
+        close(number)
+        return nil
+    }
+
     private static func lastError() -> String { unsafe String(cString: strerror(errno)) }
 }
 

@@ -227,10 +227,7 @@ package struct OperationDetail: Hashable, Sendable, Codable {
 
 /// One reason why an operation is not running.
 package struct ReasonView: Hashable, Sendable, Codable {
-    /// Stable: `dependencies`, `operationSuspended`, `graphSuspended`, `queueSuspended`,
-    /// `queueLimit`, `notBefore`, `retryAt`, `keyHeld`, `noWorkerForKind`, `noWorkerForQueue`,
-    /// `noFreeSlot`, `dispatched`, `dispatchedBytes`, `disconnected`, `graphCancelled`,
-    /// `storeUnavailable`, `cancelRequested`, `leaving`.
+    /// One of `codes`.
     package var code: String
     /// A sentence for a person.
     package var text: String
@@ -244,14 +241,28 @@ package struct ReasonView: Hashable, Sendable, Codable {
         self.code = code
         self.text = text
     }
+
+    /// Stable: none is renamed or taken away.
+    package static let codes: Set<String> = [
+        "dependencies", "operationSuspended", "graphSuspended", "queueSuspended", "queueLimit",
+        "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
+        "dispatched", "dispatchedBytes", "disconnected", "cancelRequested", "graphCancelled",
+        "leaving",
+    ]
 }
 
 package struct Explanation: Hashable, Sendable, Codable {
     package var operation: OperationView
     /// Empty for one that runs or is finished.
     package var reasons: [ReasonView]
-    /// For a skipped operation: from its direct cause to the root of the skipping.
+    /// For a skipped operation: from its direct cause to the root of the skipping. For one that
+    /// waits for others: from the first of them, by the first that each waits for in turn, to one
+    /// that waits for none.
     package var chain: [OperationView] = []
+    /// Operations of the chain that are left out before its last; `nil`: none.
+    package var leftOut: Int?
+    /// Why the last of the chain is not running; `nil`: it runs, or has ended.
+    package var rootReasons: [ReasonView]?
 
     package init(operation: OperationView, reasons: [ReasonView]) {
         self.operation = operation

@@ -8,7 +8,26 @@ extension CoordinatorService {
     /// A command of the scheduler; a refusal is told as clients know it.
     func request(_ event: Scheduler.Event) throws(ClientError) {
         try mayChange()
-        if let refusal = handle([event]) { throw ClientError(refusal) }
+        if let refusal = handle([event]) { throw ClientError(named(refusal)) }
+    }
+
+    /// With the names of operations in place of the numbers that the scheduler knows them by.
+    private func named(_ refusal: Refusal) -> Refusal {
+        switch refusal {
+        case .alreadyStarted(let name): .alreadyStarted(name: named(name))
+        case .alreadyFinished(let name): .alreadyFinished(name: named(name))
+        case .dependencyCycle(let path): .dependencyCycle(path: path.map { named($0) })
+        case .unknownOperation, .duplicateOperation, .alreadySubmitted, .graphClosed, .invalid,
+            .limitExceeded, .unreachable:
+            refusal
+        }
+    }
+
+    private func named(_ operation: String) -> String {
+        let numbers = operation.split(separator: "/").compactMap { UInt32($0) }
+        guard numbers.count == 2, Int(numbers[0]) < contents.count else { return operation }
+        let id = OperationID(graph: GraphID(rawValue: numbers[0]), index: numbers[1])
+        return "\(id.graph)/\(name(of: id).name)"
     }
 
     /// While nothing can be kept, nothing is promised.

@@ -33,8 +33,7 @@ extension CoordinatorService {
         }
         throw ClientError(
             .notFound,
-            "Graph \(graph) (“\(register[graph].name)”) has no operation "
-                + "“\(selector.operation)”; `operon operations \(graph)` lists them."
+            "There is no operation “\(selector.operation)” in graph “\(register[graph].name)”."
         )
     }
 
@@ -44,6 +43,16 @@ extension CoordinatorService {
         case .graph(let graph): .graph(try find(graph))
         case .queue(let name): .queue(name)
         }
+    }
+
+    /// The same, of what is there: a queue that nobody has named is not.
+    func findKnown(_ selector: TargetSelector) throws(ClientError) -> Target {
+        if case .queue(let name) = selector,
+            !scheduler.queueStatus.contains(where: { $0.name == name })
+        {
+            throw .noQueue(name)
+        }
+        return try find(selector)
     }
 
     // MARK: - Names
@@ -208,11 +217,37 @@ extension CoordinatorService {
             reasons: scheduler.explain(operation).map { view(of: $0, for: operation) }
         )
         var current = operation
-        while case .skipped(let cause) = scheduler.outcome(of: current) {
-            explanation.chain.append(view(of: cause))
-            current = cause
+        var length = 0
+        while length < Self.chainMax, let next = cause(of: current) {
+            if length < Self.chainShown { explanation.chain.append(view(of: next)) }
+            current = next
+            length += 1
+        }
+        if length > Self.chainShown {
+            explanation.chain.append(view(of: current))
+            if length > Self.chainShown + 1 {
+                explanation.leftOut = length - Self.chainShown - 1
+            }
+        }
+        let reasons = length == 0 ? [] : scheduler.explain(current)
+        if !reasons.isEmpty {
+            explanation.rootReasons = reasons.map { view(of: $0, for: current) }
         }
         return explanation
+    }
+
+    /// Links of a chain that are named, beside its last.
+    private static let chainShown = 8
+    /// Links of a chain that are followed at most: nobody shall wait while it is counted.
+    private static let chainMax = 100_000
+
+    /// What an operation was skipped for, or the first that it waits for.
+    private func cause(of operation: OperationID) -> OperationID? {
+        if case .skipped(let cause) = scheduler.outcome(of: operation) { return cause }
+        guard scheduler.state(of: operation) == .pending else { return nil }
+        return scheduler.dependencies(of: operation).first {
+            scheduler.outcome(of: $0.operation) == nil
+        }?.operation
     }
 
     // MARK: - Queues and workers

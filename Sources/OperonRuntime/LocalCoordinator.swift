@@ -187,7 +187,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ target: TargetSelector,
         _ request: CancelRequest
     ) async throws(ClientError) -> CommandView {
-        let target = try await service.find(target)
+        let target = try await service.findKnown(target)
         let event = Scheduler.Event.cancelRequested(
             target,
             reason: request.reason,
@@ -221,7 +221,7 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
-        let target = try await service.find(target)
+        let target = try await service.findKnown(target)
         let view = try await service.perform(.suspensionRequested(target, nil))
         try await service.durable()
         return view
@@ -391,20 +391,25 @@ extension ClientError {
             case .unreachable: .unavailable
             case .dependencyCycle, .unknownOperation, .duplicateOperation, .invalid: .invalid
             }
-        self.init(code, "\(refusal)", refusal: refusal)
+        var message = "\(refusal)"
+        if code == .conflict {
+            // A sentence by itself; any other stands behind a place in a file.
+            message = message.prefix(1).uppercased() + message.dropFirst() + "."
+        }
+        self.init(code, message, refusal: refusal)
     }
 
     static func noGraph(_ selector: String) -> ClientError {
         ClientError(
             .notFound,
-            "There is no graph “\(selector)”; `operon list` shows those there are."
+            "There is no graph “\(selector)”."
         )
     }
 
     static func noQueue(_ name: String) -> ClientError {
         ClientError(
             .notFound,
-            "There is no queue “\(name)”; `operon queue list` shows those there are."
+            "There is no queue “\(name)”."
         )
     }
 }

@@ -28,15 +28,11 @@ extension CoordinatorService {
             return timed("retryAt", "It failed, and is tried again at", due)
         case .keyHeld(let key, let holder): return held(key, by: holder)
         case .noWorkerForKind(let kind):
-            return ReasonView(
-                code: "noWorkerForKind",
-                text: "No live worker knows “\(kind)”: start one that does."
-            )
+            return missing("noWorkerForKind", "knows “\(kind)”") { $0.kinds.contains(kind) }
         case .noWorkerForQueue(let queue):
-            return ReasonView(
-                code: "noWorkerForQueue",
-                text: "No live worker that knows its kind serves queue “\(queue)”: start one."
-            )
+            return missing("noWorkerForQueue", "knows its kind and serves queue “\(queue)”") {
+                $0.queues.isEmpty || $0.queues.contains(queue)
+            }
         case .noFreeSlot:
             return ReasonView(
                 code: "noFreeSlot",
@@ -45,7 +41,7 @@ extension CoordinatorService {
         case .dispatched(let worker):
             return ReasonView(
                 code: "dispatched",
-                text: "Worker \(name(of: worker)) has it and has not said that it started."
+                text: "Worker “\(name(of: worker))” has it and has not said that it started."
             )
         case .behind(let first): return behind(first)
         case .cancelRequested(let reason):
@@ -65,6 +61,24 @@ extension CoordinatorService {
                 text: "The coordinator has no connection to its broker."
             )
         }
+    }
+
+    /// `matches`: whether a worker would do if it were not leaving.
+    private func missing(
+        _ code: String,
+        _ what: String,
+        _ matches: (Scheduler.WorkerStatus) -> Bool
+    ) -> ReasonView {
+        let alive = scheduler.workerStatus(at: SystemClock.now()).filter(\.isAlive)
+        let text: String
+        if alive.isEmpty {
+            text = "There is no worker: start one that \(what)."
+        } else if alive.contains(where: { $0.isDraining && matches($0) }) {
+            text = "The only worker that \(what) is leaving: start another."
+        } else {
+            text = "No worker \(what): start one that does."
+        }
+        return ReasonView(code: code, text: text)
     }
 
     private func limited(
@@ -108,7 +122,7 @@ extension CoordinatorService {
 
     private func timed(_ code: String, _ what: String, _ due: Timestamp?) -> ReasonView {
         guard let due else { return ReasonView(code: code, text: "Its time has not come.") }
-        let time = TimeText(SystemClock.wall() + max(.zero, due - SystemClock.now()))
+        let time = TimeText((SystemClock.wall() + max(.zero, due - SystemClock.now())).rounded)
         var view = ReasonView(code: code, text: "\(what) \(time).")
         view.until = time
         return view
@@ -135,5 +149,15 @@ extension CoordinatorService {
         if more > 0 { names.append("\(more) more") }
         guard let last = names.popLast() else { return "nothing" }
         return names.isEmpty ? last : names.joined(separator: ", ") + " and " + last
+    }
+}
+
+extension WallTime {
+    /// To the second: a moment of the other clock is not known better, and a date that somebody
+    /// named is told as it was named.
+    fileprivate var rounded: WallTime {
+        let second: Int64 = 1_000_000_000
+        let (sum, overflow) = nanosecondsSince1970.addingReportingOverflow(second / 2)
+        return overflow ? self : WallTime(nanosecondsSince1970: sum - sum % second)
     }
 }

@@ -164,9 +164,7 @@ extension ViewText {
         let operation = explanation.operation
         var lines = [sentence(operation)]
         lines += reasons(explanation.reasons)
-        if !explanation.chain.isEmpty {
-            lines += explanation.chain.map { "  " + said("because ") + sentence($0) }
-        }
+        lines += chain(explanation)
         guard explanation.reasons.isEmpty else { return lines }
         switch operation.state {
         case .executing: lines.append("  Nothing holds it: it runs.")
@@ -182,22 +180,33 @@ extension ViewText {
         return lines
     }
 
+    /// From the next cause to the root, and why that is not running.
+    private func chain(_ explanation: Explanation) -> [String] {
+        var lines = explanation.chain.map { "  " + said("because ") + sentence($0) }
+        if let leftOut = explanation.leftOut, let root = lines.popLast() {
+            lines += ["  " + said("and so on, for \(leftOut) more"), root]
+        }
+        return lines + list(explanation.rootReasons ?? []).map { "  " + $0 }
+    }
+
     /// Every reason at once, each with what it is about.
     private func reasons(_ reasons: [ReasonView]) -> [String] {
-        guard !reasons.isEmpty else { return [] }
-        return ["it waits because"]
-            + reasons.flatMap { reason in
-                var line = (style.hasUnicode ? "  • " : "  - ") + shown(reason.text)
-                if let until = reason.until, !reason.text.contains(until.description) {
-                    line += " (until \(time(until)))"
-                }
-                var lines = [line]
-                let isNamed = reason.operations.allSatisfy { reason.text.contains($0.name) }
-                if !isNamed {
-                    lines.append("    " + said(list(reason.operations, more: reason.more)))
-                }
-                return lines
+        reasons.isEmpty ? [] : ["it waits because"] + list(reasons)
+    }
+
+    private func list(_ reasons: [ReasonView]) -> [String] {
+        reasons.flatMap { reason in
+            var line = (style.hasUnicode ? "  • " : "  - ") + shown(reason.text)
+            if let until = reason.until, !reason.text.contains(until.description) {
+                line += " (until \(time(until)))"
             }
+            var lines = [line]
+            let isNamed = reason.operations.allSatisfy { reason.text.contains($0.name) }
+            if !isNamed {
+                lines.append("    " + said(list(reason.operations, more: reason.more)))
+            }
+            return lines
+        }
     }
 
     // MARK: - What it left

@@ -46,5 +46,9 @@ struct Operon: AsyncParsableCommand {
         ]
     )
 
-    static func main() async { await Program<Operon>.run() }
+    static func main() async {
+        await Program<Operon>.run { arguments throws(Failure) in
+            try CommandNames.check(arguments)
+        }
+    }
 }

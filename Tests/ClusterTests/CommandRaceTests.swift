@@ -16,10 +16,12 @@ import Testing
         private var step = 1
         private var firstWonLast: Bool?
 
+        private static let turnsMax = 4_000
+
         mutating func note(firstWon: Bool) {
-            step = firstWon == firstWonLast ? min(step * 2, 1_024) : max(step / 4, 1)
+            step = firstWon == firstWonLast ? min(step * 2, 256) : max(step / 4, 1)
             firstWonLast = firstWon
-            turns += firstWon ? -step : step
+            turns = min(max(turns + (firstWon ? -step : step), -Self.turnsMax), Self.turnsMax)
         }
 
         /// Runs both at once.

@@ -327,7 +327,7 @@ import Testing
         ("show merge", "GRAPH/OPERATION, for example @latest/merge"),
         ("show /merge", "GRAPH/OPERATION, for example @latest/merge"),
         ("explain @latest", "GRAPH/OPERATION, for example @latest/merge"),
-        ("logs 1/", "GRAPH/OPERATION, for example @latest/1"),
+        ("logs 1/", "GRAPH/OPERATION, for example 1/merge"),
         ("output", "Missing expected argument '<operation>'"),
         ("cancel", "name a graph, an operation as GRAPH/OPERATION, or --queue NAME"),
         ("cancel 1 --queue q", "a target and --queue exclude each other"),

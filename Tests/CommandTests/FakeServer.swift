@@ -19,15 +19,32 @@ struct FakeServer {
         _ body: (FakeServer) async throws -> Void
     ) async throws {
         let coordinator = FakeCoordinator(caller: "ann")
+        try await serve(coordinator) { url in
+            try await Scene.play { scene in
+                try await body(FakeServer(scene: scene, coordinator: coordinator, url: url))
+            }
+        }
+    }
+
+    /// Answers for a coordinator at the URL that `body` is told, until that is done.
+    static func serve(
+        _ coordinator: any CoordinatorClient,
+        tokens: AccessTokens = AccessTokens(),
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (_ url: String) async throws -> Void
+    ) async throws {
         let server = HTTPServer(
-            try HTTPServerConfiguration(listen: HTTPAddress(host: "127.0.0.1", port: 0)),
+            try HTTPServerConfiguration(
+                listen: HTTPAddress(host: "127.0.0.1", port: 0),
+                tokens: tokens
+            ),
             codec: GraphFileCodec(),
             health: HTTPHealth(
                 healthz: { HealthAnswer(isGood: true, text: "ok") },
                 readyz: { HealthAnswer(isGood: true, text: "ok") },
                 metrics: { "" }
             ),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            logger: logger
         ) { _ in coordinator }
         let (addresses, listening) = AsyncStream<HTTPAddress>.makeStream()
         let serving = Task {
@@ -39,13 +56,11 @@ struct FakeServer {
         guard let address = await iterator.next(isolation: isolation) else {
             throw CommandFailure("the API does not listen: \(await serving.result)")
         }
-        try await Scene.play { scene in
-            try await body(
-                FakeServer(scene: scene, coordinator: coordinator, url: "http://\(address)")
-            )
-        }
+        try await body("http://\(address)")
         server.stop()
     }
+
+    static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
     /// Runs `operon` to its end.
     func operon(

@@ -89,4 +89,98 @@ struct ExplainTests {
             ]
         )
     }
+
+    /// Each in a state in which it arises, and in which every reason of everything else that waits
+    /// is true as well.
+    @Test func `every reason arises, and is true by recomputation`() throws {
+        var met: Set<Scheduler.Reason.Kind> = []
+        func look(
+            _ bench: SchedulerBench,
+            _ expected: Scheduler.Reason.Kind,
+            _ operation: String
+        ) {
+            #expect(bench.scheduler.violatedExplanation() == nil)
+            #expect(bench.explain(operation).map(\.kind).contains(expected), "\(expected)")
+            met.formUnion(bench.scheduler.reasonKinds)
+        }
+
+        var bench = SchedulerBench(connected: false)
+        try bench.submit([.nothing("first"), .nothing("after", after: ["first"])])
+        look(bench, .dependencies, "after")
+        look(bench, .disconnected, "first")
+        look(bench, .noWorkerForKind, "first")
+        bench.drive(.transportUp)
+        bench.join(slots: 1, queues: ["other"])
+        look(bench, .noWorkerForQueue, "first")
+        for target in [Target.operation(bench.id("after")), .graph(bench.id("after").graph)] {
+            bench.suspend(target)
+        }
+        bench.suspend(.queue("default"))
+        look(bench, .operationSuspended, "after")
+        look(bench, .graphSuspended, "first")
+        look(bench, .queueSuspended, "first")
+
+        bench = try Self.busyBench()
+        look(bench, .queueLimit, "limited")
+        look(bench, .keyHeld, "keyed")
+        look(bench, .notBefore, "late")
+        look(bench, .retryAt, "again")
+        look(bench, .dispatched, "holder")
+        bench.join(slots: 2)
+        try bench.submit([.nothing("x")] + (0..<5).map { .nothing("y\($0)") } + [.nothing("z")])
+        look(bench, .noFreeSlot, "z")
+        bench.cancel("x", reason: "why")
+        bench.drive(.cancelRequested(.graph(bench.id("holder").graph), reason: "", cascade: false))
+        look(bench, .cancelRequested, "x")
+        look(bench, .graphCancelled, "holder")
+        bench.drive(.shutdownRequested(kill: false))
+        look(bench, .leaving, "z")
+
+        bench = try Self.heavyBench()
+        look(bench, .dispatchedBytes, "heavier")
+        look(bench, .behind, "light")
+        #expect(met == Set(Scheduler.Reason.Kind.allCases))
+    }
+
+    /// One operation is dispatched, and holds a key and the only place of a queue.
+    private static func busyBench() throws -> SchedulerBench {
+        var bench = SchedulerBench()
+        bench.join(slots: 4)
+        try bench.submit(
+            [
+                .nothing("again") { $0.retry = RetryPolicy(limit: 1, delay: .seconds(9)) },
+                .nothing("holder") {
+                    $0.queue = "narrow"
+                    $0.exclusive = ["db"]
+                },
+                .nothing("limited") { $0.queue = "narrow" },
+                .nothing("keyed") { $0.exclusive = ["db"] },
+                .nothing("late") { $0.delay = .seconds(5) },
+            ],
+            queues: [QueueSettings(name: "narrow", maxConcurrentOperationCount: 1)]
+        )
+        bench.start("again")
+        bench.finish("again", .failed(.exit(code: 1)))
+        return bench
+    }
+
+    /// There are slots, and no room for what operations are made of.
+    private static func heavyBench() throws -> SchedulerBench {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.limits.dispatchedBytes = 10_000
+        var bench = SchedulerBench(configuration)
+        bench.join(slots: 3)
+        let heavy = Work.command(
+            CommandDescription(arguments: [String(repeating: "x", count: 7_000)])
+        )
+        try bench.submit([
+            OperationDescription(name: "heavy", work: heavy),
+            OperationDescription(name: "heavier", work: heavy),
+            OperationDescription(
+                name: "light",
+                work: .command(CommandDescription(arguments: ["x"]))
+            ),
+        ])
+        return bench
+    }
 }

@@ -84,12 +84,20 @@ extension FakeTruth {
 
     package func explanation(_ id: OperationID) -> Explanation {
         var explanation = Explanation(operation: view(id), reasons: reasons(id))
-        var outcome = self[id].outcome
-        while case .skipped(let cause)? = outcome {
-            explanation.chain.append(view(cause))
-            outcome = self[cause].outcome
+        var current = id
+        while let next = cause(of: current) {
+            explanation.chain.append(view(next))
+            current = next
         }
+        let reasons = current == id ? [] : reasons(current)
+        if !reasons.isEmpty { explanation.rootReasons = reasons }
         return explanation
+    }
+
+    private func cause(of id: OperationID) -> OperationID? {
+        if case .skipped(let cause)? = self[id].outcome { return cause }
+        guard self[id].state == .pending else { return nil }
+        return self[id].dependencies.first { self[$0.on].outcome == nil }?.on
     }
 
     private func reasons(_ id: OperationID) -> [ReasonView] {
@@ -98,28 +106,34 @@ extension FakeTruth {
         guard operation.state == .pending || operation.state == .ready else { return reasons }
         let waiting = operation.dependencies.filter { self[$0.on].outcome == nil }
         if !waiting.isEmpty {
-            let text = "waits for \(waiting.count) of its dependencies"
+            let names = waiting.map { "“\(name(of: $0.on).name)”" }
+            let text = "It waits for \(names.joined(separator: " and "))."
             var reason = ReasonView(code: "dependencies", text: text)
-            reason.operations = waiting.prefix(10).map { name(of: $0.on) }
-            reason.more = max(0, waiting.count - 10)
+            reason.operations = waiting.map { name(of: $0.on) }
             reasons.append(reason)
         }
         func suspended(_ what: String, _ code: String, _ suspension: Suspension?) {
             guard let suspension else { return }
-            let who = suspension.by.isEmpty ? "somebody" : suspension.by
-            var reason = ReasonView(code: code, text: "\(what) was suspended by \(who)")
+            var text = "\(what) suspended"
+            if !suspension.by.isEmpty { text += " by \(suspension.by)" }
+            if let until = suspension.until { text += " until \(TimeText(until))" }
+            if !suspension.reason.isEmpty { text += ": \(suspension.reason)" }
+            var reason = ReasonView(code: code, text: text + ".")
             reason.until = suspension.until.map(TimeText.init)
             reasons.append(reason)
         }
-        suspended("the operation", "operationSuspended", operation.suspension)
-        suspended("the graph", "graphSuspended", self[graph: id.graph.rawValue].suspension)
+        suspended("It is", "operationSuspended", operation.suspension)
+        suspended("Its graph is", "graphSuspended", self[graph: id.graph.rawValue].suspension)
         let queue = queues[operation.description.queue]
-        suspended("its queue", "queueSuspended", queue?.suspension)
+        let queueName = operation.description.queue
+        suspended("Queue “\(queueName)” is", "queueSuspended", queue?.suspension)
         if reasons.isEmpty {
-            reasons.append(ReasonView(code: "noFreeSlot", text: "no worker has a free slot"))
+            reasons.append(ReasonView(code: "noFreeSlot", text: Self.busy))
         }
         return reasons
     }
+
+    private static let busy = "Every worker that could run it is busy with others."
 
     package func view(queue name: String) -> QueueView {
         let queue = queues[name] ?? FakeQueue()

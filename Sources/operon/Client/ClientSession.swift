@@ -42,7 +42,8 @@ struct ClientSession: Sendable {
                 }
             }
         } catch let error as ClientError {
-            throw Failure(exitCode(of: error), sentence(error))
+            let hint = error.code == .unauthorized ? tokenHint : ""
+            throw Failure(exitCode(of: error), sentence(error) + hint)
         }
     }
 
@@ -55,6 +56,9 @@ struct ClientSession: Sendable {
         case .invalid, .conflict, .tooLarge, .unauthorized, .forbidden: ExitStatus.usage
         }
     }
+
+    private static let tokenHint =
+        "\nName the file that has yours: --token-file FILE, or OPERON_TOKEN_FILE"
 
     private static func sentence(_ error: ClientError) -> String {
         // What is wrong with a graph is told on a line for each problem.

@@ -45,8 +45,8 @@ struct Dead: AsyncParsableCommand {
                 for graph in dead.graphs { try await run(graph, session) }
             } else if let first = dead.graphs.first {
                 session.console.say([
-                    "What it printed: operon logs GRAPH/OPERATION. "
-                        + "Run it again: operon retry \(first) --failed"
+                    "What it printed: operon logs GRAPH/OPERATION",
+                    "Run it again: operon retry \(first) --failed",
                 ])
             }
         }

@@ -24,10 +24,10 @@ enum Selectors {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else {
             let name = text.filter { $0 != "/" }
-            let example = name.isEmpty || name.hasPrefix("@") ? "merge" : name
+            let isGraph = name.hasPrefix("@") || text.hasSuffix("/") && !name.isEmpty
+            let example = isGraph ? name + "/merge" : "@latest/" + (name.isEmpty ? "merge" : name)
             throw ValidationError(
-                "an operation is named with its graph: GRAPH/OPERATION, for example"
-                    + " @latest/\(example)"
+                "an operation is named with its graph: GRAPH/OPERATION, for example \(example)"
             )
         }
         return OperationSelector(graph: String(parts[0]), operation: String(parts[1]))

@@ -98,7 +98,9 @@ struct Submit: AsyncParsableCommand {
             guard let graph else { return try await session.client.submit(submission) }
             return try await session.client.add(submission, to: graph)
         } catch {
-            guard let refusal = error.refusal, error.code != .unreachable else { throw error }
+            // A conflict is not with what is in the file.
+            guard let refusal = error.refusal, error.code != .unreachable, error.code != .conflict
+            else { throw error }
             throw Failure(ExitStatus.usage, file.located(refusal).description)
         }
     }

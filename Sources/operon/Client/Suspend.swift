@@ -1,6 +1,7 @@
 import ArgumentParser
 import OperonModel
 import OperonPorts
+import OperonRuntime
 import OperonTerminal
 
 struct Suspend: AsyncParsableCommand {
@@ -36,6 +37,11 @@ struct SuspensionArguments: ParsableArguments {
 
     @Option(help: ArgumentHelp("Why, for whoever asks later.", valueName: "text"))
     var reason = ""
+
+    func validate() throws {
+        guard let until, until.time <= SystemClock.wall() else { return }
+        throw ValidationError("--until \(TimeText(until.time)) has passed already")
+    }
 
     /// What `suspend` and `queue suspend` do.
     func run(

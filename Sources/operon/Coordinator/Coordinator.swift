@@ -5,6 +5,7 @@ import OperonArguments
 struct Coordinator: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Keep graphs and hand their operations to the workers of a broker.",
+        usage: "operon coordinator --broker <url> [<options>]",
         discussion: """
             Everything that was submitted is kept in one file: a coordinator that was killed goes \
             on where it was when it is started again, and what runs on workers runs on meanwhile. \
@@ -29,6 +30,7 @@ struct Coordinator: AsyncParsableCommand {
 struct Up: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Coordinator, worker and API in this process: no broker is needed.",
+        usage: "operon up [<options>]",
         discussion: """
             For one machine. Submit to it from another terminal: operon submit FILE.
 

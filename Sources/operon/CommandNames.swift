@@ -1,0 +1,49 @@
+import ArgumentParser
+import OperonArguments
+import OperonGraphFile
+import OperonTerminal
+
+/// A first word that names no command is answered with those that are near it; the parser would
+/// take it for an argument too many.
+enum CommandNames {
+    /// Words of other tools for what has another name here.
+    private static let synonyms = [
+        "ls": "list", "ps": "list", "graphs": "list", "start": "run", "exec": "run",
+        "apply": "submit", "stop": "cancel", "kill": "cancel", "abort": "cancel", "rm": "cancel",
+        "pause": "suspend", "hold": "suspend", "unpause": "resume", "continue": "resume",
+        "describe": "show", "inspect": "show", "why": "explain", "log": "logs", "tail": "logs",
+        "top": "watch", "rerun": "retry", "restart": "retry", "failed": "dead",
+        "queues": "queue", "serve": "coordinator", "check": "validate", "lint": "validate",
+    ]
+
+    /// - Throws: `Failure` for the first word that should be a command and is none.
+    static func check(_ arguments: [String]) throws(Failure) {
+        var command: any ParsableCommand.Type = Operon.self
+        var path = "operon"
+        for word in arguments {
+            let configuration = command.configuration
+            let known = configuration.subcommands
+            // Options of a command with subcommands are `--help` and `--version`.
+            guard !known.isEmpty, configuration.defaultSubcommand == nil, !word.hasPrefix("-")
+            else { return }
+            if word == "help", path == "operon" { continue }
+            guard let next = known.first(where: { $0._commandName == word }) else {
+                throw unknown(word, of: path, known.map { $0._commandName })
+            }
+            command = next
+            path += " " + word
+        }
+    }
+
+    private static func unknown(_ word: String, of path: String, _ names: [String]) -> Failure {
+        let meant = synonyms[word].flatMap { names.contains($0) ? $0 : nil }
+        let hint = (meant ?? Suggestion.nearest(to: word, among: names)).map {
+            "Did you mean “\(path) \($0)”?"
+        }
+        return Failure(
+            ExitStatus.usage,
+            "There is no command “\(path) \(TerminalText.line(word))”.\n"
+                + (hint ?? "Those there are: \(path) --help")
+        )
+    }
+}
