@@ -1,0 +1,238 @@
+import Foundation
+import OperonHTTP
+import OperonModel
+import OperonTestKit
+import Testing
+
+/// What the commands say to somebody who uses them wrongly, or where nobody can answer: whole, so
+/// that a person can judge it.
+@Suite(.timeLimit(.minutes(3))) struct WrongCallTests {
+    /// Every command that asks a coordinator, with names that it does not know.
+    private static let asking = [
+        "submit g.yaml --graph nosuch", "list --status running --name nosuch", "status nosuch",
+        "watch nosuch", "wait nosuch", "cancel nosuch", "cancel nosuch/a", "cancel --queue nosuch",
+        "suspend nosuch", "suspend nosuch/a", "resume nosuch", "retry nosuch", "dead nosuch",
+        "operations nosuch", "show nosuch/a", "explain nosuch/a", "logs nosuch/a",
+        "logs nosuch/a --follow", "output nosuch/a", "priority nosuch/a high",
+        "queue show nosuch", "drain nosuch", "events --graph nosuch", "graph close nosuch",
+        "queue list", "queue set q --max 1", "queue suspend q", "queue resume q", "workers",
+    ]
+
+    /// They find nothing, or make what they name.
+    private static let content: Set<String> = [
+        "list --status running --name nosuch", "queue list", "queue set q --max 1",
+        "queue suspend q", "workers",
+    ]
+
+    private static func arguments(_ line: String) -> [String] {
+        line.split(separator: " ").map(String.init)
+    }
+
+    // MARK: - The command line
+
+    @Test func `every command refuses what it does not have, and says how it is used`() async throws
+    {
+        try await Scene.play { scene in
+            let help = try await scene.operon(["--experimental-dump-help"])
+            let tree = try JSONDecoder().decode(HelpTree.self, from: Data(help.output.utf8))
+            let commands = tree.command.leaves(below: [])
+            #expect(commands.count >= 36, "\(commands)")
+            for command in commands {
+                let ended = try await scene.operon(command + ["--nosuch"])
+                let line = command.joined(separator: " ")
+
+                #expect(ended.end == .exit(2), "\(line)")
+                #expect(ended.output == "", "\(line)")
+                let hint = "See 'operon \(line) --help' for more information."
+                #expect(ended.errors.contains(hint), "\(line): \(ended.errors)")
+            }
+        }
+    }
+
+    @Test func `wrong calls are answered as the golden file has it`() async throws {
+        var golden = Golden("wrong-calls.txt")
+        try await Scene.play { scene in
+            _ = try scene.write("g.yaml", "operations: { a: { run: ls } }")
+            _ = try scene.write("bad.yaml", "operations: { a: { ruin: ls } }")
+            for line in Self.calls {
+                let ended = try await scene.operon(
+                    Self.arguments(line),
+                    environment: ["OPERON_COORDINATOR": "http://127.0.0.1:1"]
+                )
+                golden.add(refused: line, ended)
+            }
+        }
+        try golden.check()
+    }
+
+    /// One or more for each command; most of what the parser says by itself is the same for all.
+    private static let calls = [
+        "frobnicate", "lst", "ps", "queue lst", "store backups", "help frobnicate",
+        "run", "run nosuch.yaml", "run bad.yaml", "run g.yaml nosuch", "run g.yaml --slots 0",
+        "run g.yaml --slots many", "run g.yaml --keep-going --fail-fast",
+        "run g.yaml --broker nohost", "validate", "validate bad.yaml", "graph draw",
+        "graph g.yaml --format svg", "doctor --broker nohost", "completion", "completion tcsh",
+        "submit", "submit nosuch.yaml", "submit bad.yaml", "submit g.yaml --watch --wait",
+        "submit g.yaml --timeout 3s", "submit g.yaml --graph 1 --open", "list --status done",
+        "list --limit 0", "status 1/merge", "status 1 2", "status --output yaml", "watch",
+        "watch 1/a", "wait", "wait 1 --timeout never", "cancel", "cancel 1 --queue q",
+        "cancel 1 --timeout 3s", "cancel 1/", "suspend", "suspend 1 --until yesterday",
+        "suspend 1 --until 2001-01-01T00:00:00Z", "resume", "retry", "retry 1 merge --failed",
+        "dead 1/a", "dead --limit 0", "operations", "operations 1 --state done",
+        "operations 1 --state ready --outcome failed", "show merge", "show /merge",
+        "explain @latest", "logs 1/", "output", "priority 1/merge", "priority 1/merge urgent",
+        "queue set", "queue set q", "queue set q --max=-1", "queue set q --max 1 --unlimited",
+        "queue show", "queue suspend", "queue resume", "queue list all", "workers all", "drain",
+        "drain w1 --timeout 3s", "events --after x", "events --graph 1/a", "graph close",
+        "coordinator", "coordinator --broker nohost", "up --slots 0", "up --keep never",
+        "up --listen 1.2.3.4:1", "up --listen nowhere:x", "up --tls-key key.pem",
+        "up --tokens nosuch", "up --store g.yaml --listen 127.0.0.1:0", "store check",
+        "store check nosuch.db", "store check g.yaml", "store backup nosuch.db",
+        "store backup nosuch.db copy.db", "store vacuum nosuch.db", "store prune nosuch.db",
+        "store prune nosuch.db --keep soon", "workers --token-file nosuch",
+        "workers --coordinator here", "workers --ca-file nosuch",
+        "workers --coordinator ftp://localhost",
+    ]
+
+    // MARK: - A coordinator
+
+    @Test func `what a coordinator does not have is answered as the golden file has it`()
+        async throws
+    {
+        var golden = Golden("unknown.txt")
+        try await LiveServer.play { server in
+            try await server.submit("wordcount", "operations: { merge: { operation: Play } }")
+            _ = try server.scene.write("g.yaml", "operations: { a: { run: ls } }")
+            for line in Self.asking where !Self.content.contains(line) {
+                let ended = try await server.operon(line)
+                #expect(ended.end == .exit(6), "\(line): \(ended.end)")
+                golden.add(refused: line, ended)
+                guard line.hasSuffix("/a") else { continue }
+                // Who asked for JSON gets no data either, and the same sentence.
+                let json = try await server.operon(line + " --output json")
+                #expect(json.end == .exit(6) && json.output == "", "\(line): \(json.output)")
+                #expect(json.errors == ended.errors, "\(line)")
+            }
+            for line in [
+                "show wordcount/mrege", "show wordcont/merge", "explain 7/merge", "status 7",
+                "output wordcount/merge", "retry wordcount nosuch", "priority wordcount/7 high",
+                "queue show defualt",
+            ] {
+                let ended = try await server.operon(line)
+                #expect(ended.end == .exit(6), "\(line): \(ended.end)")
+                golden.add(refused: line, ended)
+            }
+        }
+        try golden.check()
+    }
+
+    @Test func `what a coordinator refuses is answered as the golden file has it`() async throws {
+        var golden = Golden("refused.txt")
+        try await LiveServer.play { server in
+            try await server.join("worker", slots: 1)
+            try await server.submit("done", "operations: { a: { operation: Play } }")
+            try await server.wait(for: "done/a", .finished)
+            _ = try server.scene.write("g.yaml", "operations: { a: { run: ls } }")
+            _ = try server.scene.write(
+                "lost.yaml",
+                "operations: { a: { run: ls, dependencies: [done/b] } }"
+            )
+            for line in [
+                "submit g.yaml --graph done", "submit lost.yaml", "priority done/a high",
+                "graph close done",
+            ] {
+                golden.add(refused: line, try await server.operon(line))
+            }
+            try await server.run("submit g.yaml --idempotency-key k")
+            _ = try server.scene.write("g.yaml", "operations: { b: { run: ls } }")
+            let line = "submit g.yaml --idempotency-key k"
+            golden.add(refused: line, try await server.operon(line))
+        }
+        try golden.check()
+    }
+
+    @Test func `where nobody answers, every command says so in one sentence`() async throws {
+        try await Scene.play { scene in
+            _ = try scene.write("g.yaml", "operations: { a: { run: ls } }")
+            for line in Self.asking {
+                for output in line.hasPrefix("queue") ? ["text", "json"] : ["json"] {
+                    let ended = try await scene.operon(
+                        Self.arguments(line) + ["--output", output],
+                        environment: ["OPERON_COORDINATOR": "http://127.0.0.1:1"]
+                    )
+                    #expect(ended.end == .exit(5), "\(line): \(ended.end)")
+                    #expect(ended.output == "", "\(line)")
+                    #expect(
+                        ended.errors == """
+                            Nobody answers at http://127.0.0.1:1: start “operon coordinator” or \
+                            “operon up”, or say where one is with --coordinator.
+
+                            """,
+                        "\(line)"
+                    )
+                }
+            }
+        }
+    }
+
+    @Test func `who has no token, a wrong one or a weak one is told so`() async throws {
+        var golden = Golden("tokens.txt")
+        var tokens = AccessTokens()
+        tokens.add("ann", token: "the-token-of-ann-0123")
+        tokens.add("eve", token: "the-token-of-eve-0123", scope: .read)
+        try await FakeServer.serve(FakeCoordinator(), tokens: tokens) { url in
+            try await Scene.play { scene in
+                _ = try scene.write("g.yaml", "operations: { a: { run: ls } }")
+                _ = try scene.write("wrong", "the-token-of-nobody-1\n")
+                _ = try scene.write("reader", "the-token-of-eve-0123\n")
+                _ = try scene.write("none", "")
+                for file in ["wrong", "reader", "none"] {
+                    let attributes = [FileAttributeKey.posixPermissions: 0o600]
+                    try FileManager.default.setAttributes(
+                        attributes,
+                        ofItemAtPath: scene.path(file)
+                    )
+                }
+                let environment = ["OPERON_COORDINATOR": url]
+                for line in [
+                    "list", "list --token-file wrong", "list --token-file none",
+                    "cancel 1 --token-file reader", "submit g.yaml --token-file reader",
+                ] {
+                    let ended = try await scene.operon(
+                        Self.arguments(line),
+                        environment: environment
+                    )
+                    #expect(ended.end == .exit(2), "\(line): \(ended.end)")
+                    golden.add(refused: line, ended)
+                }
+                for line in Self.asking where line.hasSuffix("nosuch") {
+                    let ended = try await scene.operon(
+                        Self.arguments(line) + ["--token-file", "wrong", "--output", "json"],
+                        environment: environment
+                    )
+                    #expect(ended.end == .exit(2) && ended.output == "", "\(line)")
+                    #expect(ended.errorLines.count == 2, "\(line): \(ended.errors)")
+                }
+            }
+        }
+        try golden.check()
+    }
+}
+
+/// As the parser prints it for other programs.
+private struct HelpTree: Decodable {
+    struct Command: Decodable {
+        var commandName: String
+        var subcommands: [Command]?
+        var defaultSubcommand: String?
+
+        func leaves(below path: [String]) -> [[String]] {
+            guard let subcommands, !subcommands.isEmpty else { return [path] }
+            return subcommands.filter { $0.commandName != "help" }.flatMap {
+                $0.leaves(below: path + [$0.commandName])
+            }
+        }
+    }
+
+    var command: Command
+}
