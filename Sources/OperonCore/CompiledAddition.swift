@@ -36,6 +36,53 @@ package struct CompiledAddition: Sendable {
         self.graph = graph
     }
 
+    /// An operation that a graph has, and the running operation that added it.
+    package struct Known: Sendable {
+        package var description: OperationDescription
+        /// `nil`: a client did, or it was there from the start.
+        package var parent: UInt32?
+
+        package init(description: OperationDescription, parent: UInt32?) {
+            self.description = description
+            self.parent = parent
+        }
+    }
+
+    /// Checks what a running operation adds: what of it the graph has not yet is compiled, and
+    /// what this operation, as it is described here, has added before is left out.
+    ///
+    /// - Parameters:
+    ///   - parent: the operation that adds.
+    ///   - known: finds an operation of the graph by its name.
+    ///   - resolve: as for a client's addition.
+    /// - Returns: What is new, and how it compiles; `nil`: nothing is.
+    /// - Throws: `duplicateOperation` for a name that the graph has for something else, and what
+    ///   refuses a client's addition.
+    package static func compile(
+        _ description: GraphDescription,
+        addedBy parent: UInt32,
+        to base: Base,
+        limits: Limits = Limits(),
+        violation: PlantedViolation? = nil,
+        known: (String) -> Known?,
+        resolve: CompiledGraph.Resolver
+    ) throws(Refusal) -> (description: GraphDescription, addition: CompiledAddition)? {
+        var new = description
+        new.operations = []
+        for operation in description.operations {
+            guard let found = known(operation.name), violation != .addsAgain else {
+                new.operations.append(operation)
+                continue
+            }
+            guard found.parent == parent, found.description == operation else {
+                throw .duplicateOperation(name: operation.name)
+            }
+        }
+        guard !new.operations.isEmpty else { return nil }
+        let compiled = try compile(new, to: base, limits: limits, resolve: resolve)
+        return (new, compiled)
+    }
+
     /// What is added to.
     package struct Base: Hashable, Sendable {
         package var graph: GraphID

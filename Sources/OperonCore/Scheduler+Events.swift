@@ -9,9 +9,16 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         var number = batch.firstNumber
-        for event in batch.events {
+        for (place, event) in batch.events.enumerated() {
             // Wrapping: the numbers come from outside.
             defer { number &+= 1 }
+            if workers[worker].isJudging, configuration.violation != .addsLate {
+                var rest = batch
+                rest.firstNumber = number
+                rest.events.removeFirst(place)
+                workers[worker].rest = rest
+                return
+            }
             // benign: sent again before the acknowledgement had arrived.
             if number <= workers[worker].handled { continue }
             guard
@@ -21,7 +28,7 @@ extension Scheduler {
             // Behind a gap nothing is handled: the next beat shows the gap, and asks for it.
             workers[worker].handled = max(workers[worker].handled, number)
             workers[worker].unacknowledgedBytes += event.byteCount
-            handle(event, sentAt: batch.sentAt, from: worker, at: now, into: &effects)
+            handle(event, number, of: batch, from: worker, at: now, into: &effects)
         }
         judgeClaim(of: worker, at: now, into: &effects)
         if workers[worker].unacknowledgedBytes >= Int(configuration.eventWindow) / 2 {
@@ -35,11 +42,13 @@ extension Scheduler {
 
     private mutating func handle(
         _ event: WorkerEvent,
-        sentAt: Timestamp,
+        _ number: UInt64,
+        of batch: EventBatch,
         from worker: Int,
         at now: Moment,
         into effects: inout Effects
     ) {
+        let sentAt = batch.sentAt
         let id = event.held.attempt
         guard let place = placeOfEvent(event, from: worker) else {
             // Refused, and handled all the same: the worker may forget it. But for the end of an
@@ -65,12 +74,30 @@ extension Scheduler {
             finished(place, result, start: start, end: end, at: now, into: &effects)
         case .returned:
             comeBack(place, .returned, at: now, into: &effects)
+        case .added(let held, let request):
+            order(
+                request,
+                of: held,
+                attemptAt: place,
+                event: number,
+                from: worker,
+                into: &effects
+            )
         }
     }
 
     /// The attempt that an event is about, if it is in flight and the sender's.
     private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
         let held = event.held
+        if case .added = event {
+            guard configuration.violation == .acceptsStaleAdditions else {
+                return attemptPlace(of: held, ownedBy: worker)
+            }
+            guard exists(held.operation) else { return nil }
+            let place = graphs[Int(held.operation.graph.rawValue)]
+                .attempt[Int(held.operation.index)]
+            return place == GraphState.noAttempt ? nil : place
+        }
         if configuration.violation == .acceptsStaleResults, exists(held.operation) {
             let graph = Int(held.operation.graph.rawValue)
             let place = graphs[graph].attempt[Int(held.operation.index)]
@@ -182,6 +209,7 @@ extension WorkerEvent {
     /// About what it takes in a message.
     package var byteCount: Int {
         let fixed = 48
+        if case .added(_, let request) = self { return fixed + request.operations.count }
         guard case .finished(_, let result) = self else { return fixed }
         var bytes = fixed + result.output.bytes.count + result.output.contentType.utf8.count
         bytes += result.logTail.count

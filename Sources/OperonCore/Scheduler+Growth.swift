@@ -7,10 +7,13 @@ extension Scheduler {
     /// - Throws: `graphClosed`, or `invalid` if there is no such graph.
     package func additionBase(of id: GraphID) throws(Refusal) -> CompiledAddition.Base {
         if let refusal = refusalToAdd(to: id) { throw refusal }
-        let topology = graphs[Int(id.rawValue)].compiled.topology
-        return CompiledAddition.Base(
+        return base(of: id)
+    }
+
+    func base(of id: GraphID) -> CompiledAddition.Base {
+        CompiledAddition.Base(
             graph: id,
-            operationCount: topology.operationCount,
+            operationCount: graphs[Int(id.rawValue)].compiled.topology.operationCount,
             edgeCount: edgeCount(of: id)
         )
     }
@@ -31,9 +34,11 @@ extension Scheduler {
     }
 
     mutating func refuseMissing(_ missing: OuterDependency, into effects: inout Effects) {
-        effects.refusals.append(
-            .unknownOperation(name: missing.on.operation.description, namedBy: "the request")
-        )
+        effects.refusals.append(missingRefusal(missing))
+    }
+
+    private func missingRefusal(_ missing: OuterDependency) -> Refusal {
+        .unknownOperation(name: missing.on.operation.description, namedBy: "the request")
     }
 
     mutating func add(
@@ -42,31 +47,44 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        if let refusal = refusalToAdd(to: id) {
+        if let refusal = refusalToAdd(to: id) ?? refusal(of: addition, to: id) {
             effects.refusals.append(refusal)
             return
         }
-        let graph = Int(id.rawValue)
-        let first = addition.first
-        guard Int(first) == graphs[graph].state.count else {
-            effects.refusals.append(
-                .invalid(field: "graph", why: "it was added to meanwhile: add again")
-            )
-            return
+        var result = CommandResult()
+        result.affected = grow(id, by: addition, at: now, into: &effects)
+        effects.results.append(result)
+    }
+
+    /// Why an addition does not fit the graph as it is, whoever adds it.
+    func refusal(of addition: CompiledAddition, to id: GraphID) -> Refusal? {
+        guard Int(addition.first) == graphs[Int(id.rawValue)].state.count else {
+            return .invalid(field: "graph", why: "it was added to meanwhile: add again")
         }
         if let missing = addition.graph.outer.first(where: { !isKnown($0.on.operation) }) {
-            refuseMissing(missing, into: &effects)
-            return
+            return missingRefusal(missing)
         }
-        let count = Int(first) + addition.graph.topology.operationCount
+        let count = Int(addition.first) + addition.graph.topology.operationCount
         let maximum = configuration.limits.operationsPerGraph
-        guard count <= maximum else {
-            effects.refusals.append(
-                .limitExceeded(limit: .operationsPerGraph, value: count, maximum: maximum)
-            )
-            return
-        }
-        effects.records.append(.operationsAdded(id, first: first))
+        guard count > maximum else { return nil }
+        return .limitExceeded(limit: .operationsPerGraph, value: count, maximum: maximum)
+    }
+
+    /// Adds what was found to fit, of a client or of a running operation: how many operations.
+    mutating func grow(
+        _ id: GraphID,
+        by addition: CompiledAddition,
+        of held: HeldAttempt? = nil,
+        at now: Moment,
+        into effects: inout Effects
+    ) -> Int {
+        let graph = Int(id.rawValue)
+        let first = addition.first
+        let count = Int(first) + addition.graph.topology.operationCount
+        effects.records.append(.operationsAdded(id, first: first, by: held))
+        effects.notices.append(
+            .operationsAdded(id, first: first, count: UInt32(count) - first)
+        )
         append(addition, to: id)
         defineQueues(of: addition.graph, at: now, into: &effects)
         connect(addition.graph.outer, of: id, from: first, isOwnToo: false)
@@ -83,9 +101,7 @@ extension Scheduler {
             letGo(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
         }
-        var result = CommandResult()
-        result.affected = count - Int(first)
-        effects.results.append(result)
+        return count - Int(first)
     }
 
     /// Puts operations behind those of the graph, pending: O(1) for each and for each edge.

@@ -300,7 +300,8 @@ extension Scheduler {
                         answers: beat.sentAt,
                         acknowledged: workers[worker].handled,
                         resendFrom: resendFrom,
-                        orders: orders
+                        orders: orders,
+                        verdicts: verdicts(on: beat, of: worker)
                     )
                 )
             ),

@@ -111,6 +111,12 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case forgetsReopened
     /// Counts retries and losses on into the next round, which the records say begins at none.
     case keepsOldRound
+    /// Takes additions of an attempt that is not the sender's any more.
+    case acceptsStaleAdditions
+    /// Takes what the next attempt adds again for something new.
+    case addsAgain
+    /// Handles what a worker said behind an addition before the addition.
+    case addsLate
     /// Finishes an open graph as soon as it has nothing to do.
     case finishesOpenGraphs
     /// Tells a worker to drain once, whether or not it heard.
@@ -132,4 +138,6 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case hidesWaiting
     /// Lists no requests in its beats.
     case hidesRequests
+    /// Lists no requests of running operations in its beats.
+    case hidesOpenRequests
 }

@@ -12,6 +12,8 @@ extension Scheduler {
         package var ticks: [UInt64] = []
         /// Requests for outputs, in the order in which they came; answered after the messages.
         package var fetches: [FetchOrder] = []
+        /// Additions of running operations, to be compiled and given back at once.
+        package var additions: [AdditionOrder] = []
         package var refusals: [Refusal] = []
         /// What commands did, one for each that was not refused.
         package var results: [CommandResult] = []
@@ -27,6 +29,7 @@ extension Scheduler {
             messages.removeAll(keepingCapacity: true)
             ticks.removeAll(keepingCapacity: true)
             fetches.removeAll(keepingCapacity: true)
+            additions.removeAll(keepingCapacity: true)
             refusals.removeAll(keepingCapacity: true)
             results.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)
@@ -124,6 +127,8 @@ extension Scheduler {
 
     /// What somebody may want to see; never affects correctness.
     package enum Notice: Hashable, Sendable {
+        /// A graph has this many further operations, from this one on.
+        case operationsAdded(GraphID, first: UInt32, count: UInt32)
         case ready(OperationID)
         case granted(OperationID, AttemptID, worker: Incarnation)
         case started(OperationID, AttemptID, at: Timestamp)

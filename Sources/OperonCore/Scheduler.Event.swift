@@ -37,6 +37,9 @@ extension Scheduler {
         case drainRequested(Incarnation)
         /// A worker's message arrived.
         case workerMessage(WorkerEnvelope)
+        /// Whether an addition fits that was ordered to be compiled: to be given back before
+        /// anything else is handled.
+        case additionJudged(AdditionOrder, AdditionJudgement)
         /// The transport is connected, bound and consuming.
         case transportUp
         /// The transport lost its connection.

@@ -68,6 +68,8 @@ package struct Scheduler: Sendable {
             .dependencyRemoved, .retryRequested, .drainRequested:
             command(event, at: now, into: &effects)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
+        case .additionJudged(let order, let judgement):
+            judge(order, judgement, at: now, into: &effects)
         case .transportUp: transportCameUp(at: now, into: &effects)
         case .transportDown:
             isConnected = false
@@ -113,8 +115,8 @@ package struct Scheduler: Sendable {
         case .retryRequested(let graph, let operations, let cancelled):
             reopen(operations, of: graph, cancelled: cancelled, at: now, into: &effects)
         case .drainRequested(let worker): drain(worker, into: &effects)
-        case .workerMessage, .transportUp, .transportDown, .addressReturned, .attemptUnsendable,
-            .shutdownRequested, .timeReached:
+        case .workerMessage, .additionJudged, .transportUp, .transportDown, .addressReturned,
+            .attemptUnsendable, .shutdownRequested, .timeReached:
             preconditionFailure("`handle` takes what is not a client's itself")
         }
     }

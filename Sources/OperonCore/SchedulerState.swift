@@ -205,6 +205,12 @@ struct WorkerState: Sendable {
     var claim: Claim?
     /// `handled` when the last claim was seen: no progress since means a gap.
     var handledAtClaim: UInt64 = 0
+    /// Verdicts that it may not have yet.
+    var verdicts: [Verdict] = []
+    /// An addition of it is being compiled: nothing else that it said is handled.
+    var isJudging = false
+    /// What it said behind that.
+    var rest: EventBatch?
     /// `received` of the last beat since the last hello; `nil`: there was none yet.
     var receivedAtBeat: UInt64?
 

@@ -73,7 +73,7 @@ extension WorkerAgent {
         // held.
         for index in sentCount..<events.count {
             switch events[index].event {
-            case .started: continue
+            case .started, .added: continue
             case .finished(let held, _), .returned(let held): listed.append(held)
             }
         }
@@ -86,7 +86,8 @@ extension WorkerAgent {
                     held: listed,
                     isDraining: drain != .none,
                     requests: configuration.violation == .hidesRequests
-                        ? [] : fetcher.openRequests
+                        ? [] : fetcher.openRequests,
+                    open: openRequests
                 )
             ),
             lane: .beats,
@@ -275,5 +276,6 @@ extension WorkerAgent {
         acknowledge(control.acknowledged)
         if let from = control.resendFrom { resend(from: from) }
         for order in control.orders { obey(order, at: now, into: &effects) }
+        for verdict in control.verdicts { take(verdict, into: &effects) }
     }
 }

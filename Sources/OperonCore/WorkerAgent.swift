@@ -25,6 +25,8 @@ package struct WorkerAgent: Sendable {
     var runningCount = 0
     /// Those of the waiting ones that have a slot, and get their inputs before they start.
     var fetcher: OutputFetcher
+    /// What running operations asked and have no verdict on, in the order they asked.
+    var open: [OpenState] = []
     /// Running, and not yet reported as started.
     var unreportedStarts = Deque<AttemptID>()
     /// Running, with keys whose right may run out, in the order of their starts.
@@ -67,6 +69,8 @@ package struct WorkerAgent: Sendable {
         case .message(let envelope): receive(envelope, at: now, into: &effects)
         case .ended(let attempt, let result): ended(attempt, result, into: &effects)
         case .inputs(let progress): inputsAdvanced(progress, at: now)
+        case .asked(let number, let attempt, let content):
+            ask(content, number: number, of: attempt, into: &effects)
         case .drainRequested(let deadline): startDrain(until: deadline, into: &effects)
         case .stopRequested: stopNow(at: now, into: &effects)
         case .timeReached: break  // Whatever is due is looked at below, after every event.
@@ -76,6 +80,7 @@ package struct WorkerAgent: Sendable {
         endExclusive(at: now, into: &effects)
         fetchInputs(at: now, into: &effects)
         reportStarts(at: now)
+        closeRequests(into: &effects)
         sendEvents(at: now, into: &effects)
         finishDrain(at: now, into: &effects)
         effects.wakeAt = nextWake()
@@ -140,6 +145,8 @@ extension WorkerAgent {
         case ended(AttemptID, AttemptResult)
         /// A step towards the inputs of what is to be started was done.
         case inputs(InputProgress)
+        /// A running operation asks something; the number counts from 1. Each gets one answer.
+        case asked(UInt64, AttemptID, RequestContent)
         /// Start nothing more, give back what waits, and what still runs at this moment.
         case drainRequested(deadline: Timestamp)
         /// End everything now, and give it back.
@@ -153,6 +160,7 @@ extension WorkerAgent {
         package var inputSteps: [OutputFetcher.Step] = []
         package var starts: [DispatchedOperation] = []
         package var stops: [Stop] = []
+        package var answers: [RequestAnswer] = []
         /// The connection says nothing: open another.
         package var wantsReconnect = false
         /// Everything is done or given up.
@@ -167,6 +175,7 @@ extension WorkerAgent {
             inputSteps.removeAll(keepingCapacity: true)
             starts.removeAll(keepingCapacity: true)
             stops.removeAll(keepingCapacity: true)
+            answers.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)
             wantsReconnect = false
         }

@@ -83,7 +83,10 @@ extension Happening {
     package init?(_ record: StoreRecord, at: WallTime) {
         switch record {
         case .graphAdded(let id): self.init(.graphSubmitted, at: at, graph: id)
-        case .operationsAdded(let id, _): self.init(.graphAdded, at: at, graph: id)
+        case .operationsAdded(let id, _, let held):
+            self.init(.graphAdded, at: at, graph: id)
+            operation = held?.operation
+            attempt = held?.attempt
         case .graphClosed(let id): self.init(.graphClosed, at: at, graph: id)
         case .granted(let attempt, let id, _, let worker):
             self.init(.granted, at: at, id, attempt)

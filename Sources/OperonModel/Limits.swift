@@ -21,6 +21,8 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case eventBytesPerWorker
     case eventBytes
     case yieldedOperations
+    case additionBytes
+    case openRequests
     case slots
     case queues
 
@@ -48,6 +50,8 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .eventBytesPerWorker: "bytes of events in flight from a worker"
         case .eventBytes: "bytes of events in flight"
         case .yieldedOperations: "operations of a worker that gave back their slot"
+        case .additionBytes: "bytes of operations added at once from inside an operation"
+        case .openRequests: "requests of running operations that a worker has open"
         case .slots: "slots of a worker"
         case .queues: "queues in a graph"
         }
@@ -98,6 +102,10 @@ public struct Limits: Hashable, Sendable {
     public var eventBytesPerWorker = 1 << 20
     /// The same for all workers together.
     public var eventBytes = 256 << 20
+    /// Bytes of what a running operation adds at once, as it is stored: half a message.
+    public var additionBytes = 4 << 20
+    /// Requests of running operations of one worker that have no verdict yet: a beat lists them.
+    public var openRequests = 1_000
     /// Slots of one worker: more is a typing error.
     public var slots = 4_096
     /// Events that a store keeps for listeners that come back: the last ones. Whoever was away

@@ -90,7 +90,7 @@ package struct Tick: Hashable, Sendable {
 }
 
 /// An attempt that a worker has in its hands, and whose it is.
-package struct HeldAttempt: Hashable, Sendable {
+package struct HeldAttempt: Hashable, Sendable, Codable {
     package var attempt: AttemptID
     package var operation: OperationID
 
@@ -172,10 +172,14 @@ package enum WorkerEvent: Hashable, Sendable {
     case finished(HeldAttempt, AttemptResult)
     /// It was not started and will not be.
     case returned(HeldAttempt)
+    /// It runs, and adds operations to its graph.
+    case added(HeldAttempt, AdditionRequest)
 
     package var held: HeldAttempt {
         switch self {
-        case .started(let held, _), .finished(let held, _), .returned(let held): held
+        case .started(let held, _), .finished(let held, _), .returned(let held),
+            .added(let held, _):
+            held
         }
     }
 }
@@ -227,8 +231,10 @@ package struct Beat: Hashable, Sendable {
     /// Attempts without a final event up to `sent`.
     package var held: [HeldAttempt]
     package var isDraining: Bool
-    /// Those that have no answer yet.
+    /// Those for outputs that have no answer yet.
     package var requests: [OutputRequest]
+    /// Those of operations that have no verdict yet.
+    package var open: [OpenRequest]
 
     package init(
         sentAt: Timestamp,
@@ -236,9 +242,11 @@ package struct Beat: Hashable, Sendable {
         sent: UInt64,
         held: [HeldAttempt],
         isDraining: Bool,
-        requests: [OutputRequest] = []
+        requests: [OutputRequest] = [],
+        open: [OpenRequest] = []
     ) {
         self.requests = requests
+        self.open = open
         self.sentAt = sentAt
         self.received = received
         self.sent = sent
@@ -442,13 +450,17 @@ package struct Control: Hashable, Sendable {
     /// Send again from this event number on: it did not arrive.
     package var resendFrom: UInt64?
     package var orders: [Order]
+    /// On requests of operations.
+    package var verdicts: [Verdict]
 
     package init(
         answers: Timestamp? = nil,
         acknowledged: UInt64,
         resendFrom: UInt64? = nil,
-        orders: [Order] = []
+        orders: [Order] = [],
+        verdicts: [Verdict] = []
     ) {
+        self.verdicts = verdicts
         self.answers = answers
         self.acknowledged = acknowledged
         self.resendFrom = resendFrom

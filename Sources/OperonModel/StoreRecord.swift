@@ -42,9 +42,9 @@ package enum AttemptEnding: Hashable, Sendable, Codable {
 package enum StoreRecord: Hashable, Sendable, Codable {
     /// What it is made of travels beside it: see `StoreBatch.graphs`.
     case graphAdded(GraphID)
-    /// Further operations of an open graph, from this index on; what they are made of travels in
-    /// `StoreBatch.graphs`.
-    case operationsAdded(GraphID, first: UInt32)
+    /// Further operations of a graph, from this index on, of a client or of a running operation of
+    /// the graph; what they are made of travels in `StoreBatch.graphs`.
+    case operationsAdded(GraphID, first: UInt32, by: HeldAttempt? = nil)
     case graphClosed(GraphID)
     case granted(AttemptID, OperationID, ordinal: UInt32, to: Incarnation)
     case started(AttemptID, OperationID)

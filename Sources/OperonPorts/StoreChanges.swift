@@ -67,7 +67,7 @@ package struct StoreChanges: Sendable {
     ) throws {
         switch record {
         case .graphAdded(let id): try add(id, of: batch, rows)
-        case .operationsAdded(let id, let first): try add(to: id, first, of: batch, rows)
+        case .operationsAdded(let id, let first, _): try add(to: id, first, of: batch, rows)
         case .graphClosed(let id): try change(id, rows) { $0.isOpen = false }
         case .granted(let attempt, let operation, let ordinal, let worker):
             try grant(attempt, operation, ordinal, worker, rows)

@@ -1,4 +1,5 @@
 import Glibc
+import OperonCore
 package import OperonModel
 import OperonWire
 
@@ -128,6 +129,7 @@ extension ProcessRunner {
     func run(
         _ operation: DispatchedOperation,
         inChildOf program: ChildProgram,
+        variables: [String: String],
         limits: Limits,
         stop: StopSignal,
         onLog: @escaping ProcessOutputHandler
@@ -147,7 +149,8 @@ extension ProcessRunner {
                 output: Payload(contentType: Wire.contentType, bytes: request)
             )
         ]
-        context.environmentAdditions = [ChildConversation.marker: String(OwnProcess.id)]
+        context.environmentAdditions = variables
+        context.environmentAdditions[ChildConversation.marker] = String(OwnProcess.id)
         // The limit is on the output; around it are a message, and base64.
         let resultBytes = limits.payloadBytes + ChildConversation.overheadBytes
         context.limits.payloadBytes = resultBytes / 3 * 4 + 8
@@ -255,8 +258,40 @@ package enum ChildWorker {
             input: input,
             threads: kinds.threads,
             limits: limits
-        ) { _, bytes in OwnProcess.print(bytes) }
+        ) { content in
+            await ask(content)
+        } onLog: { _, bytes in
+            OwnProcess.print(bytes)
+        }
         return await run.run(stop: stop)
+    }
+
+    /// Through the socket of the parent, as a command does.
+    private static func ask(
+        _ content: WorkerAgent.RequestContent
+    ) async -> WorkerAgent.RequestAnswer.Content {
+        guard let client = InsideClient(environment: OwnProcess.environment) else { return .ended }
+        let what = InsideFormat.Request.What(content)
+        let answer = await withCheckedContinuation { continuation in
+            do throws(SystemError) {
+                // It may take as long as the coordinator is away.
+                try OwnThread.start("operon-ask") {
+                    do throws(InsideError) {
+                        continuation.resume(returning: try client.ask(what))
+                    } catch {
+                        continuation.resume(returning: InsideFormat.Answer.ended)
+                    }
+                }
+            } catch {
+                continuation.resume(returning: InsideFormat.Answer.ended)
+            }
+        }
+        switch answer {
+        case .added(let count): return .added(count)
+        case .refused(let refusal): return .refused(refusal)
+        case .ended, .unknownToken: return .ended
+        case .unreadable(let why): return .refused(.invalid(field: "request", why: why))
+        }
     }
 }
 

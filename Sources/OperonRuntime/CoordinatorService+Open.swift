@@ -77,7 +77,7 @@ extension CoordinatorService {
         return outputs
     }
 
-    private func isMissing(_ index: UInt32, of graph: GraphID) -> Bool {
+    func isMissing(_ index: UInt32, of graph: GraphID) -> Bool {
         let id = OperationID(graph: graph, index: index)
         return scheduler.outcome(of: id) == .succeeded
             && !contents[Int(graph.rawValue)].hasKept(index)

@@ -83,10 +83,15 @@ private struct StoredNames {
         }
         var header = StoredOperations.Header()
         var operations = StoredOperations()
+        var adopted: [(operations: Range<Int>, parent: UInt32)] = []
         for (place, part) in graph.contents.enumerated() {
             do throws(WireError) {
+                let first = operations.count
                 let found = try operations.append(part.body)
                 if place == 0 { header = found }
+                if let parent = found.parent {
+                    adopted.append((first..<operations.count, parent))
+                }
             } catch {
                 throw StoreError(
                     .damaged,
@@ -100,6 +105,7 @@ private struct StoredNames {
             wanting: [],
             limits: limits
         )
+        for (operations, parent) in adopted { all.adopt(operations, by: parent) }
         all.traceParent = graph.contents.first?.traceParent ?? ""
         contents.append(all)
         register.append(graph, keyedBy: graph.contents.first)

@@ -12,11 +12,17 @@ import OperonWire
 package actor CoordinatorService {
     /// Called on the service, in order, with what has just happened; must return at once.
     package typealias Observer = @Sendable ([Scheduler.Notice], Timestamp) -> Void
+    /// Called on the service with what a running operation added to a graph, before the observer
+    /// hears of it; must return at once.
+    package typealias GrowthObserver = @Sendable (GraphID, [OperationDescription]) -> Void
 
     var scheduler: Scheduler
-    private var effects = Scheduler.Effects()
+    var effects = Scheduler.Effects()
+    /// What additions of running operations ask for, loaded for the next step.
+    var loadedOutputs: [OperationID: Payload] = [:]
     private let transport: any CoordinatorTransport
     private let observer: Observer
+    let growthObserver: GrowthObserver
     let logger: Logger
     let limits: Limits
     var contents: [GraphContents]
@@ -70,6 +76,7 @@ package actor CoordinatorService {
         ownWorker: Incarnation? = nil,
         meters: CoordinatorMeters? = nil,
         reached: @escaping @Sendable (FailPoint) -> Void = { _ in },
+        growthObserver: @escaping GrowthObserver = { _, _ in },
         observer: @escaping Observer
     ) {
         self.reached = reached
@@ -82,6 +89,7 @@ package actor CoordinatorService {
         self.transport = transport
         self.logger = logger
         self.observer = observer
+        self.growthObserver = growthObserver
         limits = scheduler.configuration.limits
         outbox = CoordinatorOutbox(operationsPerMessage: operationsPerMessage)
         desk = OutputDesk(limits: scheduler.configuration.limits)
@@ -127,6 +135,7 @@ package actor CoordinatorService {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
         contents.append(contents(of: graph, kept))
         contents[contents.count - 1].traceParent = kept?.traceParent ?? traceParent
+        if keeping == nil { contents[contents.count - 1].keepSpareOutputs() }
         register.append(
             GraphRegister.Entry(
                 name: graph.name,
@@ -242,6 +251,7 @@ package actor CoordinatorService {
             for event in batch {
                 if let event = await translate(event) { events.append(event) }
             }
+            await loadOutputs(for: events)
             await handle(events)
         }
     }
@@ -299,6 +309,7 @@ package actor CoordinatorService {
             for event in pending {
                 if case .transportUp = event { connected.open() }
                 scheduler.handle(event, at: now, into: &effects)
+                if !effects.additions.isEmpty { judgeAdditions(at: now) }
             }
             refusal = refusal ?? effects.refusals.first
             result = effects.results.last
@@ -357,7 +368,8 @@ package actor CoordinatorService {
                 contents[Int(operation.graph.rawValue)].finished(operation.index)
             case .graphFinished(let graph): register.finished(graph, at: SystemClock.wall())
             case .workerLost(let worker): desk.forget(worker.incarnation)
-            case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .workerJoined,
+            case .operationsAdded, .ready, .granted, .started, .resumed, .attemptEnded, .retry,
+                .workerJoined,
                 .workerDraining, .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
                 continue
             }

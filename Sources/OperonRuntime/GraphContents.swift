@@ -1,3 +1,4 @@
+import DequeModule
 import OperonCore
 import OperonModel
 import OperonWire
@@ -10,6 +11,11 @@ struct GraphContents: Sendable {
     private(set) var operations: KeptOperations
     /// Outputs of finished operations that somebody depends on. Only looked up.
     private var outputs: [UInt32: KeptOutput] = [:]
+    /// Of those outputs that nobody was known to ask for, the last ones, while there is no store
+    /// that has them: a running operation may still add somebody who does.
+    private var spare: SpareOutputs?
+    /// The running operation that added one. Only looked up.
+    private var parents: [UInt32: UInt32] = [:]
     private let limits: Limits
     /// What a reference takes in a dispatch: what is no larger than that travels itself.
     private static let referenceBytes = 64
@@ -73,7 +79,9 @@ struct GraphContents: Sendable {
         guard !consumers.isEmpty else { return }
         for number in operations.inputs(of: Int(index)) where isWanted(number) {
             consumers[Int(number)] -= 1
-            if consumers[Int(number)] == 0 { outputs[number] = nil }
+            if consumers[Int(number)] == 0, let output = outputs.removeValue(forKey: number) {
+                spare?.keep(output.payload, of: number)
+            }
         }
     }
 
@@ -88,15 +96,49 @@ struct GraphContents: Sendable {
         return wanted.sorted()
     }
 
+    /// What a running operation that adds one of this name is compared with.
+    mutating func known(_ name: String) -> CompiledAddition.Known? {
+        number(of: name).map { index in
+            CompiledAddition.Known(
+                description: operations[Int(index)],
+                parent: parents[index]
+            )
+        }
+    }
+
     /// Adds operations, which may depend on those that are there.
     ///
-    /// - Parameter body: the same as a store keeps them.
+    /// - Parameters:
+    ///   - body: the same as a store keeps them.
+    ///   - parent: the running operation that adds them; `nil`: a client does.
     /// - Throws: `WireError`, if the bytes cannot be read, and nothing is added.
-    mutating func append(_ more: [OperationDescription], _ body: [UInt8]) throws(WireError) {
+    mutating func append(
+        _ more: [OperationDescription],
+        _ body: [UInt8],
+        by parent: UInt32? = nil
+    ) throws(WireError) {
         let first = operations.count
         try operations.append(more, body)
+        if let parent { adopt(first..<operations.count, by: parent) }
         countConsumers(from: first)
+        guard spare != nil else { return }
+        for index in first..<operations.count {
+            for number in operations.inputs(of: index) {
+                if let output = spare?.take(number) { keep(output, of: number) }
+            }
+        }
     }
+
+    /// These operations were added by a running one.
+    mutating func adopt(_ children: Range<Int>, by parent: UInt32) {
+        for index in children { parents[UInt32(index)] = parent }
+    }
+
+    /// There is no store that has outputs for whoever may be added.
+    mutating func keepSpareOutputs() { spare = SpareOutputs(bytesMax: limits.cachedBytes) }
+
+    /// Whether it has left an output that is not kept anywhere any more.
+    func isGone(_ index: UInt32) -> Bool { spare?.isGone(index) ?? false }
 
     func hasKept(_ index: UInt32) -> Bool { outputs[index] != nil }
 
@@ -112,7 +154,11 @@ struct GraphContents: Sendable {
 
     /// Keeps an output if an operation that takes inputs depends on it.
     mutating func keep(_ output: Payload, of index: UInt32) {
-        guard !output.isEmpty, isWanted(index) else { return }
+        guard !output.isEmpty else { return }
+        guard isWanted(index) else {
+            spare?.keep(output, of: index)
+            return
+        }
         outputs[index] = KeptOutput(payload: output)
         // It will be fetched, whatever its dependents have beside it.
         if output.bytes.count > limits.inlineInputBytes { _ = outputs[index]?.makeHash() }
@@ -197,6 +243,38 @@ struct GraphContents: Sendable {
         let length = min(request.length, limits.chunkBytes, bytes.count - request.offset)
         return Array(bytes[request.offset..<request.offset + length])
     }
+}
+
+/// Outputs that nobody is known to want, up to a number of bytes: the last ones.
+private struct SpareOutputs: Sendable {
+    let bytesMax: Int
+    private var bytes = 0
+    /// Only looked up.
+    private var outputs: [UInt32: Payload] = [:]
+    private var order = Deque<UInt32>()
+    private var gone: Set<UInt32> = []
+
+    init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+    mutating func keep(_ output: Payload, of index: UInt32) {
+        _ = take(index)
+        gone.remove(index)
+        outputs[index] = output
+        order.append(index)
+        bytes += output.bytes.count
+        while bytes > bytesMax, let first = order.first {
+            if take(first) != nil { gone.insert(first) }
+        }
+    }
+
+    mutating func take(_ index: UInt32) -> Payload? {
+        guard let output = outputs.removeValue(forKey: index) else { return nil }
+        bytes -= output.bytes.count
+        if order.first == index { order.removeFirst() } else { order.removeAll { $0 == index } }
+        return output
+    }
+
+    func isGone(_ index: UInt32) -> Bool { gone.contains(index) }
 }
 
 /// An output that unfinished operations may ask for.

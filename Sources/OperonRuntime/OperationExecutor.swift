@@ -1,6 +1,7 @@
 import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
+import OperonWire
 
 /// Runs what a worker agent starts: processes, waits, registered code, and what needs no running.
 final class OperationExecutor: Sendable {
@@ -15,6 +16,7 @@ final class OperationExecutor: Sendable {
     let staging: InputStaging
     private let limits: Limits
     private let trace = OperationTrace()
+    private let asker = NIOLockedValueBox<Asker?>(nil)
     private let stops = NIOLockedValueBox<[AttemptID: StopSignal]>([:])
 
     /// 256 chunks of at most 64 KiB.
@@ -32,6 +34,35 @@ final class OperationExecutor: Sendable {
         (starts, startContinuation) = AsyncStream.makeStream()
     }
 
+    /// Takes what a running operation asks; returns the answer.
+    typealias Asker =
+        @Sendable (AttemptID, WorkerAgent.RequestContent) async -> WorkerAgent.RequestAnswer.Content
+
+    /// Hands what running operations ask to `ask`.
+    func serveRequests(_ ask: @escaping Asker) {
+        asker.withLockedValue { $0 = ask }
+        processes.inside?.serve { attempt, what in
+            InsideFormat.Answer(await ask(attempt, WorkerAgent.RequestContent(what)))
+        }
+    }
+
+    private func ask(
+        _ content: WorkerAgent.RequestContent,
+        of attempt: AttemptID
+    ) async -> WorkerAgent.RequestAnswer.Content {
+        guard let ask = asker.withLockedValue({ $0 }) else { return .ended }
+        return await ask(attempt, content)
+    }
+
+    /// What an attempt adds to its environment, to reach this worker from inside.
+    private func insideVariables(of attempt: AttemptID) -> [String: String] {
+        guard let inside = processes.inside else { return [:] }
+        return [
+            InsideClient.socketVariable: inside.path,
+            InsideClient.tokenVariable: inside.begin(attempt),
+        ]
+    }
+
     /// Runs what `start` takes until the task is cancelled; then ends all of it.
     func run(ended: @escaping @Sendable (AttemptID, AttemptResult) async -> Void) async {
         await withDiscardingTaskGroup { group in
@@ -39,6 +70,7 @@ final class OperationExecutor: Sendable {
                 group.addTask {
                     let result = await self.perform(operation)
                     self.stops.withLockedValue { $0[operation.held.attempt] = nil }
+                    self.processes.inside?.end(operation.held.attempt)
                     await ended(operation.held.attempt, result)
                 }
             }
@@ -88,9 +120,11 @@ final class OperationExecutor: Sendable {
         case .command(let command):
             let logs = logContinuation
             let held = operation.held
+            var context = ProcessContext(operation, limits: limits)
+            context.environmentAdditions = insideVariables(of: held.attempt)
             let result = await processes.run(
                 command,
-                attempt: ProcessContext(operation, limits: limits),
+                attempt: context,
                 inputs: staging.file(for: held.attempt),
                 stop: stop
             ) { stream, offset, bytes in
@@ -125,7 +159,9 @@ final class OperationExecutor: Sendable {
             input: input,
             threads: kinds.threads,
             limits: limits
-        ) { offset, bytes in
+        ) { content in
+            await self.ask(content, of: operation.held.attempt)
+        } onLog: { offset, bytes in
             logs.yield(
                 LogChunk(held: operation.held, stream: .output, offset: offset, bytes: bytes)
             )
@@ -143,6 +179,7 @@ final class OperationExecutor: Sendable {
         return await processes.run(
             operation,
             inChildOf: program,
+            variables: insideVariables(of: operation.held.attempt),
             limits: limits,
             stop: stop
         ) { stream, offset, bytes in
@@ -187,4 +224,30 @@ extension DispatchedOperation {
     /// Whether its code must not run inside the worker: it may end the process that runs it, or has
     /// to be ended when its right to keys ends, which nothing but the end of a process does.
     fileprivate var needsProcess: Bool { isIsolated || exclusiveLease != nil }
+}
+
+extension WorkerAgent.RequestContent {
+    init(_ what: InsideFormat.Request.What) {
+        switch what {
+        case .add(let operations): self = .add(operations)
+        }
+    }
+}
+
+extension InsideFormat.Request.What {
+    init(_ content: WorkerAgent.RequestContent) {
+        switch content {
+        case .add(let operations): self = .add(operations)
+        }
+    }
+}
+
+extension InsideFormat.Answer {
+    fileprivate init(_ content: WorkerAgent.RequestAnswer.Content) {
+        switch content {
+        case .added(let count): self = .added(count)
+        case .refused(let refusal): self = .refused(refusal)
+        case .ended: self = .ended
+        }
+    }
 }

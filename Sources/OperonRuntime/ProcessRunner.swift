@@ -39,6 +39,9 @@ package final class ProcessRunner: Sendable {
     private let spawnThread: SerialThread
     private let filesThread: SerialThread
     private let loop: ProcessLoop
+    /// Where its processes reach the worker; `nil`: they cannot, because the path of the directory
+    /// is too long for a socket.
+    let inside: InsideSocket?
     /// `/dev/null`.
     private let input: Descriptor
 
@@ -53,11 +56,21 @@ package final class ProcessRunner: Sendable {
             files = try ProcessFiles(in: configuration.temporaryDirectory)
             try configuration.stateDirectory?.begin(marker: files.marker, files: files.directory)
             guardian = try ProcessGuard(of: files)
+            inside = try Self.insideSocket(in: files.directory)
             loop = try ProcessLoop()
             spawnThread = try SerialThread(name: "operon-spawn")
             filesThread = try SerialThread(name: "operon-files")
         } catch {
             throw ProcessRunnerError(message: "Processes cannot be run: \(error).")
+        }
+    }
+
+    private static func insideSocket(in directory: String) throws(SystemError) -> InsideSocket? {
+        do throws(SystemError) {
+            return try InsideSocket(in: directory)
+        } catch {
+            guard error.code == ENAMETOOLONG else { throw error }
+            return nil
         }
     }
 
@@ -119,6 +132,7 @@ package final class ProcessRunner: Sendable {
             loop.close { continuation.resume() }
         }
         spawnThread.stop()
+        inside?.close()
         await filesThread.perform { [files, guardian] in
             guardian.release()
             // The guard does it; unless somebody has killed it.

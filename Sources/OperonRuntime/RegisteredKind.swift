@@ -1,3 +1,4 @@
+package import OperonCore
 package import OperonModel
 
 /// Code that a worker runs for a kind of operation.
@@ -23,6 +24,11 @@ package struct Invocation: Sendable {
     package let isCancelled: @Sendable () -> Bool
     /// Appends to the operation's log.
     package let log: @Sendable (String) -> Void
+    /// Asks the coordinator something; returns when the answer has come.
+    package let ask: Asker
+
+    package typealias Asker =
+        @Sendable (WorkerAgent.RequestContent) async -> WorkerAgent.RequestAnswer.Content
 }
 
 /// How the code of a kind ended.

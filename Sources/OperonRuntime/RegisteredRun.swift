@@ -31,6 +31,7 @@ final class RegisteredRun: Sendable {
     private let input: Payload
     private let threads: OperationThreads?
     private let payloadBytes: Int
+    private let ask: Invocation.Asker
     private let onLog: LogHandler
     private let state: NIOLockedValueBox<State>
     private let ended = Latch()
@@ -41,6 +42,7 @@ final class RegisteredRun: Sendable {
         input: Payload,
         threads: OperationThreads?,
         limits: Limits,
+        ask: @escaping Invocation.Asker,
         onLog: @escaping LogHandler
     ) {
         self.kind = kind
@@ -48,6 +50,7 @@ final class RegisteredRun: Sendable {
         self.input = input
         self.threads = threads
         payloadBytes = limits.payloadBytes
+        self.ask = ask
         self.onLog = onLog
         state = NIOLockedValueBox(State(tail: LogTail(limit: limits.logBytes)))
     }
@@ -75,7 +78,8 @@ final class RegisteredRun: Sendable {
             operation: operation,
             input: input,
             isCancelled: { self.isCancelled },
-            log: { self.log($0) }
+            log: { self.log($0) },
+            ask: ask
         )
         let kind = kind
         let task = Task(

@@ -48,6 +48,8 @@ package struct RunRecord: Sendable {
 
     package mutating func note(_ notice: Scheduler.Notice, at now: Timestamp) {
         switch notice {
+        case .operationsAdded(_, _, let count):
+            operations.append(contentsOf: repeatElement(Operation(), count: Int(count)))
         case .granted(let operation, let attempt, let worker):
             if startedAt == nil {
                 startedAt = now

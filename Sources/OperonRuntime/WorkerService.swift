@@ -24,6 +24,11 @@ package actor WorkerService {
     private var outbox: WorkerOutbox
     private let sendSignal = Signal()
     private var alarm = Alarm()
+    /// Requests of running operations, and who waits for their answers. Only looked up.
+    private var asking: [UInt64: CheckedContinuation<WorkerAgent.RequestAnswer.Content, Never>] =
+        [:]
+    private var lastRequest: UInt64 = 0
+    private var hasEnded = false
     private var isLeaving = false
     private let leaving = Latch()
     /// Everything that was to be said before leaving has been handed to the transport.
@@ -55,9 +60,15 @@ package actor WorkerService {
     /// Serves until it has drained or was stopped, or until the transport gives up for good, which
     /// it throws. Ends every process it started.
     package func run() async throws {
-        defer { alarm.cancel() }
+        defer {
+            alarm.cancel()
+            answerNobody()
+        }
         let transport = transport
         let executor = executor
+        executor.serveRequests { [weak self] attempt, content in
+            await self?.ask(content, of: attempt) ?? .ended
+        }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
@@ -82,6 +93,31 @@ package actor WorkerService {
     /// Ends everything now.
     package func stop() {
         handle([.stopRequested])
+    }
+
+    // MARK: - Requests
+
+    /// Asks the coordinator for a running operation. Returns when the answer has come, however long
+    /// that takes, or when the attempt has ended.
+    func ask(
+        _ content: WorkerAgent.RequestContent,
+        of attempt: AttemptID
+    ) async -> WorkerAgent.RequestAnswer.Content {
+        guard !hasEnded else { return .ended }
+        lastRequest += 1
+        let number = lastRequest
+        return await withCheckedContinuation { continuation in
+            asking[number] = continuation
+            handle([.asked(number, attempt, content)])
+        }
+    }
+
+    /// Whoever still waits shall not wait for ever.
+    private func answerNobody() {
+        hasEnded = true
+        let waiting = asking.values
+        asking = [:]
+        for continuation in waiting { continuation.resume(returning: .ended) }
     }
 
     // MARK: - Input
@@ -162,6 +198,9 @@ package actor WorkerService {
                 }
             }
             for stop in effects.stops { executor.stop(stop) }
+            for answer in effects.answers {
+                asking.removeValue(forKey: answer.number)?.resume(returning: answer.content)
+            }
             if effects.wantsReconnect { outbox.append(.reconnect) }
             if effects.wantsExit, !isLeaving {
                 isLeaving = true

@@ -78,6 +78,7 @@ extension ProtoControl {
         acknowledged = control.acknowledged
         if let resendFrom = control.resendFrom { self.resendFrom = resendFrom }
         orders = control.orders.map { ProtoOrder($0) }
+        if !control.verdicts.isEmpty { verdicts = control.verdicts.map { ProtoVerdict($0) } }
     }
 }
 
@@ -95,7 +96,10 @@ extension Control {
             answers: answers,
             acknowledged: proto.acknowledged,
             resendFrom: resendFrom,
-            orders: try proto.orders.map { order throws(WireError) in try Order(order) }
+            orders: try proto.orders.map { order throws(WireError) in try Order(order) },
+            verdicts: try proto.verdicts.map { verdict throws(WireError) in
+                try Verdict(verdict)
+            }
         )
     }
 }

@@ -130,6 +130,7 @@ extension ProtoWorkerEvent {
         case .started(_, let moment): what = .startedAtNanoseconds(moment.nanoseconds)
         case .finished(_, let result): what = .finished(ProtoAttemptResult(result))
         case .returned: what = .returned(ProtoEmpty())
+        case .added(_, let request): what = .added(ProtoAddition(request))
         }
     }
 }
@@ -143,6 +144,7 @@ extension WorkerEvent {
             self = .started(held, at: try Check.moment(moment, "event.started_at"))
         case .finished(let result): self = .finished(held, try AttemptResult(result))
         case .returned: self = .returned(held)
+        case .added(let request): self = .added(held, try AdditionRequest(request))
         case nil: throw .missing("event.what")
         }
     }
@@ -159,6 +161,7 @@ extension ProtoBeat {
         held = beat.held.map { ProtoHeldAttempt($0) }
         isDraining = beat.isDraining
         if !beat.requests.isEmpty { requests = beat.requests.map { ProtoOutputRequest($0) } }
+        if !beat.open.isEmpty { open = beat.open.map { ProtoOpenRequest($0) } }
     }
 }
 
@@ -174,7 +177,8 @@ extension Beat {
             isDraining: proto.isDraining,
             requests: try proto.requests.map { request throws(WireError) in
                 try OutputRequest(request)
-            }
+            },
+            open: try proto.open.map { request throws(WireError) in try OpenRequest(request) }
         )
     }
 }

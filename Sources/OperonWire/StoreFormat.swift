@@ -9,9 +9,12 @@ package enum StoreFormat {
     private static let operationsPerPiece = 10_000
 
     /// A graph in pieces, each with its length before it.
+    ///
+    /// - Parameter parent: the operation of the same graph that added these.
     package static func encode(
         _ graph: GraphDescription,
-        failFast: Bool
+        failFast: Bool,
+        parent: UInt32? = nil
     ) throws(WireError) -> [UInt8] {
         var bytes: [UInt8] = []
         var start = 0
@@ -22,6 +25,7 @@ package enum StoreFormat {
                 piece.name = graph.name
                 piece.queues = graph.queues.map { ProtoStoredQueue($0) }
                 piece.failFast = failFast
+                if let parent { piece.parent = parent }
             }
             piece.operations = graph.operations[start..<end].map { ProtoStoredOperation($0) }
             let body = try serialized(piece)
@@ -37,15 +41,17 @@ package enum StoreFormat {
     /// What `encode` wrote.
     package static func decodeGraph(
         _ bytes: [UInt8]
-    ) throws(WireError) -> (graph: GraphDescription, failFast: Bool) {
+    ) throws(WireError) -> (graph: GraphDescription, failFast: Bool, parent: UInt32?) {
         var graph = GraphDescription(name: "")
         var failFast = false
+        var parent: UInt32?
         var position = 0
         while let place = try piece(of: bytes, at: position) {
             let piece: ProtoStoredGraph = try parse(Array(bytes[place]))
             if position == 0 {
                 graph.name = piece.name
                 failFast = piece.failFast
+                if piece.hasParent { parent = piece.parent }
                 for queue in piece.queues { graph.queues.append(try QueueSettings(queue)) }
             }
             for operation in piece.operations {
@@ -53,7 +59,7 @@ package enum StoreFormat {
             }
             position = place.upperBound
         }
-        return (graph, failFast)
+        return (graph, failFast, parent)
     }
 
     /// Where the message of the piece is that begins here; `nil`: there is none any more.

@@ -8,6 +8,8 @@ package struct StoredOperations: Sendable {
         package var name = ""
         package var queues: [QueueSettings] = []
         package var failFast = false
+        /// The operation of the same graph that added these.
+        package var parent: UInt32?
 
         package init() {}
     }
@@ -57,6 +59,8 @@ package struct StoredOperations: Sendable {
                 case GraphField.name where position == 0:
                     header.name = String(decoding: body[field.bytes], as: UTF8.self)
                 case GraphField.failFast where position == 0: header.failFast = field.value != 0
+                case GraphField.parent where position == 0:
+                    header.parent = UInt32(exactly: field.value)
                 case _: continue
                 }
             }
@@ -310,6 +314,7 @@ private enum GraphField {
     static let queues: UInt64 = 2
     static let operations: UInt64 = 3
     static let failFast: UInt64 = 4
+    static let parent: UInt64 = 5
 }
 
 private enum OperationField {

@@ -25,7 +25,7 @@ struct LogWriter: Sendable {
     /// `say` is told, once, if something cannot be written.
     init(
         directory: String,
-        graph: LoadedGraph,
+        graph: GrowingGraph,
         say: @escaping @Sendable (String) -> Void
     ) throws {
         do {
@@ -44,10 +44,9 @@ struct LogWriter: Sendable {
         self.continuation = continuation
         let waitingBytes = NIOLockedValueBox(0)
         self.waitingBytes = waitingBytes
-        let names = graph.description.operations.map { Self.fileName($0.name) }
         // Not a child of the run: it must outlive the services to write what they left.
         task = Task {
-            var files = LogFiles(directory: directory, names: names, say: say)
+            var files = LogFiles(directory: directory, graph: graph, say: say)
             for await item in items {
                 switch item {
                 case .granted(let operation, let attempt): files.granted(operation, attempt)
@@ -76,8 +75,9 @@ struct LogWriter: Sendable {
                 continuation.yield(.result(operation, attempt, result))
             case .granted(let operation, let attempt, _):
                 continuation.yield(.granted(operation, attempt))
-            case .ready, .started, .resumed, .attemptEnded, .finished, .retry, .graphFinished,
-                .workerJoined, .workerLost, .workerDraining, .workerBusy, .graphClosedIdle,
+            case .operationsAdded, .ready, .started, .resumed, .attemptEnded, .finished, .retry,
+                .graphFinished, .workerJoined, .workerLost, .workerDraining, .workerBusy,
+                .graphClosedIdle,
                 .superseded,
                 .eventRefused:
                 continue
@@ -91,7 +91,7 @@ struct LogWriter: Sendable {
     }
 
     /// A name is anybody's text: only what is harmless in a path stays.
-    private static func fileName(_ name: String) -> String {
+    fileprivate static func fileName(_ name: String) -> String {
         let safe = name.map { character in
             character.isASCII && (character.isLetter || character.isNumber)
                 || "-_.".contains(character) ? character : "_"
@@ -103,7 +103,7 @@ struct LogWriter: Sendable {
 
 private struct LogFiles {
     let directory: String
-    let names: [String]
+    let graph: GrowingGraph
     /// Attempts of each operation, in their order. Only looked up.
     private var attempts: [OperationID: [AttemptID]] = [:]
     private var sizes: [AttemptID: Int] = [:]
@@ -112,9 +112,9 @@ private struct LogFiles {
     private let say: @Sendable (String) -> Void
     private var hasFailed = false
 
-    init(directory: String, names: [String], say: @escaping @Sendable (String) -> Void) {
+    init(directory: String, graph: GrowingGraph, say: @escaping @Sendable (String) -> Void) {
         self.directory = directory
-        self.names = names
+        self.graph = graph
         self.say = say
     }
 
@@ -132,7 +132,8 @@ private struct LogFiles {
     private func path(_ operation: OperationID, _ attempt: AttemptID) -> String? {
         guard let place = attempts[operation]?.firstIndex(of: attempt) else { return nil }
         // Two names may become one file name: the index tells them apart.
-        return "\(directory)/\(operation.index)-\(names[Int(operation.index)]).\(place + 1).log"
+        let name = LogWriter.fileName(graph.name(of: operation.index))
+        return "\(directory)/\(operation.index)-\(name).\(place + 1).log"
     }
 
     mutating func append(_ chunk: LogChunk) {

@@ -8,7 +8,7 @@ import OperonTerminal
 struct RunScreen: Sendable {
     let style: TerminalStyle
     private let display: ProgressDisplay
-    private let graph: LoadedGraph
+    private let graph: GrowingGraph
     private let inbox: AsyncStream<Item>
     private let continuation: AsyncStream<Item>.Continuation
     private let done = Latch()
@@ -25,7 +25,7 @@ struct RunScreen: Sendable {
     }
 
     init(
-        graph: LoadedGraph,
+        graph: GrowingGraph,
         place: RunStall.Place,
         isQuiet: Bool,
         environment: [String: String]
@@ -53,9 +53,8 @@ struct RunScreen: Sendable {
 
     private static func isShown(_ notice: Scheduler.Notice) -> Bool {
         switch notice {
-        case .ready, .started, .resumed, .attemptEnded, .finished, .retry, .workerJoined,
-            .workerLost,
-            .workerDraining, .workerBusy, .superseded:
+        case .operationsAdded, .ready, .started, .resumed, .attemptEnded, .finished, .retry,
+            .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded:
             true
         case .granted, .result, .graphFinished, .graphClosedIdle, .eventRefused, .log: false
         }
@@ -77,6 +76,7 @@ struct RunScreen: Sendable {
 
     /// Draws until `finish`. `coordinator` is asked why, while nothing happens.
     func run(asking coordinator: CoordinatorService) async {
+        let graph = graph.submitted
         let group = await display.addGroup(name: graph.description.name)
         var state = ScreenState(graph: graph)
         var stall = RunStall(graph: graph, place: place)
@@ -189,6 +189,12 @@ struct RunScreen: Sendable {
                 guard state.isBusy(worker) else { continue }
                 let name = TerminalText.line(worker.name)
                 line = "Worker \(name) still holds work of another run."
+            case .operationsAdded:
+                await display.operationsMoved(moves, in: group, at: now)
+                moves.removeAll()
+                let work = state.grow(to: self.graph.operations)
+                await display.operationsAdded(work.count, to: group, work: work.reduce(0, +))
+                continue
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .attemptEnded, .result, .finished, .retry,
                 .graphFinished, .graphClosedIdle, .superseded, .eventRefused, .log:

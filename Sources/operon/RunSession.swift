@@ -31,6 +31,7 @@ struct RunSession {
     }
 
     let graph: LoadedGraph
+    private let growing: GrowingGraph
     let options: Options
     let environment: [String: String]
     private let screen: RunScreen
@@ -41,10 +42,12 @@ struct RunSession {
 
     init(graph: LoadedGraph, options: Options, environment: [String: String]) throws {
         self.graph = graph
+        let growing = GrowingGraph(graph)
+        self.growing = growing
         self.options = options
         self.environment = environment
         let screen = RunScreen(
-            graph: graph,
+            graph: growing,
             place: options.brokerURL == nil ? .thisProcess : .broker,
             isQuiet: options.output == .quiet,
             environment: environment
@@ -52,7 +55,7 @@ struct RunSession {
         self.screen = screen
         recorder = RunRecorder(operationCount: graph.compiled.topology.operationCount)
         logWriter = try options.logDirectory.map {
-            try LogWriter(directory: $0, graph: graph, say: screen.say)
+            try LogWriter(directory: $0, graph: growing, say: screen.say)
         }
         logger = Logger(label: "operon") { _ in
             PlainLog(level: .warning) { screen.say($0) }
@@ -174,12 +177,14 @@ struct RunSession {
         let screen = screen
         let logWriter = logWriter
         let busyWorker = busyWorker
+        let growing = growing
         return CoordinatorService(
             scheduler: opened?.scheduler ?? Self.makeScheduler(),
             transport: transport,
             logger: logger,
             operationsPerMessage: options.operationsPerMessage,
-            restored: opened?.restored
+            restored: opened?.restored,
+            growthObserver: { growing.append($1) }
         ) { notices, now in
             recorder.note(notices, at: now)
             busyWorker.note(notices)
@@ -343,7 +348,7 @@ struct RunSession {
             throw Failure(ExitStatus.of(failure), failure.message)
         }
         let assembly = ReportAssembly(
-            graph: graph,
+            graph: growing.current,
             record: record,
             slots: slots,
             now: SystemClock.now()

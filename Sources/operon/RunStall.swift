@@ -83,7 +83,12 @@ struct RunStall {
         var subjects: [OperationID] = []
         var policies: Set<UInt32> = []
         for (index, phase) in state.phases.enumerated() where phase == .ready {
-            guard policies.insert(graph.compiled.policy[index]).inserted else { continue }
+            // What was added while it ran stands for itself.
+            if index < graph.compiled.policy.count,
+                !policies.insert(graph.compiled.policy[index]).inserted
+            {
+                continue
+            }
             subjects.append(OperationID(graph: GraphID(rawValue: 0), index: UInt32(index)))
             if subjects.count == Self.subjectsMax { break }
         }
@@ -119,7 +124,7 @@ struct RunStall {
         _ state: ScreenState,
         at now: Timestamp
     ) -> (Cause, String)? {
-        let name = graph.description.operations[index].name
+        let name = state.operations[index].name
         switch reason {
         case .noWorkerForKind(let kind): return noWorker(kind, state)
         case .noWorkerForQueue(let queue):
@@ -144,7 +149,7 @@ struct RunStall {
             let pause = due.map { " for \(DurationText.short(max(.zero, $0 - now)))" } ?? ""
             return (.time, "Waiting\(pause): until then “\(name)” may not start.")
         case .keyHeld(let key, let holder):
-            let other = graph.description.operations[Int(holder.index)].name
+            let other = state.operations[Int(holder.index)].name
             return (.key(key), "“\(name)” waits for “\(key)”, which “\(other)” holds.")
         case .dispatched(let worker):
             let who = state.workers[worker].map { "Worker \($0)" } ?? "A worker"
@@ -177,7 +182,7 @@ struct RunStall {
         let waiting = Self.count(
             state.phases.indices.count {
                 state.phases[$0] == .ready
-                    && graph.description.operations[$0].work.kind == kind
+                    && state.operations[$0].work.kind == kind
             },
             "waits",
             "wait"
@@ -188,7 +193,7 @@ struct RunStall {
 
     private func inQueue(_ queue: String, _ state: ScreenState) -> Int {
         state.phases.indices.count {
-            state.phases[$0] == .ready && graph.description.operations[$0].queue == queue
+            state.phases[$0] == .ready && state.operations[$0].queue == queue
         }
     }
 

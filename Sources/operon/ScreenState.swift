@@ -4,7 +4,7 @@ import OperonTerminal
 
 /// What the screen knows of each operation and of the workers.
 struct ScreenState {
-    let work: [Double]
+    private(set) var work: [Double]
     private(set) var phases: [ProgressPhase]
     private(set) var runningCount = 0
     private(set) var unfinishedCount: Int
@@ -15,15 +15,30 @@ struct ScreenState {
     private(set) var drainingWorkers: Set<Incarnation> = []
     private var busyWorkers: Set<Incarnation> = []
     private var durations: [Duration?]
-    private let graph: LoadedGraph
+    private(set) var operations: [OperationDescription]
 
     init(graph: LoadedGraph) {
-        self.graph = graph
-        // Unknown durations count one second each: only their ratio matters.
-        work = graph.description.operations.map { ($0.rankDuration ?? .seconds(1)).seconds }
-        phases = Array(repeating: .pending, count: graph.description.operations.count)
+        operations = graph.description.operations
+        work = operations.map(Self.work)
+        phases = Array(repeating: .pending, count: operations.count)
         durations = Array(repeating: nil, count: phases.count)
         unfinishedCount = phases.count
+    }
+
+    /// Unknown durations count one second each: only their ratio matters.
+    private static func work(of operation: OperationDescription) -> Double {
+        (operation.rankDuration ?? .seconds(1)).seconds
+    }
+
+    /// Operations were added: the work of those that are new here, which may be none.
+    mutating func grow(to more: [OperationDescription]) -> [Double] {
+        let new = more.dropFirst(operations.count).map(Self.work)
+        operations = more
+        work += new
+        phases += Array(repeating: .pending, count: new.count)
+        durations += Array(repeating: nil, count: new.count)
+        unfinishedCount += new.count
+        return new
     }
 
     // MARK: - Workers
@@ -70,7 +85,8 @@ struct ScreenState {
             }
         case .retry(let operation, _): return move(operation, to: .ready, at: now)
         case .finished(let operation, let outcome): return finish(operation, outcome, at: now)
-        case .granted, .result, .graphFinished, .workerJoined, .workerLost, .workerDraining,
+        case .operationsAdded, .granted, .result, .graphFinished, .workerJoined, .workerLost,
+            .workerDraining,
             .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
             return nil
         }
@@ -102,7 +118,7 @@ struct ScreenState {
             case .failed(let error): (.failed, error.description)
             case .cancelled(let reason): (.cancelled, reason)
             case .skipped(let cause):
-                (.skipped, "because of “\(graph.description.operations[Int(cause.index)].name)”")
+                (.skipped, "because of “\(operations[Int(cause.index)].name)”")
             }
         let shown = phase == .skipped ? nil : duration
         return move(operation, to: phase, at: now, duration: shown, detail: detail)
@@ -123,7 +139,7 @@ struct ScreenState {
         runningCount += (phase == .executing ? 1 : 0) - (old == .executing ? 1 : 0)
         unfinishedCount += (phase.isFinished ? 0 : 1) - (old.isFinished ? 0 : 1)
         return ProgressDisplay.Move(
-            graph.description.operations[index].name,
+            operations[index].name,
             from: old,
             to: phase,
             work: work[index],

@@ -228,7 +228,7 @@ extension History.State {
         case .started(let operation, _, _): started.append(operation)
         case .resumed(let operation, _, _): resumed.append(operation)
         case .ready, .result, .retry, .graphFinished, .workerDraining, .workerBusy,
-            .graphClosedIdle, .superseded, .eventRefused, .log:
+            .operationsAdded, .graphClosedIdle, .superseded, .eventRefused, .log:
             return
         }
     }

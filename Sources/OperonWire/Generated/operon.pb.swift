@@ -578,6 +578,15 @@ nonisolated struct ProtoWorkerEvent: Sendable {
     set {what = .returned(newValue)}
   }
 
+  /// It runs, and adds operations to its graph.
+  var added: ProtoAddition {
+    get {
+      if case .added(let v)? = what {return v}
+      return ProtoAddition()
+    }
+    set {what = .added(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
@@ -587,12 +596,33 @@ nonisolated struct ProtoWorkerEvent: Sendable {
     case finished(ProtoAttemptResult)
     /// It was not started and will not be.
     case returned(ProtoEmpty)
+    /// It runs, and adds operations to its graph.
+    case added(ProtoAddition)
 
   }
 
   init() {}
 
   fileprivate var _held: ProtoHeldAttempt? = nil
+}
+
+/// Operations that a running operation adds to its graph. The same again is the same addition: an
+/// operation is known by who added it and by its name.
+nonisolated struct ProtoAddition: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Counts the requests of this incarnation, from 1.
+  var number: UInt64 = 0
+
+  /// The operations as a coordinator keeps them: pieces of StoredGraph of store.proto, each behind
+  /// its length in eight bytes, the least significant first.
+  var operations: Data = Data()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
 }
 
 /// The end of one attempt.
@@ -878,12 +908,44 @@ nonisolated struct ProtoBeat: Sendable {
 
   var isDraining: Bool = false
 
-  /// Requests without an answer, as they were sent.
+  /// Requests for outputs without an answer, as they were sent.
   var requests: [ProtoOutputRequest] = []
+
+  /// Requests of operations without a verdict.
+  var `open`: [ProtoOpenRequest] = []
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
+}
+
+/// A request of a running operation that has no verdict yet.
+nonisolated struct ProtoOpenRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// That of the request.
+  var number: UInt64 = 0
+
+  /// The attempt that asks.
+  var held: ProtoHeldAttempt {
+    get {_held ?? ProtoHeldAttempt()}
+    set {_held = newValue}
+  }
+  /// Returns true if `held` has been explicitly set.
+  var hasHeld: Bool {self._held != nil}
+  /// Clears the value of `held`. Subsequent reads from it will return its default value.
+  mutating func clearHeld() {self._held = nil}
+
+  /// The number of the event that told of it last, from 1.
+  var event: UInt64 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _held: ProtoHeldAttempt? = nil
 }
 
 /// Asks for pieces of outputs that were too large for a dispatch: at least one.
@@ -1374,12 +1436,242 @@ nonisolated struct ProtoControl: Sendable {
 
   var orders: [ProtoOrder] = []
 
+  /// On requests of operations.
+  var verdicts: [ProtoVerdict] = []
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 
   fileprivate var _answersNanoseconds: Int64? = nil
   fileprivate var _resendFrom: UInt64? = nil
+}
+
+/// The answer to a request of a running operation.
+nonisolated struct ProtoVerdict: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// That of the request.
+  var number: UInt64 = 0
+
+  /// The number of the event that it answers, from 1.
+  var event: UInt64 = 0
+
+  var what: ProtoVerdict.OneOf_What? = nil
+
+  /// Done: this many operations are new, the others were there already.
+  var added: UInt32 {
+    get {
+      if case .added(let v)? = what {return v}
+      return 0
+    }
+    set {what = .added(newValue)}
+  }
+
+  /// Nothing of it was done.
+  var refused: ProtoRefusal {
+    get {
+      if case .refused(let v)? = what {return v}
+      return ProtoRefusal()
+    }
+    set {what = .refused(newValue)}
+  }
+
+  /// The verdict is lost: tell of the request by a new event.
+  var again: ProtoEmpty {
+    get {
+      if case .again(let v)? = what {return v}
+      return ProtoEmpty()
+    }
+    set {what = .again(newValue)}
+  }
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  nonisolated enum OneOf_What: Equatable, Sendable {
+    /// Done: this many operations are new, the others were there already.
+    case added(UInt32)
+    /// Nothing of it was done.
+    case refused(ProtoRefusal)
+    /// The verdict is lost: tell of the request by a new event.
+    case again(ProtoEmpty)
+
+  }
+
+  init() {}
+}
+
+/// Why nothing of a request was done.
+nonisolated struct ProtoRefusal: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var kind: ProtoRefusal.OneOf_Kind? = nil
+
+  /// The names of a cycle, each waiting for the next, the first repeated at the end.
+  var dependencyCycle: ProtoCycle {
+    get {
+      if case .dependencyCycle(let v)? = kind {return v}
+      return ProtoCycle()
+    }
+    set {kind = .dependencyCycle(newValue)}
+  }
+
+  var unknownOperation: ProtoUnknownName {
+    get {
+      if case .unknownOperation(let v)? = kind {return v}
+      return ProtoUnknownName()
+    }
+    set {kind = .unknownOperation(newValue)}
+  }
+
+  /// The name that is there already.
+  var duplicateOperation: String {
+    get {
+      if case .duplicateOperation(let v)? = kind {return v}
+      return String()
+    }
+    set {kind = .duplicateOperation(newValue)}
+  }
+
+  var alreadySubmitted: String {
+    get {
+      if case .alreadySubmitted(let v)? = kind {return v}
+      return String()
+    }
+    set {kind = .alreadySubmitted(newValue)}
+  }
+
+  var alreadyStarted: String {
+    get {
+      if case .alreadyStarted(let v)? = kind {return v}
+      return String()
+    }
+    set {kind = .alreadyStarted(newValue)}
+  }
+
+  var alreadyFinished: String {
+    get {
+      if case .alreadyFinished(let v)? = kind {return v}
+      return String()
+    }
+    set {kind = .alreadyFinished(newValue)}
+  }
+
+  /// The name of the graph.
+  var graphClosed: String {
+    get {
+      if case .graphClosed(let v)? = kind {return v}
+      return String()
+    }
+    set {kind = .graphClosed(newValue)}
+  }
+
+  var invalid: ProtoInvalidField {
+    get {
+      if case .invalid(let v)? = kind {return v}
+      return ProtoInvalidField()
+    }
+    set {kind = .invalid(newValue)}
+  }
+
+  var limitExceeded: ProtoLimitExceeded {
+    get {
+      if case .limitExceeded(let v)? = kind {return v}
+      return ProtoLimitExceeded()
+    }
+    set {kind = .limitExceeded(newValue)}
+  }
+
+  var unreachable: String {
+    get {
+      if case .unreachable(let v)? = kind {return v}
+      return String()
+    }
+    set {kind = .unreachable(newValue)}
+  }
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  nonisolated enum OneOf_Kind: Equatable, Sendable {
+    /// The names of a cycle, each waiting for the next, the first repeated at the end.
+    case dependencyCycle(ProtoCycle)
+    case unknownOperation(ProtoUnknownName)
+    /// The name that is there already.
+    case duplicateOperation(String)
+    case alreadySubmitted(String)
+    case alreadyStarted(String)
+    case alreadyFinished(String)
+    /// The name of the graph.
+    case graphClosed(String)
+    case invalid(ProtoInvalidField)
+    case limitExceeded(ProtoLimitExceeded)
+    case unreachable(String)
+
+  }
+
+  init() {}
+}
+
+nonisolated struct ProtoCycle: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var path: [String] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// A name that belongs to nothing, and who uses it.
+nonisolated struct ProtoUnknownName: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var name: String = String()
+
+  var namedBy: String = String()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct ProtoInvalidField: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var field: String = String()
+
+  var why: String = String()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct ProtoLimitExceeded: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// As errors and configuration spell it.
+  var limit: String = String()
+
+  var value: UInt64 = 0
+
+  var maximum: UInt64 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
 }
 
 nonisolated struct ProtoOrder: Sendable {
@@ -1514,6 +1806,108 @@ nonisolated struct ProtoChunk: Sendable {
     case missing(ProtoEmpty)
     /// The answer was sent before this: if it has not come, it is lost, and to be asked for again.
     case sent(ProtoEmpty)
+
+  }
+
+  init() {}
+}
+
+/// What a process asks its worker.
+nonisolated struct ProtoInsideRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// OPERON_TOKEN of the attempt.
+  var token: String = String()
+
+  var what: ProtoInsideRequest.OneOf_What? = nil
+
+  /// Operations to add: see `Addition.operations`.
+  var add: Data {
+    get {
+      if case .add(let v)? = what {return v}
+      return Data()
+    }
+    set {what = .add(newValue)}
+  }
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  nonisolated enum OneOf_What: Equatable, Sendable {
+    /// Operations to add: see `Addition.operations`.
+    case add(Data)
+
+  }
+
+  init() {}
+}
+
+nonisolated struct ProtoInsideAnswer: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var what: ProtoInsideAnswer.OneOf_What? = nil
+
+  /// Done: this many operations are new, the others were there already.
+  var added: UInt32 {
+    get {
+      if case .added(let v)? = what {return v}
+      return 0
+    }
+    set {what = .added(newValue)}
+  }
+
+  /// Nothing of it was done.
+  var refused: ProtoRefusal {
+    get {
+      if case .refused(let v)? = what {return v}
+      return ProtoRefusal()
+    }
+    set {what = .refused(newValue)}
+  }
+
+  /// The attempt has ended, or is somebody else's by now.
+  var ended: ProtoEmpty {
+    get {
+      if case .ended(let v)? = what {return v}
+      return ProtoEmpty()
+    }
+    set {what = .ended(newValue)}
+  }
+
+  /// There is no such token here.
+  var unknownToken: ProtoEmpty {
+    get {
+      if case .unknownToken(let v)? = what {return v}
+      return ProtoEmpty()
+    }
+    set {what = .unknownToken(newValue)}
+  }
+
+  /// The worker cannot read the question.
+  var unreadable: String {
+    get {
+      if case .unreadable(let v)? = what {return v}
+      return String()
+    }
+    set {what = .unreadable(newValue)}
+  }
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  nonisolated enum OneOf_What: Equatable, Sendable {
+    /// Done: this many operations are new, the others were there already.
+    case added(UInt32)
+    /// Nothing of it was done.
+    case refused(ProtoRefusal)
+    /// The attempt has ended, or is somebody else's by now.
+    case ended(ProtoEmpty)
+    /// There is no such token here.
+    case unknownToken(ProtoEmpty)
+    /// The worker cannot read the question.
+    case unreadable(String)
 
   }
 
@@ -2196,7 +2590,7 @@ nonisolated extension ProtoEventBatch: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".WorkerEvent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{3}started_at_nanoseconds\0\u{1}finished\0\u{1}returned\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{3}started_at_nanoseconds\0\u{1}finished\0\u{1}returned\0\u{1}added\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2239,6 +2633,19 @@ nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.what = .returned(v)
         }
       }()
+      case 5: try {
+        var v: ProtoAddition?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .added(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .added(v)
+        }
+      }()
       default: break
       }
     }
@@ -2265,6 +2672,10 @@ nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._Me
       guard case .returned(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
     }()
+    case .added?: try {
+      guard case .added(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -2273,6 +2684,41 @@ nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._Me
   static func ==(lhs: ProtoWorkerEvent, rhs: ProtoWorkerEvent) -> Bool {
     if lhs._held != rhs._held {return false}
     if lhs.what != rhs.what {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoAddition: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Addition"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}operations\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.operations) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    if !self.operations.isEmpty {
+      try visitor.visitSingularBytesField(value: self.operations, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoAddition, rhs: ProtoAddition) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.operations != rhs.operations {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2687,7 +3133,7 @@ nonisolated extension ProtoTooLarge: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoBeat: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Beat"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}sent_at_nanoseconds\0\u{1}received\0\u{1}sent\0\u{1}held\0\u{3}is_draining\0\u{1}requests\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}sent_at_nanoseconds\0\u{1}received\0\u{1}sent\0\u{1}held\0\u{3}is_draining\0\u{1}requests\0\u{1}open\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2701,6 +3147,7 @@ nonisolated extension ProtoBeat: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.held) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.isDraining) }()
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.requests) }()
+      case 7: try { try decoder.decodeRepeatedMessageField(value: &self.`open`) }()
       default: break
       }
     }
@@ -2725,6 +3172,9 @@ nonisolated extension ProtoBeat: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if !self.requests.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.requests, fieldNumber: 6)
     }
+    if !self.`open`.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.`open`, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2735,6 +3185,51 @@ nonisolated extension ProtoBeat: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.held != rhs.held {return false}
     if lhs.isDraining != rhs.isDraining {return false}
     if lhs.requests != rhs.requests {return false}
+    if lhs.`open` != rhs.`open` {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoOpenRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".OpenRequest"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}held\0\u{1}event\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._held) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.event) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    try { if let v = self._held {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    if self.event != 0 {
+      try visitor.visitSingularUInt64Field(value: self.event, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoOpenRequest, rhs: ProtoOpenRequest) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs._held != rhs._held {return false}
+    if lhs.event != rhs.event {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3441,7 +3936,7 @@ nonisolated extension ProtoOutputReference: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension ProtoControl: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Control"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}answers_nanoseconds\0\u{1}acknowledged\0\u{3}resend_from\0\u{1}orders\0\u{c}\u{5}\u{1}\u{c}\u{6}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}answers_nanoseconds\0\u{1}acknowledged\0\u{3}resend_from\0\u{1}orders\0\u{1}verdicts\0\u{c}\u{6}\u{1}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3453,6 +3948,7 @@ nonisolated extension ProtoControl: SwiftProtobuf.Message, SwiftProtobuf._Messag
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.acknowledged) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self._resendFrom) }()
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.orders) }()
+      case 5: try { try decoder.decodeRepeatedMessageField(value: &self.verdicts) }()
       default: break
       }
     }
@@ -3475,6 +3971,9 @@ nonisolated extension ProtoControl: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if !self.orders.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.orders, fieldNumber: 4)
     }
+    if !self.verdicts.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.verdicts, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3483,6 +3982,409 @@ nonisolated extension ProtoControl: SwiftProtobuf.Message, SwiftProtobuf._Messag
     if lhs.acknowledged != rhs.acknowledged {return false}
     if lhs._resendFrom != rhs._resendFrom {return false}
     if lhs.orders != rhs.orders {return false}
+    if lhs.verdicts != rhs.verdicts {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoVerdict: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Verdict"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}event\0\u{1}added\0\u{1}refused\0\u{1}again\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.event) }()
+      case 3: try {
+        var v: UInt32?
+        try decoder.decodeSingularUInt32Field(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .added(v)
+        }
+      }()
+      case 4: try {
+        var v: ProtoRefusal?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .refused(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .refused(v)
+        }
+      }()
+      case 5: try {
+        var v: ProtoEmpty?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .again(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .again(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    if self.event != 0 {
+      try visitor.visitSingularUInt64Field(value: self.event, fieldNumber: 2)
+    }
+    switch self.what {
+    case .added?: try {
+      guard case .added(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 3)
+    }()
+    case .refused?: try {
+      guard case .refused(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    }()
+    case .again?: try {
+      guard case .again(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoVerdict, rhs: ProtoVerdict) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.event != rhs.event {return false}
+    if lhs.what != rhs.what {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoRefusal: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Refusal"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}dependency_cycle\0\u{3}unknown_operation\0\u{3}duplicate_operation\0\u{3}already_submitted\0\u{3}already_started\0\u{3}already_finished\0\u{3}graph_closed\0\u{1}invalid\0\u{3}limit_exceeded\0\u{1}unreachable\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: ProtoCycle?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .dependencyCycle(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .dependencyCycle(v)
+        }
+      }()
+      case 2: try {
+        var v: ProtoUnknownName?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .unknownOperation(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .unknownOperation(v)
+        }
+      }()
+      case 3: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.kind != nil {try decoder.handleConflictingOneOf()}
+          self.kind = .duplicateOperation(v)
+        }
+      }()
+      case 4: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.kind != nil {try decoder.handleConflictingOneOf()}
+          self.kind = .alreadySubmitted(v)
+        }
+      }()
+      case 5: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.kind != nil {try decoder.handleConflictingOneOf()}
+          self.kind = .alreadyStarted(v)
+        }
+      }()
+      case 6: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.kind != nil {try decoder.handleConflictingOneOf()}
+          self.kind = .alreadyFinished(v)
+        }
+      }()
+      case 7: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.kind != nil {try decoder.handleConflictingOneOf()}
+          self.kind = .graphClosed(v)
+        }
+      }()
+      case 8: try {
+        var v: ProtoInvalidField?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .invalid(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .invalid(v)
+        }
+      }()
+      case 9: try {
+        var v: ProtoLimitExceeded?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .limitExceeded(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .limitExceeded(v)
+        }
+      }()
+      case 10: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.kind != nil {try decoder.handleConflictingOneOf()}
+          self.kind = .unreachable(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.kind {
+    case .dependencyCycle?: try {
+      guard case .dependencyCycle(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    }()
+    case .unknownOperation?: try {
+      guard case .unknownOperation(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    }()
+    case .duplicateOperation?: try {
+      guard case .duplicateOperation(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 3)
+    }()
+    case .alreadySubmitted?: try {
+      guard case .alreadySubmitted(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 4)
+    }()
+    case .alreadyStarted?: try {
+      guard case .alreadyStarted(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 5)
+    }()
+    case .alreadyFinished?: try {
+      guard case .alreadyFinished(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 6)
+    }()
+    case .graphClosed?: try {
+      guard case .graphClosed(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 7)
+    }()
+    case .invalid?: try {
+      guard case .invalid(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+    }()
+    case .limitExceeded?: try {
+      guard case .limitExceeded(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+    }()
+    case .unreachable?: try {
+      guard case .unreachable(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 10)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoRefusal, rhs: ProtoRefusal) -> Bool {
+    if lhs.kind != rhs.kind {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoCycle: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Cycle"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.path) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.path.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.path, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoCycle, rhs: ProtoCycle) -> Bool {
+    if lhs.path != rhs.path {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoUnknownName: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".UnknownName"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}named_by\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.namedBy) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
+    }
+    if !self.namedBy.isEmpty {
+      try visitor.visitSingularStringField(value: self.namedBy, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoUnknownName, rhs: ProtoUnknownName) -> Bool {
+    if lhs.name != rhs.name {return false}
+    if lhs.namedBy != rhs.namedBy {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoInvalidField: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".InvalidField"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}field\0\u{1}why\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.field) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.why) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.field.isEmpty {
+      try visitor.visitSingularStringField(value: self.field, fieldNumber: 1)
+    }
+    if !self.why.isEmpty {
+      try visitor.visitSingularStringField(value: self.why, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoInvalidField, rhs: ProtoInvalidField) -> Bool {
+    if lhs.field != rhs.field {return false}
+    if lhs.why != rhs.why {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoLimitExceeded: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".LimitExceeded"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}limit\0\u{1}value\0\u{1}maximum\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.limit) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.value) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.maximum) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.limit.isEmpty {
+      try visitor.visitSingularStringField(value: self.limit, fieldNumber: 1)
+    }
+    if self.value != 0 {
+      try visitor.visitSingularUInt64Field(value: self.value, fieldNumber: 2)
+    }
+    if self.maximum != 0 {
+      try visitor.visitSingularUInt64Field(value: self.maximum, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoLimitExceeded, rhs: ProtoLimitExceeded) -> Bool {
+    if lhs.limit != rhs.limit {return false}
+    if lhs.value != rhs.value {return false}
+    if lhs.maximum != rhs.maximum {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3714,6 +4616,160 @@ nonisolated extension ProtoChunk: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
   static func ==(lhs: ProtoChunk, rhs: ProtoChunk) -> Bool {
     if lhs.number != rhs.number {return false}
+    if lhs.what != rhs.what {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".InsideRequest"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}token\0\u{1}add\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.token) }()
+      case 2: try {
+        var v: Data?
+        try decoder.decodeSingularBytesField(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .add(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.token.isEmpty {
+      try visitor.visitSingularStringField(value: self.token, fieldNumber: 1)
+    }
+    try { if case .add(let v)? = self.what {
+      try visitor.visitSingularBytesField(value: v, fieldNumber: 2)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoInsideRequest, rhs: ProtoInsideRequest) -> Bool {
+    if lhs.token != rhs.token {return false}
+    if lhs.what != rhs.what {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".InsideAnswer"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}added\0\u{1}refused\0\u{1}ended\0\u{3}unknown_token\0\u{1}unreadable\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: UInt32?
+        try decoder.decodeSingularUInt32Field(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .added(v)
+        }
+      }()
+      case 2: try {
+        var v: ProtoRefusal?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .refused(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .refused(v)
+        }
+      }()
+      case 3: try {
+        var v: ProtoEmpty?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .ended(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .ended(v)
+        }
+      }()
+      case 4: try {
+        var v: ProtoEmpty?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .unknownToken(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .unknownToken(v)
+        }
+      }()
+      case 5: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .unreadable(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.what {
+    case .added?: try {
+      guard case .added(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 1)
+    }()
+    case .refused?: try {
+      guard case .refused(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    }()
+    case .ended?: try {
+      guard case .ended(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case .unknownToken?: try {
+      guard case .unknownToken(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    }()
+    case .unreadable?: try {
+      guard case .unreadable(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 5)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoInsideAnswer, rhs: ProtoInsideAnswer) -> Bool {
     if lhs.what != rhs.what {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

@@ -40,9 +40,21 @@ nonisolated struct ProtoStoredGraph: Sendable {
   /// Cancel everything that is left at the first failure.
   var failFast: Bool = false
 
+  /// The operation of the same graph that added them while it ran. Absent: a client submitted them.
+  var parent: UInt32 {
+    get {_parent ?? 0}
+    set {_parent = newValue}
+  }
+  /// Returns true if `parent` has been explicitly set.
+  var hasParent: Bool {self._parent != nil}
+  /// Clears the value of `parent`. Subsequent reads from it will return its default value.
+  mutating func clearParent() {self._parent = nil}
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
+
+  fileprivate var _parent: UInt32? = nil
 }
 
 nonisolated struct ProtoStoredQueue: Sendable {
@@ -339,7 +351,7 @@ fileprivate nonisolated let _protobuf_package = "operon.v1"
 
 nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredGraph"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}queues\0\u{1}operations\0\u{3}fail_fast\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}queues\0\u{1}operations\0\u{3}fail_fast\0\u{1}parent\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -351,12 +363,17 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.queues) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.operations) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.failFast) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self._parent) }()
       default: break
       }
     }
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.name.isEmpty {
       try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
     }
@@ -369,6 +386,9 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.failFast != false {
       try visitor.visitSingularBoolField(value: self.failFast, fieldNumber: 4)
     }
+    try { if let v = self._parent {
+      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 5)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -377,6 +397,7 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.queues != rhs.queues {return false}
     if lhs.operations != rhs.operations {return false}
     if lhs.failFast != rhs.failFast {return false}
+    if lhs._parent != rhs._parent {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

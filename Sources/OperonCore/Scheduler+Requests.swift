@@ -1,0 +1,126 @@
+package import OperonModel
+
+// What running operations ask. Their names mean nothing here: whether an addition fits is found out
+// by whoever knows them, with `CompiledAddition`, before anything else of that worker is handled.
+extension Scheduler {
+    /// An addition of a running operation that is to be compiled. Nothing that its worker said
+    /// after it is handled until `additionJudged` is given back.
+    package struct AdditionOrder: Hashable, Sendable {
+        /// The worker's place.
+        let worker: Int
+        package let held: HeldAttempt
+        /// The number of the event.
+        package let event: UInt64
+        package let request: AdditionRequest
+    }
+
+    /// What came of compiling it.
+    package enum AdditionJudgement: Sendable {
+        case fits(CompiledAddition)
+        /// All of it was added before.
+        case known
+        case refused(Refusal)
+    }
+
+    /// What an addition of a running operation is compiled against: also of a graph that takes none
+    /// from clients.
+    package func additionBase(inside id: GraphID) throws(Refusal) -> CompiledAddition.Base {
+        guard exists(id) else { throw unknown(.graph(id)) }
+        return base(of: id)
+    }
+
+    /// Whether the attempt is in flight and has started: only who runs may ask.
+    mutating func order(
+        _ request: AdditionRequest,
+        of held: HeldAttempt,
+        attemptAt place: UInt32,
+        event: UInt64,
+        from worker: Int,
+        into effects: inout Effects
+    ) {
+        guard attempts[Int(place)]?.hasStarted == true else {
+            effects.notices.append(.eventRefused(held.attempt))
+            return
+        }
+        workers[worker].isJudging = true
+        effects.additions.append(
+            AdditionOrder(worker: worker, held: held, event: event, request: request)
+        )
+    }
+
+    /// Adds what fits, keeps the verdict until the worker has it, and goes on with what else the
+    /// worker said.
+    mutating func judge(
+        _ order: AdditionOrder,
+        _ judgement: AdditionJudgement,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        // benign: a judgement that nobody asked for.
+        guard workers.indices.contains(order.worker), workers[order.worker].isJudging else {
+            return
+        }
+        workers[order.worker].isJudging = false
+        let content: Verdict.Content
+        switch judgement {
+        case .known: content = .added(0)
+        case .refused(let refusal): content = .refused(refusal.cutShort)
+        case .fits(let addition):
+            let graph = order.held.operation.graph
+            if let refusal = refusal(of: addition, to: graph) {
+                content = .refused(refusal.cutShort)
+            } else {
+                let count = grow(graph, by: addition, of: order.held, at: now, into: &effects)
+                content = .added(UInt32(count))
+            }
+        }
+        let verdict = Verdict(
+            number: order.request.number,
+            event: order.event,
+            content: content
+        )
+        workers[order.worker].verdicts.append(verdict)
+        let control = Control(
+            acknowledged: workers[order.worker].handled,
+            verdicts: [verdict]
+        )
+        send(.plain(.control(control)), to: order.worker, into: &effects)
+        if let rest = workers[order.worker].rest {
+            workers[order.worker].rest = nil
+            receive(rest, from: order.worker, at: now, into: &effects)
+        }
+    }
+
+    /// The verdicts on what a beat lists. One that was lost with whoever gave it is asked for anew:
+    /// the same addition gets the same answer.
+    mutating func verdicts(on beat: Beat, of worker: Int) -> [Verdict] {
+        let listed = Set(beat.open.map(\.number))
+        workers[worker].verdicts.removeAll { verdict in
+            verdict.event <= beat.sent && !listed.contains(verdict.number)
+        }
+        var verdicts: [Verdict] = []
+        for request in beat.open.prefix(configuration.limits.openRequests) {
+            // It is on its way, or behind a gap.
+            guard request.event <= workers[worker].handled else { continue }
+            let known = workers[worker].verdicts.last { $0.number == request.number }
+            if let known {
+                verdicts.append(known)
+            } else if attemptPlace(of: request.held, ownedBy: worker) != nil {
+                verdicts.append(
+                    Verdict(number: request.number, event: request.event, content: .again)
+                )
+            }
+        }
+        return verdicts
+    }
+}
+
+extension Refusal {
+    /// Of a cycle only so much as a person reads: a verdict travels with every beat until it has
+    /// arrived.
+    fileprivate var cutShort: Refusal {
+        let shown = 64
+        guard case .dependencyCycle(let path) = self, path.count > shown else { return self }
+        return .dependencyCycle(path: path.prefix(shown / 2) + ["…"] + path.suffix(shown / 2))
+    }
+}

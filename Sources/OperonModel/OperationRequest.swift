@@ -1,0 +1,58 @@
+// What running operations ask of their coordinator, and the answers. A request is a numbered event
+// of its worker, so that it is handled in its place among starts and ends; it is open until its
+// verdict has come, and every beat lists those that are open. So it survives whatever is lost.
+
+/// Operations that a running operation adds to its graph.
+///
+/// Known by (parent, name of the child): whoever adds the same again, another attempt of the same
+/// operation for example, has added it already.
+package struct AdditionRequest: Hashable, Sendable {
+    /// Counts the requests of one incarnation, from 1.
+    package var number: UInt64
+    /// The operations, as a coordinator keeps them.
+    package var operations: [UInt8]
+
+    package init(number: UInt64, operations: [UInt8]) {
+        self.number = number
+        self.operations = operations
+    }
+}
+
+/// A request that has no verdict yet, in a beat.
+package struct OpenRequest: Hashable, Sendable {
+    package var number: UInt64
+    /// The attempt that asks.
+    package var held: HeldAttempt
+    /// The number of the event that told of it last.
+    package var event: UInt64
+
+    package init(number: UInt64, held: HeldAttempt, event: UInt64) {
+        self.number = number
+        self.held = held
+        self.event = event
+    }
+}
+
+/// The answer to a request.
+package struct Verdict: Hashable, Sendable {
+    /// That of the request.
+    package var number: UInt64
+    /// The event that it answers.
+    package var event: UInt64
+    package var content: Content
+
+    package enum Content: Hashable, Sendable {
+        /// This many operations are new; the others were there already.
+        case added(UInt32)
+        /// Nothing of it was done.
+        case refused(Refusal)
+        /// The verdict was lost with whoever gave it: ask again.
+        case again
+    }
+
+    package init(number: UInt64, event: UInt64, content: Content) {
+        self.number = number
+        self.event = event
+        self.content = content
+    }
+}

@@ -1,0 +1,150 @@
+import Logging
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonWire
+
+// Operations that running operations add: compiled here, where names are known, between two events
+// of the scheduler, so that everything is kept in the order in which it was said.
+extension CoordinatorService {
+    /// Gives every addition that was ordered back to the scheduler, and keeps what was taken.
+    func judgeAdditions(at now: Moment) {
+        while !effects.additions.isEmpty {
+            let order = effects.additions.removeFirst()
+            let graph = order.held.operation.graph
+            let judged: (kept: StoredContents, part: GraphDescription, CompiledAddition)?
+            do throws(Refusal) {
+                judged = try compile(order)
+            } catch {
+                scheduler.handle(.additionJudged(order, .refused(error)), at: now, into: &effects)
+                continue
+            }
+            guard let (kept, part, addition) = judged else {
+                scheduler.handle(.additionJudged(order, .known), at: now, into: &effects)
+                continue
+            }
+            let count = scheduler.operationCount(of: graph)
+            scheduler.handle(
+                .additionJudged(order, .fits(addition)),
+                at: now,
+                into: &effects
+            )
+            guard scheduler.operationCount(of: graph) > count else { continue }
+            let number = Int(graph.rawValue)
+            do throws(WireError) {
+                let parent = order.held.operation.index
+                try contents[number].append(part.operations, kept.body, by: parent)
+            } catch {
+                preconditionFailure("these bytes were written from what they are: \(error)")
+            }
+            for index in contents[number].wanted(by: part.operations) {
+                let id = OperationID(graph: graph, index: index)
+                guard let output = loadedOutputs[id] else { continue }
+                contents[number].keep(output, of: index)
+            }
+            keeping?.submitted.append(kept)
+            growthObserver(graph, part.operations)
+        }
+        loadedOutputs = [:]
+    }
+
+    /// `nil`: all of it was added before.
+    private func compile(
+        _ order: Scheduler.AdditionOrder
+    ) throws(Refusal) -> (StoredContents, GraphDescription, CompiledAddition)? {
+        let graph = order.held.operation.graph
+        let parent = order.held.operation.index
+        let number = Int(graph.rawValue)
+        let description = named(try Self.read(order.request, limits), in: graph)
+        let new = try CompiledAddition.compile(
+            description,
+            addedBy: parent,
+            to: scheduler.additionBase(inside: graph),
+            limits: limits
+        ) { name in
+            contents[number].known(name)
+        } resolve: { name in
+            resolve(name, in: graph)
+        }
+        guard let new else { return nil }
+        let gone = contents[number].wanted(by: new.description.operations).first {
+            contents[number].isGone($0)
+        }
+        if let gone {
+            let name = contents[number].operations[Int(gone)].name
+            let why = "the output of “\(name)” is not kept any more: nobody was known to want it"
+            throw .invalid(field: "dependencies", why: why)
+        }
+        let body: [UInt8]
+        do throws(WireError) {
+            body = try StoreFormat.encode(new.description, failFast: false, parent: parent)
+        } catch {
+            throw .invalid(field: "operations", why: error.message)
+        }
+        var kept = StoredContents(
+            graph: graph,
+            name: register[graph].name,
+            first: new.addition.first,
+            operationCount: new.description.operations.count,
+            body: body
+        )
+        kept.needs = Self.needs(new.addition.graph.outer, of: graph)
+        return (kept, new.description, new.addition)
+    }
+
+    private static func read(
+        _ request: AdditionRequest,
+        _ limits: Limits
+    ) throws(Refusal) -> GraphDescription {
+        guard request.operations.count <= limits.additionBytes else {
+            throw .limitExceeded(
+                limit: .additionBytes,
+                value: request.operations.count,
+                maximum: limits.additionBytes
+            )
+        }
+        do throws(WireError) {
+            return try StoreFormat.decodeGraph(request.operations).graph
+        } catch {
+            throw .invalid(field: "operations", why: error.message)
+        }
+    }
+
+    // MARK: - Outputs
+
+    /// What additions among these events ask for and nobody was known to want: loaded before, since
+    /// what is added may start in the same step. Nothing, as a rule, and then it costs nothing.
+    func loadOutputs(for events: [Scheduler.Event]) async {
+        guard keeping != nil else { return }
+        for case .workerMessage(let envelope) in events {
+            guard case .events(let batch) = envelope.body else { continue }
+            for case .added(let held, let request) in batch.events {
+                await loadOutputs(for: request, of: held.operation.graph)
+            }
+        }
+    }
+
+    private func loadOutputs(for request: AdditionRequest, of graph: GraphID) async {
+        guard let store, contents.indices.contains(Int(graph.rawValue)) else { return }
+        let operations: [OperationDescription]
+        do throws(Refusal) {
+            operations = try Self.read(request, limits).operations
+        } catch {
+            return  // It is refused when it is judged.
+        }
+        let number = Int(graph.rawValue)
+        for index in contents[number].wanted(by: operations) where isMissing(index, of: graph) {
+            // What has just finished may not be in the store yet.
+            await durable(within: Self.loadPatience)
+            let id = OperationID(graph: graph, index: index)
+            do {
+                loadedOutputs[id] = try await store.output(of: id) ?? .empty
+            } catch {
+                logger.error("output not loaded", metadata: ["reason": "\(error)"])
+            }
+        }
+    }
+
+    /// As long as clients wait for a disk that takes nothing: what is not there by then is missing.
+    private static let loadPatience = Duration.seconds(5)
+}

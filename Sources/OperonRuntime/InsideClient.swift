@@ -1,0 +1,107 @@
+import Glibc
+package import OperonModel
+package import OperonWire
+
+/// The side of a running operation: asks the worker that runs this process.
+package struct InsideClient: Sendable {
+    package static let socketVariable = "OPERON_SOCKET"
+    package static let tokenVariable = "OPERON_TOKEN"
+
+    private let path: String
+    private let token: String
+
+    /// `nil`: this process is none of a running operation.
+    package init?(environment: [String: String]) {
+        guard let path = environment[Self.socketVariable],
+            let token = environment[Self.tokenVariable]
+        else { return nil }
+        self.path = path
+        self.token = token
+    }
+
+    /// Operations as they travel.
+    package static func body(of graph: GraphDescription) throws(InsideError) -> [UInt8] {
+        do throws(WireError) {
+            return try StoreFormat.encode(graph, failFast: false)
+        } catch {
+            throw InsideError(message: error.message)
+        }
+    }
+
+    /// Asks and waits for the answer, however long that takes: blocks.
+    ///
+    /// - Throws: `InsideError` if the worker is not there, or goes away before it has answered.
+    package func ask(
+        _ what: InsideFormat.Request.What
+    ) throws(InsideError) -> InsideFormat.Answer {
+        let request = InsideFormat.Request(token: token, what: what)
+        let question: [UInt8]
+        do throws(WireError) {
+            question = try InsideFormat.encode(request)
+        } catch {
+            throw InsideError(message: error.message)
+        }
+        let answer = try exchange(question)
+        do throws(WireError) {
+            return try InsideFormat.decodeAnswer(answer)
+        } catch {
+            let why = "The worker's answer cannot be read: \(error.message)."
+            throw InsideError(message: why)
+        }
+    }
+
+    private func exchange(_ request: [UInt8]) throws(InsideError) -> [UInt8] {
+        let socket: Descriptor
+        do throws(SystemError) {
+            socket = try LocalSocket.connected(to: path)
+        } catch {
+            throw InsideError(message: "The worker of this operation cannot be reached: \(error).")
+        }
+        var sent = 0
+        while sent < request.count {
+            let number = socket.number
+            let count = unsafe request.withUnsafeBytes { bytes in
+                let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[sent...])
+                return unsafe Glibc.send(
+                    number,
+                    rest.baseAddress,
+                    rest.count,
+                    Int32(MSG_NOSIGNAL)
+                )
+            }
+            if count < 0, errno == EINTR { continue }
+            // It may have answered before it has read everything.
+            guard count > 0 else { break }
+            sent += count
+        }
+        return try answer(from: socket)
+    }
+
+    private func answer(from socket: borrowing Descriptor) throws(InsideError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            if let length = InsideFormat.length(bytes[...]),
+                bytes.count >= length + InsideFormat.lengthBytes
+            {
+                return Array(bytes[InsideFormat.lengthBytes..<InsideFormat.lengthBytes + length])
+            }
+            let number = socket.number
+            let count = unsafe buffer.withUnsafeMutableBytes { buffer in
+                unsafe Glibc.read(number, buffer.baseAddress, buffer.count)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                throw InsideError(message: "The worker of this operation went away.")
+            }
+            bytes += buffer[..<count]
+        }
+    }
+}
+
+/// Why a running operation got no answer: a sentence for a person.
+package struct InsideError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let message: String
+
+    package var description: String { message }
+}

@@ -1,0 +1,217 @@
+import Glibc
+import NIOConcurrencyHelpers
+import OperonModel
+import OperonWire
+
+/// Where processes of running operations reach their worker: a socket in the worker's private
+/// directory, and for each attempt a token that ends with it.
+///
+/// Owned by the `ProcessRunner`. One thread, which waits in `poll` and nowhere else; answers may
+/// take as long as the coordinator is away. `@unchecked Sendable`: what is shared is locked,
+/// everything else is touched by that thread only.
+final class InsideSocket: @unchecked Sendable {
+    typealias Handler =
+        @Sendable (AttemptID, InsideFormat.Request.What) async -> InsideFormat.Answer
+
+    private struct Shared {
+        var tokens: [String: AttemptID] = [:]
+        var ofAttempt: [AttemptID: String] = [:]
+        var handler: Handler?
+        var answers: [(connection: UInt64, bytes: [UInt8])] = []
+        var isClosing = false
+    }
+
+    private final class Connection {
+        let id: UInt64
+        let socket: Descriptor
+        var received: [UInt8] = []
+        var isAsked = false
+        var answer: [UInt8] = []
+        var sent = 0
+        /// There is nothing to say to it.
+        var isOver = false
+
+        init(id: UInt64, socket: consuming Descriptor) {
+            self.id = id
+            self.socket = socket
+        }
+    }
+
+    /// Connections at a time; others wait to be accepted.
+    private static let connectionsMax = 128
+    private static let readBytes = 65_536
+
+    let path: String
+    private let listener: Descriptor
+    private let wakeup: Descriptor
+    private let shared = NIOLockedValueBox(Shared())
+    private let requestBytes: Int
+
+    private var connections: [Connection] = []
+    private var lastConnection: UInt64 = 0
+    private var buffer = [UInt8](repeating: 0, count: InsideSocket.readBytes)
+
+    init(in directory: String, limits: Limits = Limits()) throws(SystemError) {
+        path = "\(directory)/worker.sock"
+        requestBytes = limits.additionBytes + InsideFormat.overheadBytes
+        listener = try LocalSocket.listening(at: path)
+        wakeup = try Descriptor.wakeup(blocking: false)
+        try OwnThread.start("operon-inside") { [self] in work() }
+    }
+
+    // MARK: - From any thread
+
+    /// Who answers. Until then nobody is let in.
+    func serve(_ handler: @escaping Handler) {
+        shared.withLockedValue { $0.handler = handler }
+        wakeup.signal()
+    }
+
+    /// A token for an attempt that starts.
+    func begin(_ attempt: AttemptID) -> String {
+        var random = SystemRandomNumberGenerator()
+        let token =
+            Incarnation(rawValue: random.next()).description
+            + Incarnation(rawValue: random.next()).description
+        shared.withLockedValue { shared in
+            shared.tokens[token] = attempt
+            shared.ofAttempt[attempt] = token
+        }
+        return token
+    }
+
+    /// It has ended: its token is nobody's.
+    func end(_ attempt: AttemptID) {
+        shared.withLockedValue { shared in
+            guard let token = shared.ofAttempt.removeValue(forKey: attempt) else { return }
+            shared.tokens[token] = nil
+        }
+    }
+
+    func close() {
+        shared.withLockedValue { $0.isClosing = true }
+        wakeup.signal()
+    }
+
+    private func answer(_ answer: InsideFormat.Answer, to connection: UInt64) {
+        let bytes: [UInt8]
+        do throws(WireError) {
+            bytes = try InsideFormat.encode(answer)
+        } catch {
+            bytes = []  // Closed without a word, which the other side understands.
+        }
+        shared.withLockedValue { $0.answers.append((connection, bytes)) }
+        wakeup.signal()
+    }
+
+    // MARK: - On its thread
+
+    private func work() {
+        while !shared.withLockedValue({ $0.isClosing }) {
+            var polled = [pollfd(fd: wakeup.number, events: Int16(POLLIN), revents: 0)]
+            for connection in connections {
+                let wanted = connection.answer.isEmpty ? POLLIN : POLLOUT
+                polled.append(
+                    pollfd(fd: connection.socket.number, events: Int16(wanted), revents: 0)
+                )
+            }
+            let isOpen =
+                connections.count < Self.connectionsMax
+                && shared.withLockedValue { $0.handler != nil }
+            if isOpen {
+                polled.append(pollfd(fd: listener.number, events: Int16(POLLIN), revents: 0))
+            }
+            _ = unsafe poll(&polled, nfds_t(polled.count), -1)
+            if polled[0].revents != 0 { takeAnswers() }
+            var left: [Connection] = []
+            for (place, connection) in connections.enumerated() {
+                let isReady = polled[place + 1].revents != 0
+                if !connection.isOver, !isReady || serve(connection) { left.append(connection) }
+            }
+            let isAsked = isOpen && polled[polled.count - 1].revents != 0
+            connections = left
+            if isAsked { acceptAll() }
+        }
+        connections = []
+        _ = unsafe unlink(path)
+    }
+
+    private func acceptAll() {
+        while connections.count < Self.connectionsMax,
+            let socket = LocalSocket.accept(listener.number)
+        {
+            lastConnection += 1
+            connections.append(Connection(id: lastConnection, socket: socket))
+        }
+    }
+
+    private func takeAnswers() {
+        wakeup.await()
+        let answers = shared.withLockedValue { shared in
+            defer { shared.answers = [] }
+            return shared.answers
+        }
+        for (id, bytes) in answers {
+            // benign: whoever asked did not wait.
+            guard let connection = connections.first(where: { $0.id == id }) else { continue }
+            connection.answer = bytes
+            connection.isOver = bytes.isEmpty
+        }
+    }
+
+    /// Whether it stays.
+    private func serve(_ connection: Connection) -> Bool {
+        connection.answer.isEmpty ? receive(from: connection) : send(to: connection)
+    }
+
+    private func receive(from connection: Connection) -> Bool {
+        let number = connection.socket.number
+        let count = unsafe buffer.withUnsafeMutableBytes { buffer in
+            unsafe Glibc.read(number, buffer.baseAddress, buffer.count)
+        }
+        if count < 0 { return errno == EAGAIN || errno == EINTR }
+        // Gone, or it says more than it was asked for.
+        guard count > 0, !connection.isAsked else { return false }
+        connection.received += buffer[..<count]
+        guard let length = InsideFormat.length(connection.received[...]) else { return true }
+        guard length <= requestBytes else {
+            connection.isAsked = true
+            answer(.unreadable("it is over \(requestBytes) bytes"), to: connection.id)
+            return true
+        }
+        let end = InsideFormat.lengthBytes + length
+        guard connection.received.count >= end else { return true }
+        connection.isAsked = true
+        ask(Array(connection.received[InsideFormat.lengthBytes..<end]), connection.id)
+        connection.received = []
+        return true
+    }
+
+    private func ask(_ bytes: [UInt8], _ connection: UInt64) {
+        let request: InsideFormat.Request
+        do throws(WireError) {
+            request = try InsideFormat.decodeRequest(bytes)
+        } catch {
+            return answer(.unreadable(error.message), to: connection)
+        }
+        let (attempt, handler) = shared.withLockedValue { shared in
+            (shared.tokens[request.token], shared.handler)
+        }
+        guard let attempt, let handler else { return answer(.unknownToken, to: connection) }
+        // Nobody's child: it lives until the worker has answered.
+        Task { [self] in answer(await handler(attempt, request.what), to: connection) }
+    }
+
+    private func send(to connection: Connection) -> Bool {
+        let number = connection.socket.number
+        let sent = connection.sent
+        let flags = Int32(MSG_NOSIGNAL)
+        let count = unsafe connection.answer.withUnsafeBytes { bytes in
+            let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[sent...])
+            return unsafe Glibc.send(number, rest.baseAddress, rest.count, flags)
+        }
+        if count < 0 { return errno == EAGAIN || errno == EINTR }
+        connection.sent += count
+        return connection.sent < connection.answer.count
+    }
+}

@@ -1,0 +1,113 @@
+package import OperonModel
+import SwiftProtobuf
+
+/// What a process of a running operation says to its worker over a socket, and is told: one
+/// question and one answer to a connection, each behind its length.
+package enum InsideFormat {
+    package struct Request: Hashable, Sendable {
+        /// That of the attempt.
+        package var token: String
+        package var what: What
+
+        package enum What: Hashable, Sendable {
+            /// Operations as `StoreFormat` writes them.
+            case add([UInt8])
+        }
+
+        package init(token: String, what: What) {
+            self.token = token
+            self.what = what
+        }
+    }
+
+    package enum Answer: Hashable, Sendable {
+        /// This many operations are new.
+        case added(UInt32)
+        case refused(Refusal)
+        /// The attempt has ended, or is somebody else's by now.
+        case ended
+        case unknownToken
+        /// The worker cannot read the question, and why.
+        case unreadable(String)
+    }
+
+    /// Bytes of the length before each message.
+    package static let lengthBytes = 4
+    /// What surrounds operations in a request: a token and some numbers.
+    package static let overheadBytes = 1_024
+
+    /// With its length.
+    package static func encode(_ request: Request) throws(WireError) -> [UInt8] {
+        var proto = ProtoInsideRequest()
+        proto.token = request.token
+        switch request.what {
+        case .add(let operations): proto.add = byteString(operations)
+        }
+        return try framed(proto)
+    }
+
+    /// With its length.
+    package static func encode(_ answer: Answer) throws(WireError) -> [UInt8] {
+        var proto = ProtoInsideAnswer()
+        switch answer {
+        case .added(let count): proto.added = count
+        case .refused(let refusal): proto.refused = ProtoRefusal(refusal)
+        case .ended: proto.ended = ProtoEmpty()
+        case .unknownToken: proto.unknownToken = ProtoEmpty()
+        case .unreadable(let why): proto.unreadable = why
+        }
+        return try framed(proto)
+    }
+
+    /// The length that these first bytes tell; `nil`: there are too few of them.
+    package static func length(_ bytes: ArraySlice<UInt8>) -> Int? {
+        guard bytes.count >= lengthBytes else { return nil }
+        return bytes.prefix(lengthBytes).reversed().reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    /// Without the length.
+    package static func decodeRequest(_ bytes: [UInt8]) throws(WireError) -> Request {
+        let proto: ProtoInsideRequest = try parsed(bytes)
+        switch proto.what {
+        case .add(let operations):
+            return Request(token: proto.token, what: .add([UInt8](operations)))
+        case nil: throw .missing("request.what")
+        }
+    }
+
+    /// Without the length.
+    package static func decodeAnswer(_ bytes: [UInt8]) throws(WireError) -> Answer {
+        let proto: ProtoInsideAnswer = try parsed(bytes)
+        switch proto.what {
+        case .added(let count): return .added(count)
+        case .refused(let refusal): return .refused(try Refusal(refusal))
+        case .ended: return .ended
+        case .unknownToken: return .unknownToken
+        case .unreadable(let why): return .unreadable(why)
+        case nil: throw .missing("answer.what")
+        }
+    }
+
+    private static func framed(_ message: some Message) throws(WireError) -> [UInt8] {
+        let body: [UInt8]
+        do {
+            body = try message.serializedBytes()
+        } catch {
+            throw WireError(.tooLarge, "it is over what can be encoded at all: \(error)")
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(body.count + lengthBytes)
+        for shift in stride(from: 0, to: lengthBytes * 8, by: 8) {
+            bytes.append(UInt8(truncatingIfNeeded: body.count >> shift))
+        }
+        return bytes + body
+    }
+
+    private static func parsed<M: Message>(_ bytes: [UInt8]) throws(WireError) -> M {
+        do {
+            return try M(serializedBytes: bytes)
+        } catch {
+            throw WireError(.malformed, "it cannot be read: \(error)")
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import OperonModel
+
+// What running operations ask, and the verdicts on it.
+
+extension ProtoAddition {
+    init(_ request: AdditionRequest) {
+        self.init()
+        number = request.number
+        operations = byteString(request.operations)
+    }
+}
+
+extension AdditionRequest {
+    /// What it is made of is read by whoever judges it: unreadable, it is refused, not dropped.
+    init(_ proto: ProtoAddition) throws(WireError) {
+        self.init(
+            number: try Check.ordinal(proto.number, "added.number"),
+            operations: [UInt8](proto.operations)
+        )
+    }
+}
+
+extension ProtoOpenRequest {
+    init(_ request: OpenRequest) {
+        self.init()
+        number = request.number
+        held = ProtoHeldAttempt(request.held)
+        event = request.event
+    }
+}
+
+extension OpenRequest {
+    init(_ proto: ProtoOpenRequest) throws(WireError) {
+        guard proto.hasHeld else { throw .missing("open.held") }
+        self.init(
+            number: try Check.ordinal(proto.number, "open.number"),
+            held: try HeldAttempt(proto.held, "open.held"),
+            event: try Check.ordinal(proto.event, "open.event")
+        )
+    }
+}
+
+// MARK: - Verdicts
+
+extension ProtoVerdict {
+    init(_ verdict: Verdict) {
+        self.init()
+        number = verdict.number
+        event = verdict.event
+        switch verdict.content {
+        case .added(let count): what = .added(count)
+        case .refused(let refusal): what = .refused(ProtoRefusal(refusal))
+        case .again: what = .again(ProtoEmpty())
+        }
+    }
+}
+
+extension Verdict {
+    init(_ proto: ProtoVerdict) throws(WireError) {
+        let content: Content
+        switch proto.what {
+        case .added(let count): content = .added(count)
+        case .refused(let refusal): content = .refused(try Refusal(refusal))
+        case .again: content = .again
+        case nil: throw .missing("verdict.what")
+        }
+        self.init(
+            number: try Check.ordinal(proto.number, "verdict.number"),
+            event: try Check.ordinal(proto.event, "verdict.event"),
+            content: content
+        )
+    }
+}
+
+extension ProtoRefusal {
+    init(_ refusal: Refusal) {
+        self.init()
+        switch refusal {
+        case .dependencyCycle(let path):
+            var cycle = ProtoCycle()
+            cycle.path = path
+            kind = .dependencyCycle(cycle)
+        case .unknownOperation(let name, let namedBy):
+            var unknown = ProtoUnknownName()
+            unknown.name = name
+            unknown.namedBy = namedBy
+            kind = .unknownOperation(unknown)
+        case .duplicateOperation(let name): kind = .duplicateOperation(name)
+        case .alreadySubmitted(let name): kind = .alreadySubmitted(name)
+        case .alreadyStarted(let name): kind = .alreadyStarted(name)
+        case .alreadyFinished(let name): kind = .alreadyFinished(name)
+        case .graphClosed(let name): kind = .graphClosed(name)
+        case .invalid(let field, let why):
+            var invalid = ProtoInvalidField()
+            invalid.field = field
+            invalid.why = why
+            kind = .invalid(invalid)
+        case .limitExceeded(let limit, let value, let maximum):
+            var exceeded = ProtoLimitExceeded()
+            exceeded.limit = limit.rawValue
+            exceeded.value = UInt64(clamping: value)
+            exceeded.maximum = UInt64(clamping: maximum)
+            kind = .limitExceeded(exceeded)
+        case .unreachable(let why): kind = .unreachable(why)
+        }
+    }
+}
+
+extension Refusal {
+    init(_ proto: ProtoRefusal) throws(WireError) {
+        switch proto.kind {
+        case .dependencyCycle(let cycle): self = .dependencyCycle(path: cycle.path)
+        case .unknownOperation(let unknown):
+            self = .unknownOperation(name: unknown.name, namedBy: unknown.namedBy)
+        case .duplicateOperation(let name): self = .duplicateOperation(name: name)
+        case .alreadySubmitted(let name): self = .alreadySubmitted(name: name)
+        case .alreadyStarted(let name): self = .alreadyStarted(name: name)
+        case .alreadyFinished(let name): self = .alreadyFinished(name: name)
+        case .graphClosed(let name): self = .graphClosed(name: name)
+        case .invalid(let invalid): self = .invalid(field: invalid.field, why: invalid.why)
+        case .limitExceeded(let exceeded):
+            guard let limit = LimitName(rawValue: exceeded.limit) else {
+                // One that a later version has.
+                let why = "\(exceeded.value) is over the limit of \(exceeded.maximum)"
+                self = .invalid(field: exceeded.limit, why: why)
+                return
+            }
+            self = .limitExceeded(
+                limit: limit,
+                value: Int(clamping: exceeded.value),
+                maximum: Int(clamping: exceeded.maximum)
+            )
+        case .unreachable(let why): self = .unreachable(why)
+        case nil: throw .missing("refused.kind")
+        }
+    }
+}
