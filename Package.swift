@@ -245,7 +245,7 @@ let package = Package(
         .target(
             name: "OperonTestKit",
             dependencies: [
-                "OperonCore", "OperonModel", "OperonPorts",
+                "OperonCore", "OperonModel", "OperonPorts", "OperonWire",
                 .product(name: "HeapModule", package: "swift-collections"),
             ],
             swiftSettings: settings

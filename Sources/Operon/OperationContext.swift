@@ -1,3 +1,4 @@
+internal import OperonCore
 internal import OperonModel
 internal import OperonRuntime
 
@@ -63,6 +64,33 @@ public struct OperationContext: Sendable {
                 .undecodable,
                 "The output of “\(dependency)” is no \(type): \(error.message)."
             )
+        }
+    }
+
+    /// Adds operations to the graph of this one, and waits until the coordinator has them for good.
+    ///
+    /// They start without waiting for this operation, unless they name it among their
+    /// dependencies. What an earlier attempt at this operation has added already is left as it is,
+    /// so that adding is safe to repeat: under the same name it must be the same operation. That
+    /// takes as long as the coordinator is away.
+    ///
+    /// - Returns: How many of them are new.
+    /// - Throws: ``OperonError`` with the code `refused`: a name that the graph has already, a
+    ///   dependency that it has not, a cycle, a limit, or a graph that was cancelled; then nothing
+    ///   was added. `CancellationError` if this attempt was given up.
+    @discardableResult
+    public func add(_ operations: [NewOperation]) async throws -> Int {
+        let graph = GraphDescription(name: "added", operations: operations.map(\.description))
+        let body: [UInt8]
+        do throws(InsideError) {
+            body = try InsideClient.body(of: graph)
+        } catch {
+            throw OperonError(.invalid, error.message)
+        }
+        switch await invocation.ask(.add(body)) {
+        case .added(let count): return Int(count)
+        case .refused(let refusal): throw OperonError(refusal)
+        case .ended: throw CancellationError()
         }
     }
 

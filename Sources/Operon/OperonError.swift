@@ -5,6 +5,7 @@ public struct OperonError: Error, Hashable, Sendable, CustomStringConvertible {
         private enum Name: String {
             case invalid
             case noOutput
+            case refused
             case system
             case undecodable
             case unreachable
@@ -18,6 +19,8 @@ public struct OperonError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let invalid = Code(.invalid)
         /// The dependency has no output.
         public static let noOutput = Code(.noOutput)
+        /// The coordinator refuses; the message says why.
+        public static let refused = Code(.refused)
         /// The operating system refused.
         public static let system = Code(.system)
         /// Bytes that are not a value of the type.

@@ -50,6 +50,10 @@ extension Scheduler {
     ) {
         let sentAt = batch.sentAt
         let id = event.held.attempt
+        if case .added(let held, let request) = event {
+            order(request, of: held, event: number, from: worker, into: &effects)
+            return
+        }
         guard let place = placeOfEvent(event, from: worker) else {
             // Refused, and handled all the same: the worker may forget it. But for the end of an
             // attempt that was taken for lost and may yet count.
@@ -74,30 +78,13 @@ extension Scheduler {
             finished(place, result, start: start, end: end, at: now, into: &effects)
         case .returned:
             comeBack(place, .returned, at: now, into: &effects)
-        case .added(let held, let request):
-            order(
-                request,
-                of: held,
-                attemptAt: place,
-                event: number,
-                from: worker,
-                into: &effects
-            )
+        case .added: break  // Handled above.
         }
     }
 
     /// The attempt that an event is about, if it is in flight and the sender's.
     private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
         let held = event.held
-        if case .added = event {
-            guard configuration.violation == .acceptsStaleAdditions else {
-                return attemptPlace(of: held, ownedBy: worker)
-            }
-            guard exists(held.operation) else { return nil }
-            let place = graphs[Int(held.operation.graph.rawValue)]
-                .attempt[Int(held.operation.index)]
-            return place == GraphState.noAttempt ? nil : place
-        }
         if configuration.violation == .acceptsStaleResults, exists(held.operation) {
             let graph = Int(held.operation.graph.rawValue)
             let place = graphs[graph].attempt[Int(held.operation.index)]

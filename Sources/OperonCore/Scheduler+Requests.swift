@@ -29,16 +29,17 @@ extension Scheduler {
         return base(of: id)
     }
 
-    /// Whether the attempt is in flight and has started: only who runs may ask.
+    /// Only who runs may ask.
     mutating func order(
         _ request: AdditionRequest,
         of held: HeldAttempt,
-        attemptAt place: UInt32,
         event: UInt64,
         from worker: Int,
         into effects: inout Effects
     ) {
-        guard attempts[Int(place)]?.hasStarted == true else {
+        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[Int($0)] }
+        guard attempt?.hasStarted == true || configuration.violation == .acceptsStaleAdditions
+        else {
             effects.notices.append(.eventRefused(held.attempt))
             return
         }
@@ -67,7 +68,8 @@ extension Scheduler {
         case .refused(let refusal): content = .refused(refusal.cutShort)
         case .fits(let addition):
             let graph = order.held.operation.graph
-            if let refusal = refusal(of: addition, to: graph) {
+            let closed = refusalOfCancelled(graph)
+            if let refusal = closed ?? refusal(of: addition, to: graph) {
                 content = .refused(refusal.cutShort)
             } else {
                 let count = grow(graph, by: addition, of: order.held, at: now, into: &effects)
@@ -89,6 +91,12 @@ extension Scheduler {
             workers[order.worker].rest = nil
             receive(rest, from: order.worker, at: now, into: &effects)
         }
+    }
+
+    /// Cancelling a graph closed it for whatever was not there yet.
+    private func refusalOfCancelled(_ id: GraphID) -> Refusal? {
+        let graph = graphs[Int(id.rawValue)]
+        return graph.isCancelled ? .graphClosed(name: graph.compiled.name) : nil
     }
 
     /// The verdicts on what a beat lists. One that was lost with whoever gave it is asked for anew:

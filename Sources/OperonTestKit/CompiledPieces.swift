@@ -39,7 +39,7 @@ package struct CompiledPieces: Sendable {
             switch (record, event) {
             case (.graphAdded(let id), .graphSubmitted(let graph, let isOpen)):
                 return [contents(of: graph, in: id, from: 0, isOpen: isOpen)]
-            case (.operationsAdded(let id, let first), .operationsAdded(_, let addition)):
+            case (.operationsAdded(let id, let first, _), .operationsAdded(_, let addition)):
                 return [contents(of: addition.graph, in: id, from: first, isOpen: false)]
             case (_, _): continue
             }

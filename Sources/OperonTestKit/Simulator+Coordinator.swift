@@ -22,6 +22,9 @@ extension Simulator {
         effects.removeAll()
         if !isHealed { note(event) }
         scheduler.handle(event, at: moment, into: &effects)
+        var contents = pieces.contents(of: event, recordedAs: effects.records)
+        expect(contents, of: event)
+        contents += judgeAdditions()
         for case .attemptEnded(let attempt, let operation, .lost) in effects.records {
             checkLoss(of: attempt, operation)
         }
@@ -29,8 +32,6 @@ extension Simulator {
             coordinatorWake = wake
             at(max(wake, now), .coordinatorWake)
         }
-        let contents = pieces.contents(of: event, recordedAs: effects.records)
-        expect(contents, of: event)
         keep(effects, contents)
     }
 
@@ -89,8 +90,8 @@ extension Simulator {
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
             .retryRequested, .queuePrioritySet:
             break
-        case .graphSubmitted, .workerMessage, .transportUp, .transportDown, .addressReturned,
-            .attemptUnsendable, .shutdownRequested, .timeReached:
+        case .graphSubmitted, .workerMessage, .additionJudged, .transportUp, .transportDown,
+            .addressReturned, .attemptUnsendable, .shutdownRequested, .timeReached:
             break
         }
     }

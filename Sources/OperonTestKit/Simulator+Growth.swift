@@ -218,6 +218,8 @@ struct GrownLedger {
         let graph: GraphID
         let first: UInt32
         let isOpen: Bool
+        /// Of what was added from inside.
+        var names: [String] = []
         var members: [Member] = []
     }
 
@@ -243,10 +245,15 @@ struct GrownLedger {
 
 extension SimulatorLedger {
     /// What a submission or an addition is made of.
-    mutating func expect(_ graph: CompiledGraph, _ contents: StoredContents) {
+    mutating func expect(
+        _ graph: CompiledGraph,
+        _ contents: StoredContents,
+        named names: [String] = []
+    ) {
         let id = contents.graph
         let first = contents.first
         var piece = GrownLedger.Piece(graph: id, first: first, isOpen: contents.isOpen)
+        piece.names = names
         for index in 0..<UInt32(graph.topology.operationCount) {
             let policy = graph.policies[Int(graph.policy[Int(index)])]
             var member = GrownLedger.Member()
@@ -265,7 +272,11 @@ extension SimulatorLedger {
     }
 
     /// It is kept that this is there.
-    private mutating func arrived(_ graph: GraphID, from first: UInt32) {
+    private mutating func arrived(
+        _ graph: GraphID,
+        from first: UInt32,
+        by held: HeldAttempt? = nil
+    ) {
         guard let piece = expected.first, piece.graph == graph, piece.first == first else {
             return broken("graph \(graph) has operations from \(first) that nobody submitted")
         }
@@ -275,6 +286,7 @@ extension SimulatorLedger {
             kept.grown.members[operation] = member
         }
         if piece.isOpen { kept.grown.open.insert(graph) }
+        if let held { adopted(piece, by: held) }
     }
 
     func dependencies(of operation: OperationID) -> [Dependency] {
@@ -293,7 +305,8 @@ extension SimulatorLedger {
     mutating func grow(by record: StoreRecord) {
         switch record {
         case .graphAdded(let graph): arrived(graph, from: 0)
-        case .operationsAdded(let graph, let first): arrived(graph, from: first)
+        case .operationsAdded(let graph, let first, let held):
+            arrived(graph, from: first, by: held)
         case .graphClosed(let graph): kept.grown.open.remove(graph)
         case .dependencyAdded(let operation, let other, let condition):
             if kept.grown.waits(other, for: operation) {

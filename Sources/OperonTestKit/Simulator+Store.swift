@@ -236,6 +236,7 @@ extension Simulator {
             self.store?.decided = store.image
             desk = OutputDesk(limits: Self.smallPieces(restored.configuration.limits))
             noteRestored(store.image.state)
+            children.restore(store.image.state)
             // Nobody was told that it was taken: it is submitted again.
             if restored.graphCount == 0 { at(now + .milliseconds(10), .submit) }
             at(now, .coordinatorUp)

@@ -18,6 +18,9 @@ struct SimulatedWorker {
     var running: Set<AttemptID> = []
     /// What attempts were given before their starts.
     var inputs: [AttemptID: [NamedInput]] = [:]
+    /// Its last request of a running operation, and those without an answer.
+    var lastRequest: UInt64 = 0
+    var asked: [UInt64: (held: HeldAttempt, waits: Bool)] = [:]
     /// When its beats left, by connection: an answer must belong to one of them.
     var beatsSent: [UInt32: [Timestamp: Epoch]] = [:]
     /// Its lives share a state directory: each says that the one before is dead.
@@ -67,6 +70,8 @@ extension Simulator {
             thaw(index)
             drive(index, .timeReached)
         case .ended(let index, let incarnation, let held): end(held, index, incarnation)
+        case .asks(let index, let incarnation, let held, let waits):
+            asks(held, waits: waits, index, incarnation)
         case .poisoned(let index, let incarnation, let held): poison(held, index, incarnation)
         case .inputs(let index, let incarnation, let progress):
             guard workers[index].incarnation == incarnation else { return }
@@ -293,6 +298,7 @@ extension Simulator {
             }
             post(envelope, lane, index, incarnation)
         }
+        for answer in effects.answers { take(answer, index, incarnation) }
         for stop in effects.stops { self.stop(stop, index, incarnation) }
         if effects.wantsReconnect { disconnect(index) }
         if let wake = effects.wakeAt, wake < (workers[index].wake ?? .distantFuture) {
@@ -351,7 +357,7 @@ extension Simulator {
         )
         if isPoison(held.operation), !operation.isIsolated {
             at(now + length, .poisoned(index, incarnation: incarnation, held))
-        } else {
+        } else if planRequests(of: held, lasting: length, index, incarnation) {
             at(now + length, .ended(index, incarnation: incarnation, held))
         }
     }

@@ -18,6 +18,7 @@ package struct Simulator {
     var disk: SeededGenerator
     var growth: SeededGenerator
     var steering: SeededGenerator
+    var inside: SeededGenerator
 
     /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
     var store: SimulatedStore?
@@ -25,6 +26,7 @@ package struct Simulator {
     var graph: CompiledGraph?
     /// What graphs and additions are made of.
     var pieces = CompiledPieces()
+    var children = Children()
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
     /// The coordinator's, for outputs that workers fetch.
@@ -54,6 +56,7 @@ package struct Simulator {
         work = SeededGenerator(seed: seed ^ 0x776f_726b_0000_0000)
         disk = SeededGenerator(seed: seed ^ 0x6469_736b_0000_0000)
         growth = SeededGenerator(seed: seed ^ 0x6164_6469_7469_6f6e)
+        inside = SeededGenerator(seed: seed ^ 0x7769_7468_696e_0000)
         steering = SeededGenerator(seed: seed ^ 0x7374_6565_7269_6e67)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
@@ -80,6 +83,8 @@ package struct Simulator {
             scenario.drawStore(from: &disk)
         }
         scenario.growth = .drawn(from: seed)
+        var inside = SeededGenerator(seed: seed ^ 0x6164_6473_0000_0000)
+        if inside.next() % 3 == 0 { scenario.addition = 0.1 + inside.chance() * 0.4 }
         self.init(seed: seed, scenario: scenario)
     }
 
@@ -111,6 +116,7 @@ package struct Simulator {
         case drainAsked(Int)
         case workerWake(Int, incarnation: Incarnation)
         case ended(Int, incarnation: Incarnation, HeldAttempt)
+        case asks(Int, incarnation: Incarnation, HeldAttempt, waits: Bool)
         case poisoned(Int, incarnation: Incarnation, HeldAttempt)
         case inputs(Int, incarnation: Incarnation, WorkerAgent.InputProgress)
         case toWorker(Int, WorkerAddress, CoordinatorEnvelope)

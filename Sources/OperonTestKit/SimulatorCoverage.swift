@@ -63,6 +63,9 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case roundOpened
         case suspendedUntil
         case graphCancelled
+        case childrenAdded
+        case childrenAddedAgain
+        case addedWithoutWaiting
         case queuePriorityChanged
         case queueDefinedAgain
         case restoredAddition

@@ -28,6 +28,8 @@ package struct SimulatorLedger {
     private var keyed: Set<AttemptID> = []
     /// Submissions and additions whose records are not kept yet.
     var expected: [GrownLedger.Piece] = []
+    /// What running operations were told that they have added.
+    var promises: [OperationID: [String]] = [:]
     private var sentTo: [AttemptID: Int] = [:]
     /// Attempts of operations that hold the key and run somewhere.
     private var keyHolders: Set<AttemptID> = []
@@ -44,6 +46,8 @@ package struct SimulatorLedger {
         var limit: Int?
         /// Every operation, and what waits for what by now.
         var grown = GrownLedger()
+        /// What was added from inside, by whom.
+        var children: [OperationID: [OperationID: String]] = [:]
     }
 
     mutating func met(_ fault: SimulatorCoverage.Fault) { coverage.hit(fault) }
@@ -222,6 +226,7 @@ package struct SimulatorLedger {
     mutating func rollBack(to durable: Kept) {
         forgotten.formUnion(Set(kept.granted.keys).subtracting(durable.granted.keys))
         kept = durable
+        checkPromises()
     }
 
     func owner(of attempt: AttemptID) -> Incarnation? { kept.granted[attempt] }

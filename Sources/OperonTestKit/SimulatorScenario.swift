@@ -51,6 +51,8 @@ package struct SimulatorScenario: Sendable {
     package var isTimed = false
     /// What happens to graphs while they run.
     package var growth = SimulatedGrowth()
+    /// Probability that an operation adds operations while it runs.
+    package var addition = 0.0
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {

@@ -115,6 +115,12 @@ enum Corpus {
                 )
             )
         ),
+        CorpusCase(
+            "control-verdicts",
+            coordinator: .control(
+                Control(acknowledged: 9, verdicts: Samples.verdicts)
+            )
+        ),
         CorpusCase("control-recall", coordinator: Samples.control(.recall(Samples.held))),
         CorpusCase("control-cancel", coordinator: Samples.control(.cancel(Samples.held))),
         CorpusCase("control-stop", coordinator: Samples.control(.stop(Samples.held))),
@@ -245,6 +251,28 @@ enum Corpus {
                     held: [Samples.held],
                     isDraining: false,
                     requests: [Samples.firstRequest, Samples.request]
+                )
+            )
+        ),
+        CorpusCase(
+            "beat-open",
+            worker: .beat(
+                Beat(
+                    sentAt: Samples.moment,
+                    received: 12,
+                    sent: 17,
+                    held: [Samples.held],
+                    isDraining: false,
+                    open: [OpenRequest(number: 4, held: Samples.held, event: 17)]
+                )
+            )
+        ),
+        CorpusCase(
+            "events-added",
+            worker: Samples.events(
+                .added(
+                    Samples.held,
+                    AdditionRequest(number: 4, operations: [2, 0, 0, 0, 0, 0, 0, 0, 10, 0])
                 )
             )
         ),

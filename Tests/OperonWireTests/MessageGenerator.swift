@@ -49,7 +49,8 @@ struct MessageGenerator {
                     sent: number(),
                     held: list(0...5) { $0.held() },
                     isDraining: below(2) == 0,
-                    requests: list(0...3) { $0.request() }
+                    requests: list(0...3) { $0.request() },
+                    open: list(0...3) { $0.open() }
                 )
             )
         default:
@@ -99,7 +100,8 @@ struct MessageGenerator {
             answers: below(2) == 0 ? nil : moment(),
             acknowledged: number(),
             resendFrom: below(2) == 0 ? nil : positive(),
-            orders: list(0...4) { $0.order() }
+            orders: list(0...4) { $0.order() },
+            verdicts: list(0...3) { $0.verdict() }
         )
     }
 
@@ -229,10 +231,45 @@ struct MessageGenerator {
     }
 
     private mutating func event() -> WorkerEvent {
-        switch below(4) {
+        switch below(5) {
         case 0: .started(held(), at: moment())
         case 1: .returned(held())
+        case 2: .added(held(), AdditionRequest(number: positive(), operations: bytes()))
         default: .finished(held(), result())
+        }
+    }
+
+    private mutating func open() -> OpenRequest {
+        OpenRequest(number: positive(), held: held(), event: positive())
+    }
+
+    private mutating func verdict() -> Verdict {
+        let content: Verdict.Content =
+            switch below(3) {
+            case 0: .added(small())
+            case 1: .again
+            default: .refused(refusal())
+            }
+        return Verdict(number: positive(), event: positive(), content: content)
+    }
+
+    private mutating func refusal() -> Refusal {
+        switch below(10) {
+        case 0: .dependencyCycle(path: list(0...3) { $0.name() })
+        case 1: .unknownOperation(name: name(), namedBy: text())
+        case 2: .duplicateOperation(name: name())
+        case 3: .alreadySubmitted(name: name())
+        case 4: .alreadyStarted(name: name())
+        case 5: .alreadyFinished(name: name())
+        case 6: .graphClosed(name: text())
+        case 7: .invalid(field: text(), why: text())
+        case 8:
+            .limitExceeded(
+                limit: pick(LimitName.allCases),
+                value: Int(number() >> 1),
+                maximum: Int(number() >> 1)
+            )
+        default: .unreachable(text())
         }
     }
 

@@ -93,6 +93,23 @@ enum Samples {
         grace: .seconds(3)
     )
 
+    /// One of each, with every refusal.
+    static let verdicts: [Verdict] = {
+        let refusals: [Refusal] = [
+            .dependencyCycle(path: ["a", "b", "a"]),
+            .unknownOperation(name: "b", namedBy: "a"), .duplicateOperation(name: "a"),
+            .alreadySubmitted(name: "a"), .alreadyStarted(name: "a"),
+            .alreadyFinished(name: "a"), .graphClosed(name: "wordcount"),
+            .invalid(field: "priority of “a”", why: "there is no such priority"),
+            .limitExceeded(limit: .operationsPerGraph, value: 1_000_001, maximum: 1_000_000),
+            .unreachable("nobody answers"),
+        ]
+        let contents: [Verdict.Content] = [.added(3), .again] + refusals.map { .refused($0) }
+        return contents.enumerated().map { place, content in
+            Verdict(number: UInt64(place + 1), event: 17, content: content)
+        }
+    }()
+
     /// An input of every sort.
     static let inputs = [
         NamedInput(name: "here", output: Payload(bytes: [55])),
