@@ -57,13 +57,14 @@ struct Add: ParsableCommand {
         case .ended:
             throw Failure(
                 ExitStatus.noSuchObject,
-                "Nothing was added: this attempt has ended, or the operation runs elsewhere by now."
+                "Nothing was added: this attempt has ended, or the operation runs elsewhere "
+                    + "by now."
             )
         case .unknownToken:
             throw Failure(
                 ExitStatus.noSuchObject,
-                "Nothing was added: the worker does not know \(InsideClient.tokenVariable). It ends "
-                    + "with the attempt that it was given to."
+                "Nothing was added: the worker does not know \(InsideClient.tokenVariable). It "
+                    + "ends with the attempt that it was given to."
             )
         case .unreadable(let why):
             throw Failure(

@@ -1,0 +1,150 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Commands that add operations to the graph that they are part of.
+@Suite struct AddTests {
+    /// One operation for each of three files, which notes itself in a ledger, and one behind them.
+    private static let more = """
+        {"name":"count-1","run":"echo count-1 >> ledger; echo 1 > $OPERON_OUTPUT"}
+        {"name":"count-2","run":"echo count-2 >> ledger; echo 2 > $OPERON_OUTPUT"}
+        {"name":"merge","run":"cat $OPERON_INPUTS > merged","dependencies":["count-1","count-2"]}
+
+        """
+
+    private static func graph(_ script: String, _ keys: String = "") throws -> String {
+        let operon = try Program.executable("operon")
+        let lines = script.replacing("operon add", with: "'\(operon)' add")
+            .split(separator: "\n").map { "      \($0)" }.joined(separator: "\n")
+        return """
+            name: dynamic
+            operations:
+              find:
+            \(keys)
+                run: |
+            \(lines)
+            """
+    }
+
+    private static func expectMerged(_ scene: Scene) throws {
+        #expect(scene.lines(of: "ledger").sorted() == ["count-1", "count-2"])
+        let merged = try scene.read("merged")
+        #expect(merged.contains(#""count-1":1"#), "\(merged)")
+        #expect(merged.contains(#""count-2":2"#), "\(merged)")
+    }
+
+    @Test func `what a command adds runs, and what its next attempt adds again does not`()
+        async throws
+    {
+        try await Scene.play { scene in
+            _ = try scene.write("more.jsonl", Self.more)
+            let file = try scene.write(
+                "graph.yaml",
+                try Self.graph(
+                    """
+                    operon add more.jsonl > added.$OPERON_ATTEMPT 2> said.$OPERON_ATTEMPT
+                    test $OPERON_ATTEMPT = 2
+                    """,
+                    "    retry: { limit: 1, delay: 10ms }"
+                )
+            )
+
+            let ended = try await scene.operon(["run", file, "--slots", "2"])
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.contains("4 operations: 4 succeeded"), "\(ended.errors)")
+            try Self.expectMerged(scene)
+            #expect(scene.lines(of: "added.1") == ["count-1", "count-2", "merge"])
+            #expect(scene.lines(of: "said.1") == ["added 3 operations"])
+            #expect(scene.lines(of: "said.2") == ["added 0 operations; 3 known"])
+        }
+    }
+
+    @Test func `what cannot be added is refused with its place, and nothing of it is there`()
+        async throws
+    {
+        try await Scene.play { scene in
+            _ = try scene.write("unknown.jsonl", #"{"name":"x","run":"true","dependencies":["y"]}"#)
+            _ = try scene.write("taken.jsonl", #"{"name":"find","run":"true"}"#)
+            let file = try scene.write(
+                "graph.yaml",
+                try Self.graph(
+                    """
+                    operon add unknown.jsonl 2> unknown; echo $? > codes
+                    operon add taken.jsonl 2> taken; echo $? >> codes
+                    OPERON_TOKEN=old operon add taken.jsonl 2> token; echo $? >> codes
+                    OPERON_SOCKET=/none operon add taken.jsonl 2> socket; echo $? >> codes
+                    """
+                )
+            )
+
+            let ended = try await scene.operon(["run", file])
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.contains("1 operation: 1 succeeded"), "\(ended.errors)")
+            #expect(scene.lines(of: "codes") == ["2", "2", "6", "5"])
+            let unknown = try scene.read("unknown")
+            #expect(unknown.contains("unknown.jsonl:1:"), "\(unknown)")
+            #expect(unknown.contains("“x” depends on “y”, which does not exist"), "\(unknown)")
+            #expect(try scene.read("taken").contains("has an operation “find” already"))
+            #expect(try scene.read("token").contains("does not know OPERON_TOKEN"))
+            #expect(try scene.read("socket").contains("cannot be reached"))
+
+            let outside = try await scene.operon(["add", scene.path("taken.jsonl")])
+            #expect(outside.end == .exit(2))
+            #expect(outside.errors.contains("This is no running operation"))
+        }
+    }
+
+    /// Adds, says so, and waits.
+    private static let gated = """
+        operon add more.jsonl > added.$OPERON_ATTEMPT
+        touch has-added
+        until test -e go; do sleep 0.05; done
+        """
+
+    @Test func `a worker that is killed behind an addition doubles nothing`() async throws {
+        try await Scene.play { scene in
+            _ = try scene.write("more.jsonl", Self.more)
+            let file = try scene.write("graph.yaml", try Self.graph(Self.gated))
+            let first = try scene.startWorkers(1, slots: 1)
+            let run = try scene.startRun(file, on: .broker)
+            // Its only slot is taken: what was added waits.
+            try await scene.waitForFile("has-added")
+            first[0].signal(SIGKILL)
+            _ = try scene.write("go", "")
+            try scene.startWorkers(1, slots: 2)
+            let ended = try await run.end()
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.contains("4 operations: 4 succeeded"), "\(ended.errors)")
+            try Self.expectMerged(scene)
+            #expect(scene.lines(of: "added.2") == ["count-1", "count-2", "merge"])
+        }
+    }
+
+    @Test func `what was added is there after the coordinator and its worker were killed`()
+        async throws
+    {
+        try await Scene.play { scene in
+            // Behind the operation that adds them, so that none runs before the death.
+            let behind = Self.more.replacing(#""run""#, with: #""queue":"held","run""#)
+            _ = try scene.write("more.jsonl", behind)
+            let file = try scene.write(
+                "graph.yaml",
+                "queues: { held: { isSuspended: true } }\n" + (try Self.graph(Self.gated))
+            )
+            let up = try await Up(scene)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            try await scene.waitForFile("has-added")
+            try await up.restart()
+            _ = try scene.write("go", "")
+            #expect(try await up.operon("resume", "--queue", "held").end == .exit(0))
+            let ended = try await up.operon("wait", "dynamic")
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            try Self.expectMerged(scene)
+            #expect(scene.lines(of: "added.2") == ["count-1", "count-2", "merge"])
+        }
+    }
+}
