@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -81,4 +82,10 @@ int operon_process_processors(void) {
 
 void operon_process_print_lines(void) {
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
+void operon_process_give_back_memory(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }

@@ -448,10 +448,14 @@ extension StoreChanges {
             }
             last += 1
         }
-        events = new
         let kept = UInt64(limits.storedEvents)
         // Not one by one: dropping costs a write as well.
         if try last - rows.firstEvent >= kept + kept / 10 { dropsEventsThrough = last - kept }
+        // Of a million at once most would be dropped in the same transaction.
+        events = new
+        if let end = dropsEventsThrough {
+            events.removeAll { $0.sequence <= end && $0.sequence < last }
+        }
     }
 }
 

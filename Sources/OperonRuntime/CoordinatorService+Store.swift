@@ -59,7 +59,7 @@ extension CoordinatorService {
         batch.graphs = keeping.submitted
         keeping.submitted = []
         collect(effects.notices, at: now, into: &batch)
-        for happening in happenings(of: effects, at: now.wall) {
+        forEachHappening(of: effects, at: now.wall) { happening in
             do throws(WireError) {
                 let body = try StoreFormat.encode(happening)
                 keeping.lastEvent += 1
@@ -104,24 +104,27 @@ extension CoordinatorService {
         }
     }
 
-    private func happenings(of effects: Scheduler.Effects, at now: WallTime) -> [Happening] {
-        var happenings = effects.records.compactMap { Happening($0, at: now) }
+    /// One by one: of a graph that is cancelled there are a million at once.
+    private func forEachHappening(
+        of effects: Scheduler.Effects,
+        at now: WallTime,
+        _ body: (Happening) -> Void
+    ) {
+        for record in effects.records {
+            if let happening = Happening(record, at: now) { body(happening) }
+        }
         for notice in effects.notices {
             switch notice {
             case .graphFinished(let graph):
                 var happening = Happening(.graphFinished, at: now)
                 happening.graph = graph
-                happenings.append(happening)
-            case .workerJoined(let worker, _, _):
-                happenings.append(Happening(.workerJoined, worker, at: now))
-            case .workerLost(let worker):
-                happenings.append(Happening(.workerLost, worker, at: now))
-            case .workerDraining(let worker):
-                happenings.append(Happening(.workerDraining, worker, at: now))
+                body(happening)
+            case .workerJoined(let worker, _, _): body(Happening(.workerJoined, worker, at: now))
+            case .workerLost(let worker): body(Happening(.workerLost, worker, at: now))
+            case .workerDraining(let worker): body(Happening(.workerDraining, worker, at: now))
             default: continue
             }
         }
-        return happenings
     }
 
     // MARK: - Committing

@@ -154,6 +154,7 @@ package actor CoordinatorService {
             keeping?.submitted.append(kept)
         }
         handle([.graphSubmitted(compiled, isOpen: kept?.isOpen ?? false)])
+        if graph.operations.count >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
         return id
     }
 

@@ -83,12 +83,34 @@ final class StoreTables {
     }
 
     func commit(_ batch: StoreBatch) throws {
-        found.removeAll(keepingCapacity: true)
-        let changes = try transaction {
-            let changes = try StoreChanges(batch, to: self, limits: limits)
-            try write(changes)
-            return changes
+        guard batch.records.count > Self.recordsAtOnce else {
+            return remember(try transaction { try write(batch) })
         }
+        // A graph of a million that is cancelled: all of it in one transaction, but not all of it
+        // in memory. What is remembered in between is undone with the transaction.
+        let before = (graphs, queues, open, firstEvent, lastEvent, newestAttempt)
+        do {
+            try transaction {
+                for part in batch.parts(of: Self.recordsAtOnce) { remember(try write(part)) }
+            }
+        } catch {
+            (graphs, queues, open, firstEvent, lastEvent, newestAttempt) = before
+            throw error
+        }
+    }
+
+    /// Records whose changes are worked out together.
+    private static let recordsAtOnce = 10_000
+
+    private func write(_ batch: StoreBatch) throws -> StoreChanges {
+        found.removeAll(keepingCapacity: true)
+        let changes = try StoreChanges(batch, to: self, limits: limits)
+        try write(changes)
+        return changes
+    }
+
+    /// What is kept in memory after changes that were written.
+    private func remember(_ changes: StoreChanges) {
         for id in changes.graphs.keys.sorted() { graphs[id] = changes.graphs[id] }
         for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
         for id in changes.open.keys.sorted() { open[id] = nil }
@@ -446,6 +468,35 @@ enum HotStatement: Int, CaseIterable {
             "INSERT OR REPLACE INTO attempts_in_flight VALUES (?,?,?,?,?,?,?,?)"
         case .deleteInFlight: "DELETE FROM attempts_in_flight WHERE operation = ?"
         case .insertEvent: "INSERT INTO events VALUES (?, ?, ?)"
+        }
+    }
+}
+
+extension StoreBatch {
+    /// The same in several batches of so many records; with the last of them what attempts left,
+    /// and what listeners are told.
+    fileprivate func parts(of size: Int) -> [StoreBatch] {
+        var graphs = self.graphs[...]
+        var parts: [StoreBatch] = stride(from: 0, to: records.count, by: size).map { start in
+            let records = records[start..<min(start + size, records.count)]
+            var part = StoreBatch(wall: wall, records: Array(records))
+            let count = records.count { $0.hasContents }
+            part.graphs = Array(graphs.prefix(count))
+            graphs = graphs.dropFirst(count)
+            return part
+        }
+        parts[parts.count - 1].graphs += graphs
+        parts[parts.count - 1].results = results
+        parts[parts.count - 1].events = events
+        return parts
+    }
+}
+
+extension StoreRecord {
+    fileprivate var hasContents: Bool {
+        switch self {
+        case .graphAdded, .operationsAdded: true
+        default: false
         }
     }
 }

@@ -402,6 +402,67 @@ def core(setup):
     )
 
 
+def kept(setup):
+    """A coordinator that keeps everything in SQLite, with a worker in the same process."""
+    sizes = setup.choose((10_000, 100_000, 1_000_000), (10_000, 50_000))
+    store = setup.work / "kept.db"
+
+    def step(name, *arguments):
+        command = [setup.program("coordinator-benchmark"), name, str(store), *arguments]
+        text = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+        return json.loads(text)
+
+    def clear():
+        for file in setup.work.glob("kept.db*"):
+            file.unlink()
+
+    figures = {size: [] for size in sizes}
+    for size in sizes:
+        for _ in range(1 if size >= 1_000_000 else setup.choose(3, 1)):
+            run = step("run", "--operations", str(size))
+            clear()
+            wait = step("wait", "--operations", str(size))
+            restart = step("restart")
+            clear()
+            step("wait", "--operations", str(size))
+            figures[size].append((run, wait, restart, step("cancel")))
+            clear()
+    for size, rounds in figures.items():
+        runs, waits, restarts, cancels = zip(*rounds)
+
+        def report(name, unit, results, key, scale, **limits):
+            values = [result[key] * scale for result in results]
+            setup.report(f"kept, {name}, {size:,}", unit, values, **limits)
+            return statistics.median(values)
+
+        each = 1e6 / size
+        report("submit", "us CPU/op", waits, "submitCPUSeconds", each)
+        report("run", "us CPU/op", runs, "runCPUSeconds", each, at_most=setup.choose(60, 200))
+        report("run, wall", "us/op", runs, "runSeconds", each)
+        report("file", "B/op", runs, "fileBytes", 1 / size, at_most=500)
+        report("cancel", "s", cancels, "cancelSeconds", 1, at_most=setup.choose(None, 10))
+        report("peak of a run", "MiB", runs, "peakBytes", 1 / (1 << 20))
+        report("peak of a restart", "MiB", restarts, "peakBytes", 1 / (1 << 20))
+        seconds = [result["restoreSeconds"] + result["firstStartSeconds"] for result in restarts]
+        setup.report(f"kept, restart, {size:,}", "s", seconds, at_most=5)
+    small, large = min(sizes), max(sizes)
+    before, after = (
+        statistics.median(run["runCPUSeconds"] / size for run, _, _, _ in figures[size])
+        for size in (small, large)
+    )
+    setup.report(
+        f"kept, growth to {large:,}", "x", [after / before], at_most=setup.choose(1.6, 3)
+    )
+    resident = {size: figures[size][-1][2]["residentBytes"] for size in (small, large)}
+    setup.report(
+        "kept, memory of a waiting operation",
+        "B/op",
+        [(resident[large] - resident[small]) / (large - small)],
+        at_most=setup.choose(400, 1_000),
+        note="of a coordinator that started again; 2.5 dependencies",
+    )
+
+
 MEASUREMENTS = {
     "throughput": throughput,
     "start": start,
@@ -411,6 +472,7 @@ MEASUREMENTS = {
     "growth": growth,
     "idle": idle,
     "core": core,
+    "kept": kept,
 }
 
 

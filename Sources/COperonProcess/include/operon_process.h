@@ -141,6 +141,9 @@ char **operon_process_environment(void);
 /// Hands on what is printed with every line, also into a pipe: what comes before a crash is seen.
 void operon_process_print_lines(void);
 
+/// Gives memory that is free, and that the allocator keeps for later, back to the system.
+void operon_process_give_back_memory(void);
+
 /// How many processors this process may run on.
 int operon_process_processors(void);
 

@@ -1,0 +1,112 @@
+import Foundation
+import OperonModel
+import OperonPorts
+import OperonSQLite
+import Testing
+
+/// One step that says more than a store works out at once: a large graph that is cancelled.
+@Suite struct LargeBatchTests {
+    private static let graph = GraphID(rawValue: 0)
+    private static let count = 25_000
+
+    private func submission() -> StoreBatch {
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
+        batch.graphs = [contents(Self.graph, count: Self.count)]
+        return batch
+    }
+
+    /// The first operation runs, and its attempt ends with the graph.
+    private func grant() -> StoreBatch {
+        let first = OperationID(graph: Self.graph, index: 0)
+        let attempt = AttemptID(epoch: Epoch(rawValue: 1), number: 1)
+        let worker = Incarnation(rawValue: 7)
+        return StoreBatch(
+            wall: time(2),
+            records: [.granted(attempt, first, ordinal: 1, to: worker), .started(attempt, first)]
+        )
+    }
+
+    private func cancellation() -> StoreBatch {
+        var batch = StoreBatch(
+            wall: time(3),
+            records: [.cancelled(.graph(Self.graph), reason: "enough", cascade: false, by: "me")]
+        )
+        for index in 0..<UInt32(Self.count) {
+            batch.records.append(finished(Self.graph, index, .cancelled(reason: "enough")))
+            batch.events.append(StoredEvent(sequence: UInt64(index) + 1, body: [1]))
+        }
+        batch.records.append(.queueLimit(queue: "q", maximum: 1))
+        let attempt = AttemptID(epoch: Epoch(rawValue: 1), number: 1)
+        batch.results = [
+            StoredResult(
+                operation: OperationID(graph: Self.graph, index: 0),
+                attempt: attempt,
+                output: .empty,
+                logTail: [1, 2],
+                startedAt: time(2),
+                endedAt: time(3)
+            )
+        ]
+        return batch
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `it is kept whole, with the last of its events`(kind: StoreKind) async throws {
+        var limits = Limits()
+        limits.storedEvents = 100
+        let world = try StoreWorld(kind, limits: limits)
+        defer { world.remove() }
+        let store = world.store()
+        _ = try await store.open()
+        for batch in [submission(), grant(), cancellation()] { try await store.commit(batch) }
+        let events = try await store.events(after: 0, limit: .max).map(\.sequence)
+        #expect(events == Array(UInt64(Self.count - 99)...UInt64(Self.count)))
+        await store.close()
+
+        let next = world.store()
+        let state = try await next.open()
+        let graph = try #require(state.graphs.first)
+        #expect(graph.finishedAt == time(3) && graph.cancelReason == "enough")
+        #expect(graph.operations.count == Self.count)
+        #expect(graph.operations.allSatisfy { $0.outcome == .cancelled(reason: "enough") })
+        #expect(state.inFlight.isEmpty && state.queues.map(\.name) == ["q"])
+        #expect(state.lastEvent == UInt64(Self.count))
+        let first = OperationID(graph: Self.graph, index: 0)
+        #expect(try await next.attempts(of: first).map(\.ending) == [.cancelled])
+        #expect(try await next.log(of: first).map(\.tail) == [[1, 2]])
+        await next.close()
+    }
+
+    @Test func `what does not fit leaves nothing behind, neither on the disk nor in memory`()
+        async throws
+    {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let first = world.sqlite()
+        _ = try await first.open()
+        for batch in [submission(), grant()] { try await first.commit(batch) }
+        await first.close()
+
+        // Room for the first of several parts of it.
+        let pages = Int(try #require(try size(of: world.path))) / 4_096
+        let store = world.sqlite(pagesMax: pages + 150)
+        _ = try await store.open()
+        let error = try await storeError { try await store.commit(cancellation()) }
+        #expect(error.code == .full)
+        let small = StoreBatch(wall: time(4), records: [finished(Self.graph, 5)])
+        try await store.commit(small)
+        await store.close()
+
+        // It says how many of its operations are finished, which is compared with their rows.
+        let next = world.sqlite()
+        let state = try await next.open()
+        #expect(state.graphs[0].operations.filter { $0.outcome != nil }.map(\.index) == [5])
+        #expect(state.inFlight.count == 1 && state.queues.isEmpty && state.lastEvent == 0)
+        try await next.commit(StoreBatch(wall: time(5), records: [.graphClosed(Self.graph)]))
+        await next.close()
+    }
+
+    private func size(of path: String) throws -> UInt64? {
+        try FileManager.default.attributesOfItem(atPath: path)[.size] as? UInt64
+    }
+}
