@@ -139,12 +139,6 @@ extension Scheduler {
         }
     }
 
-    /// Whether none of these can start any more unless something is released: nothing of it is
-    /// dispatched that has not said that it started.
-    package func isEffective(for operations: [OperationID]) -> Bool {
-        operations.allSatisfy { state(of: $0) != .dispatched }
-    }
-
     /// Whether something was skipped for want of a success: a handler for a failure that did not
     /// happen is no loss.
     package func hasWant(_ id: GraphID) -> Bool {
