@@ -1,0 +1,209 @@
+import Foundation
+import NIOConcurrencyHelpers
+import NIOCore
+import NIOPosix
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// Clients that are slow, silent or too many: each costs what its limit says, and no more.
+@Suite(.timeLimit(.minutes(2))) struct LoadTests {
+    private static let graph = "{\"operations\":{\"a\":{\"run\":\"ls\"}}}"
+
+    /// The head of a submission whose body comes in pieces.
+    private static let head =
+        "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        + "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    private static func piece(_ text: String) -> ByteBuffer {
+        ByteBuffer(string: String(text.utf8.count, radix: 16) + "\r\n" + text + "\r\n")
+    }
+
+    private static let end = ByteBuffer(string: "0\r\n\r\n")
+
+    // MARK: - Bodies
+
+    @Test func `a body that comes too slowly is refused, and one in time is taken`() async throws {
+        var limits = HTTPLimits()
+        limits.bodyTime = .milliseconds(300)
+        limits.bodyBytesPerSecond = 1 << 20
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            let answer = try await RawSocket.open(scene.address.port) { inbound, outbound in
+                try await outbound.write(.init(string: Self.head))
+                let dripping = Task {
+                    while true {
+                        try await outbound.write(Self.piece(" "))
+                        try await Task.sleep(for: .milliseconds(20))
+                    }
+                }
+                defer { dripping.cancel() }
+                return RawAnswer(try await inbound.bytes())
+            }
+            #expect(answer.status == 408)
+            #expect(answer.text.contains("The body came too slowly."))
+            #expect(answer.fields["connection"] == "close")
+
+            let quick = try await scene.json("POST", "/v1/graphs", Self.graph)
+            #expect(quick.status == 201)
+            #expect(await scene.fake.world.submissions.count == 1)
+        }
+    }
+
+    @Test func `a large body may take longer than a small one`() async throws {
+        var limits = HTTPLimits()
+        limits.bodyTime = .zero
+        limits.bodyBytesPerSecond = 1
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            // A second for each byte: an hour for this one.
+            let answer = try await scene.json("POST", "/v1/graphs", Self.graph)
+            #expect(answer.status == 201)
+        }
+    }
+
+    @Test func `a body that never ends is given up, with what it took`() async throws {
+        var limits = HTTPLimits()
+        limits.idleTime = .milliseconds(200)
+        limits.bodyBytesInAll = 1_000
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            // Returns when the server closes.
+            let bytes = try await RawSocket.open(scene.address.port) { inbound, outbound in
+                try await outbound.write(.init(string: Self.head))
+                let most = String(repeating: " ", count: 990)
+                try await outbound.write(Self.piece(most))
+                return try await inbound.bytes()
+            }
+            #expect(bytes.isEmpty)
+            try await Self.untilStatus(201, in: scene)
+        }
+    }
+
+    @Test func `bodies that are too much together are refused until one has been answered`()
+        async throws
+    {
+        var limits = HTTPLimits()
+        limits.bodyBytesInAll = 1_000
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            try await RawSocket.open(scene.address.port) { inbound, outbound in
+                try await outbound.write(.init(string: Self.head))
+                try await outbound.write(Self.piece(String(repeating: " ", count: 990)))
+                let refused = try await Self.untilStatus(503, in: scene)
+                #expect(refused.text.contains("The coordinator reads too much at once"))
+                #expect(refused.fields["retry-after"] == "5")
+                // What was there first is finished all the same, with what fits.
+                try await outbound.write(Self.piece("{}"))
+                try await outbound.write(Self.end)
+                #expect(RawAnswer(try await inbound.bytes()).status == 400)
+            }
+            try await Self.untilStatus(201, in: scene)
+        }
+    }
+
+    @Test func `a body whose client goes away gives back what it took`() async throws {
+        var limits = HTTPLimits()
+        limits.bodyBytesInAll = 1_000
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            for _ in 0..<3 {
+                try await RawSocket.open(scene.address.port) { _, outbound in
+                    try await outbound.write(.init(string: Self.head))
+                    try await outbound.write(Self.piece(String(repeating: " ", count: 990)))
+                    try await Self.untilStatus(503, in: scene)
+                }
+                try await Self.untilStatus(201, in: scene)
+            }
+        }
+    }
+
+    /// Submits until the answer has this status: how far another request is gives no signal.
+    @discardableResult
+    private static func untilStatus(_ status: Int, in scene: Scene) async throws -> RawAnswer {
+        while true {
+            let answer = try await scene.json("POST", "/v1/graphs", graph)
+            if answer.status == status { return answer }
+            try #require([201, 503].contains(answer.status), "\(answer.text)")
+        }
+    }
+
+    // MARK: - Connections
+
+    @Test func `one connection more than there may be waits until another closes`() async throws {
+        var limits = HTTPLimits()
+        limits.connections = 2
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            let port = scene.address.port
+            let first = try await Kept(port)
+            let second = try await Kept(port)
+            let hasAnswer = NIOLockedValueBox(false)
+            let third = Task {
+                let answer = try await scene.raw("GET", "/healthz")
+                hasAnswer.withLockedValue { $0 = true }
+                return answer.status
+            }
+            // Time enough to be answered, if it were not to wait.
+            for _ in 0..<50 { try await first.ask() }
+            #expect(!hasAnswer.withLockedValue { $0 })
+            try await second.close()
+            #expect(try await third.value == 200)
+            try await first.close()
+        }
+    }
+}
+
+/// A connection that has been answered, and stays open until it is closed.
+private final class Kept: Sendable {
+    private let task: Task<Void, any Error>
+    private let asking: AsyncStream<Void>.Continuation
+    private let answered: AsyncThrowingStream<Void, any Error>
+
+    init(_ port: Int) async throws {
+        let (asks, asking) = AsyncStream<Void>.makeStream()
+        let (answered, answering) = AsyncThrowingStream<Void, any Error>.makeStream()
+        self.asking = asking
+        self.answered = answered
+        task = Task {
+            do {
+                try await RawSocket.open(port) { inbound, outbound in
+                    var iterator = inbound.makeAsyncIterator()
+                    for await _ in asks {
+                        let ask = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                        try await outbound.write(ByteBuffer(string: ask))
+                        var answer: [UInt8] = []
+                        while RawAnswer(answer).body.isEmpty, let piece = try await iterator.next()
+                        {
+                            answer += piece.readableBytesView
+                        }
+                        answering.yield()
+                    }
+                }
+                answering.finish()
+            } catch {
+                answering.finish(throwing: error)
+                throw error
+            }
+        }
+        try await ask()
+    }
+
+    func ask() async throws {
+        asking.yield()
+        for try await _ in answered { return }
+        throw CancellationError()
+    }
+
+    func close() async throws {
+        asking.finish()
+        try await task.value
+    }
+}
+
+extension NIOAsyncChannelInboundStream<ByteBuffer> {
+    /// Until the other side closes, orderly or not.
+    fileprivate func bytes() async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        do {
+            for try await piece in self { bytes += piece.readableBytesView }
+        } catch is IOError {}
+        return bytes
+    }
+}
