@@ -112,8 +112,9 @@ package struct CoordinatorMeters: Sendable {
                 attempts[place].increment()
             case .finished(_, let outcome): outcomes[Int(outcome.kind.rawValue)].increment()
             case .workerLost: workersLost.increment()
-            case .ready, .resumed, .retry, .result, .graphFinished, .workerJoined,
-                .workerDraining, .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
+            case .operationsAdded, .ready, .resumed, .retry, .result, .graphFinished,
+                .workerJoined, .workerDraining, .workerBusy, .graphClosedIdle, .superseded,
+                .eventRefused, .log:
                 continue
             }
         }

@@ -19,6 +19,10 @@ extension CoordinatorService {
             case .graphFinished(let graph): reportEnd(of: graph)
             case .graphClosedIdle(let graph):
                 logger.info("graph closed: nothing was added for long", metadata: about(graph))
+            case .operationsAdded(let graph, _, let count):
+                var metadata = about(graph)
+                metadata["operations"] = "\(count)"
+                logger.info("graph added to", metadata: metadata)
             case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .result, .finished,
                 .superseded, .eventRefused, .log:
                 continue

@@ -1,6 +1,6 @@
 import Logging
 import OperonCore
-import OperonModel
+package import OperonModel
 package import OperonPorts
 import OperonWire
 
@@ -13,6 +13,13 @@ extension CoordinatorService {
         let lastEvent: UInt64
         let contents: [GraphContents]
         let register: GraphRegister
+
+        /// The operations of a graph from this number on; none, if it has no more.
+        package func operations(of graph: GraphID, from first: Int) -> [OperationDescription] {
+            guard contents.indices.contains(Int(graph.rawValue)) else { return [] }
+            let operations = contents[Int(graph.rawValue)].operations
+            return (min(first, operations.count)..<operations.count).map { operations[$0] }
+        }
     }
 
     struct Keeping: Sendable {

@@ -64,6 +64,7 @@ struct RunSession {
 
     func run() async throws -> Int32 {
         let opened = try await openStore()
+        if let opened { takeUpAdditions(opened) }
         do {
             let code =
                 if let url = options.brokerURL {
@@ -94,6 +95,22 @@ struct RunSession {
             )
         }
         return opened
+    }
+
+    /// What running operations added to it in the lives before.
+    private func takeUpAdditions(_ opened: OpenedStore) {
+        let id = GraphID(rawValue: 0)
+        let first = graph.description.operations.count
+        let operations = opened.restored.operations(of: id, from: first)
+        guard !operations.isEmpty else { return }
+        growing.append(operations)
+        let notice = Scheduler.Notice.operationsAdded(
+            id,
+            first: UInt32(first),
+            count: UInt32(operations.count)
+        )
+        recorder.note([notice], at: SystemClock.now())
+        screen.note([notice], at: SystemClock.now())
     }
 
     // MARK: - In this process

@@ -96,6 +96,23 @@ import Testing
         }
     }
 
+    @Test func `a run that is resumed knows what was added before`() async throws {
+        try await Scene.play { scene in
+            _ = try scene.write("more.jsonl", Self.more)
+            let script = "operon add more.jsonl; test -e fixed"
+            let file = try scene.write("graph.yaml", try Self.graph(script))
+            let arguments = ["run", file, "--store", scene.path("run.db")]
+            #expect(try await scene.operon(arguments).end == .exit(1))
+
+            _ = try scene.write("fixed", "")
+            let ended = try await scene.operon(arguments + ["--resume"])
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.contains("4 operations: 4 succeeded"), "\(ended.errors)")
+            try Self.expectMerged(scene)
+        }
+    }
+
     /// Adds, says so, and waits.
     private static let gated = """
         operon add more.jsonl > added.$OPERON_ATTEMPT
