@@ -8,10 +8,10 @@ package import OperonModel
 //   counted anew; they decide who of equals is first, never whether.
 // - `parked` and `heldBack`: found again at admission.
 // - `lostAttempts`: who was given up before is not waited for any more.
-// - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the conversation begins anew with a hello,
-//   and what was asked is asked again with the welcome.
-// - `prioritised`, `level`, `deadlinePassed`, reasons and losses of what has finished: `reopen` begins
-//   them anew, or, like the priority, keeps what a record said.
+// - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the conversation begins anew with a
+//   hello, and what was asked is asked again with the welcome.
+// - `prioritised`, `level`, `deadlinePassed`, reasons and losses of what has finished: `reopen`
+//   begins them anew, or, like the priority, keeps what a record said.
 // - in which order the dependents of an operation learn of its outcome, and how many dependencies
 //   it was given before some were taken away.
 extension Scheduler {

@@ -69,8 +69,8 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     case cancelled(Target, reason: String, cascade: Bool, by: String)
     /// `nil`: resumed.
     case suspended(Target, Suspension?)
-    /// A queue as it is now that a graph has named it, for the first time or with other settings. If
-    /// it is suspended and was not before, its graph did that.
+    /// A queue as it is now that a graph has named it, for the first time or with other settings.
+    /// If it is suspended and was not before, its graph did that.
     case queueDefined(QueueSettings)
     case queueLimit(queue: String, maximum: Int?)
     case queuePriority(queue: String, QueuePriority)

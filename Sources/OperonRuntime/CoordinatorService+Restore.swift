@@ -124,7 +124,7 @@ private struct StoredNames {
                 queues: header.queues,
                 operationCount: first.operationCount
             )
-            // Set aside, so that the others can be asked meanwhile; no name of its own is another's.
+            // Set aside, so that the others can be asked meanwhile: no name there is its own.
             let number = Int(graph.id.rawValue)
             var own = GraphContents(GraphDescription(name: ""), limits: limits)
             swap(&own, &contents[number])

@@ -273,7 +273,16 @@ private struct NameIndex: Sendable {
     /// Seeded anew in each process, so that nobody can choose names that meet.
     static func hash(_ name: ArraySlice<UInt8>) -> Int {
         var hasher = Hasher()
-        unsafe name.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+        hasher.combine(name.count)
+        var word: UInt64 = 0
+        var count = 0
+        for byte in name {
+            word = word << 8 | UInt64(byte)
+            count += 1
+            guard count.isMultiple(of: 8) else { continue }
+            hasher.combine(word)
+        }
+        hasher.combine(word)
         return hasher.finalize()
     }
 
