@@ -132,6 +132,7 @@ package struct CompiledAddition: Sendable {
             rank: try CompiledGraph.rank(description, compiler.inner, ranking)
         )
         compiled.definedQueueCount = description.queues.count
+        compiled.keyLimits = description.keys
         compiled.outer = compiler.outer
         compiled.bytes = CompiledGraph.bytes(of: description)
         return CompiledAddition(first: UInt32(base.operationCount), graph: compiled)

@@ -11,8 +11,10 @@ package struct CompiledGraph: Sendable {
     package internal(set) var definedQueueCount: Int
     /// Kinds of work by name, in order of appearance.
     package let kinds: [String]
-    /// Names that only one running operation may hold, in order of appearance.
+    /// Names that only so many running operations may hold, in order of appearance.
     package let keys: [String]
+    /// Those of which the graph says how many.
+    package var keyLimits: [KeySettings] = []
     package internal(set) var policies: [OperationPolicy]
     /// Per operation: index into `policies`.
     package internal(set) var policy: [UInt32]
@@ -116,6 +118,7 @@ extension CompiledGraph {
             rank: rank
         )
         compiled.definedQueueCount = graph.queues.count
+        compiled.keyLimits = graph.keys
         compiled.outer = compiler.outer
         compiled.bytes = bytes(of: graph)
         return compiled
@@ -166,8 +169,17 @@ extension CompiledGraph {
                 )
             }
         }
+        try limit(.keys, graph.keys.count, limits.keys)
+        for key in graph.keys { try check(key, limits: limits) }
         for operation in graph.operations {
             try check(operation, limits: limits)
+        }
+    }
+
+    static func check(_ key: KeySettings, limits: Limits) throws(Refusal) {
+        try check(name: key.name, field: "key", limits: limits)
+        guard key.limit >= 1 else {
+            throw .invalid(field: "limit of key “\(key.name)”", why: "\(key.limit) is below 1")
         }
     }
 

@@ -141,7 +141,7 @@ struct GraphCompiler {
         resolve: CompiledGraph.Resolver
     ) throws(Refusal) -> Found {
         if let number = operationNumbers[dependency.name] { return .inner(number) }
-        if let id = resolve(dependency.name) { return .outer(id) }
+        if let id = dependency.elsewhere ?? resolve(dependency.name) { return .outer(id) }
         throw .unknownOperation(name: dependency.name, namedBy: operation.name)
     }
 

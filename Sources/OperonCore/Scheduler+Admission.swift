@@ -153,7 +153,7 @@ extension Scheduler {
         guard graphs[graph].rule(operation.index).hasKeys else { return nil }
         for local in graphs[graph].policy(operation.index).keys {
             let key = graphs[graph].keys[Int(local)]
-            if keys[key].holder != nil { return key }
+            if !keys[key].hasRoom, configuration.violation != .ignoresKeyLimits { return key }
         }
         return nil
     }
@@ -224,8 +224,10 @@ extension Scheduler {
         dispatchedBytes += byteCount(of: attempt.operation)
         if rule.hasKeys {
             for local in graphs[graph].policy(index).keys {
-                keys[graphs[graph].keys[Int(local)]].holder = attempt.operation
+                keys[graphs[graph].keys[Int(local)]].holders.append(attempt.operation)
             }
+            // Where there is room for more, the next one of its lane takes its place there.
+            passKeysOn(of: attempt.operation)
         }
         let place = freeAttempts.popLast() ?? UInt32(attempts.count)
         if Int(place) == attempts.count { attempts.append(nil) }
@@ -317,7 +319,7 @@ extension Scheduler {
         queues[rule.queue].inFlight -= 1
         if rule.hasKeys {
             for local in graphs[graph].policy(attempt.operation.index).keys {
-                freeKey(graphs[graph].keys[Int(local)])
+                freeKey(graphs[graph].keys[Int(local)], of: attempt.operation)
             }
         }
         return attempt
@@ -340,8 +342,13 @@ extension Scheduler {
 
     /// The most urgent of each lane that waited competes again: whichever is first may stand in a
     /// suspended queue, and the key must not wait for that one.
-    private mutating func freeKey(_ key: Int) {
-        keys[key].holder = nil
+    private mutating func freeKey(_ key: Int, of operation: OperationID) {
+        keys[key].holders.removeAll { $0 == operation }
+        offer(key)
+    }
+
+    mutating func offer(_ key: Int) {
+        guard keys[key].hasRoom else { return }
         for place in keys[key].parked.indices { unpark(place, of: key) }
         keys[key].parked.removeAll { $0.heap.isEmpty }
     }
@@ -359,15 +366,15 @@ extension Scheduler {
         }
     }
 
-    /// An operation left its lane without taking its keys. It may have been the one that stood
-    /// there for all of the lane that wait for a key that is free: the next one does.
+    /// An operation left its lane without taking its keys, or left room for others. It may have been the one that stood
+    /// there for all of the lane that wait for a key that has room: the next one does.
     mutating func passKeysOn(of operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         let rule = graphs[graph].rule(operation.index)
         guard rule.hasKeys else { return }
         for local in graphs[graph].policy(operation.index).keys {
             let key = graphs[graph].keys[Int(local)]
-            guard keys[key].holder == nil,
+            guard keys[key].hasRoom,
                 let place = keys[key].parked.firstIndex(where: { $0.lane == rule.lane })
             else { continue }
             unpark(place, of: key)

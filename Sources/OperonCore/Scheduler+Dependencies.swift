@@ -59,12 +59,14 @@ extension Scheduler {
         from first: UInt32,
         isOwnToo: Bool = true
     ) {
-        var last: UInt32?
         for one in outer where isOwnToo || one.on.operation.graph != id {
             connect(OperationID(graph: id, index: first + one.of), one.on)
-            if isOwnToo, last != one.of {
-                countDependencies(of: OperationID(graph: id, index: first + one.of))
-            }
+        }
+        guard isOwnToo else { return }
+        // When all are connected: one of them may have more than one.
+        var last: UInt32?
+        for one in outer where last != one.of {
+            countDependencies(of: OperationID(graph: id, index: first + one.of))
             last = one.of
         }
     }
@@ -109,7 +111,8 @@ extension Scheduler {
         return (waiting, isSkipDemanded)
     }
 
-    func outcomeKind(of operation: OperationID) -> OutcomeKind? {
+    /// Of an operation of a graph that there is or was.
+    package func outcomeKind(of operation: OperationID) -> OutcomeKind? {
         let graph = Int(operation.graph.rawValue)
         guard Int(operation.index) < graphs[graph].outcome.count else {
             return graphs[graph].remains[operation.index]
@@ -118,7 +121,7 @@ extension Scheduler {
     }
 
     /// It is there, or was, and its outcome is.
-    func isKnown(_ operation: OperationID) -> Bool {
+    package func isKnown(_ operation: OperationID) -> Bool {
         exists(operation)
             || exists(operation.graph)
                 && graphs[Int(operation.graph.rawValue)].remains[operation.index] != nil

@@ -10,8 +10,7 @@ package import OperonModel
 // - `lostAttempts`: who was given up before is not waited for any more.
 // - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the conversation begins anew with a
 //   hello, and what was asked is asked again with the welcome.
-// - `prioritised`, `level`, `deadlinePassed`, reasons and losses of what has finished: `reopen`
-//   begins them anew, or, like the priority, keeps what a record said.
+// - `level`, `deadlinePassed`, reasons and losses of what has finished: `reopen` begins them anew.
 // - in which order the dependents of an operation learn of its outcome, and how many dependencies
 //   it was given before some were taken away.
 extension Scheduler {
@@ -69,8 +68,13 @@ extension Scheduler {
 
     private func keyDifference(from other: Scheduler) -> String? {
         for key in keys {
-            let holder = other.keyNumbers[key.name].flatMap { other.keys[$0].holder }
-            guard key.holder == holder else { return "key “\(key.name)” changed its holder" }
+            let same = other.keyNumbers[key.name].map { other.keys[$0] } ?? KeyState(name: key.name)
+            guard key.holders.sorted() == same.holders.sorted() else {
+                return "key “\(key.name)” changed its holders"
+            }
+            guard key.limit == same.limit, key.isCommanded == same.isCommanded else {
+                return "key “\(key.name)” changed its limit from \(key.limit) to \(same.limit)"
+            }
         }
         guard dispatchedBytes == other.dispatchedBytes else {
             return "\(dispatchedBytes) bytes dispatched became \(other.dispatchedBytes)"

@@ -15,7 +15,8 @@ extension Scheduler {
         case notBefore(Timestamp?)
         /// A pause before a further attempt, after a failure.
         case retryAt(Timestamp?)
-        case keyHeld(String, by: OperationID)
+        /// As many hold one of its keys as may: these, and `more` beyond the first few.
+        case keyHeld(String, by: [OperationID], more: Int)
         /// No live worker knows the kind.
         case noWorkerForKind(String)
         /// No live worker that knows the kind serves the queue.
@@ -127,7 +128,10 @@ extension Scheduler {
         }
         for local in graph.policy(operation.index).keys {
             let key = keys[graph.keys[Int(local)]]
-            if let holder = key.holder { reasons.append(.keyHeld(key.name, by: holder)) }
+            guard !key.hasRoom else { continue }
+            let named = Array(key.holders.prefix(Self.namedInReasonMax))
+            let more = key.holders.count - named.count
+            reasons.append(.keyHeld(key.name, by: named, more: more))
         }
         let bytesMax = configuration.limits.dispatchedBytes
         let bytes = byteCount(of: operation)

@@ -47,10 +47,12 @@ extension Scheduler {
         case .notBefore(let due):
             return graph.retries[index] == 0 && isAwaited(operation, due)
         case .retryAt(let due): return graph.retries[index] > 0 && isAwaited(operation, due)
-        case .keyHeld(let name, let holder):
-            let isInFlight = state(of: holder) == .dispatched || state(of: holder) == .executing
-            return isInFlight && keyNames(of: holder).contains(name)
-                && keyNames(of: operation).contains(name)
+        case .keyHeld(let name, let named, let more):
+            let holders = Set(
+                attempts.compactMap { $0?.operation }.filter { keyNames(of: $0).contains(name) }
+            )
+            return keyNames(of: operation).contains(name) && holders.isSuperset(of: named)
+                && holders.count == named.count + more && holders.count >= limit(ofKey: name)
         case .noWorkerForKind(let kind):
             return kind == kinds[graph.kind(operation.index)].name
                 && !candidates.contains { $0.kindNames.contains(kind) }

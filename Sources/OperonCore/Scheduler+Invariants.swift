@@ -242,13 +242,15 @@ extension Scheduler {
     }
 
     private func violatedInvariantOfKeys() -> String? {
-        for key in keys {
-            guard let holder = key.holder else { continue }
-            switch state(of: holder) {
-            case .dispatched, .executing: continue
-            case .pending, .ready, .finished:
-                return "key “\(key.name)” is held by \(holder), which is not in flight"
+        var holders: [Set<OperationID>] = Array(repeating: [], count: keys.count)
+        for case .some(let attempt) in attempts {
+            for key in keyNumbers(of: attempt.operation) {
+                holders[key].insert(attempt.operation)
             }
+        }
+        for (number, key) in keys.enumerated() {
+            guard key.holders.count == holders[number].count, holders[number] == Set(key.holders)
+            else { return "key “\(key.name)” is held by others than those in flight that hold it" }
         }
         return nil
     }

@@ -128,6 +128,46 @@ extension Scheduler {
     }
 }
 
+// MARK: - Keys
+
+extension Scheduler {
+    mutating func setLimit(ofKey settings: KeySettings, into effects: inout Effects) {
+        do throws(Refusal) {
+            try CompiledGraph.check(settings, limits: configuration.limits)
+            if keyNumbers[settings.name] == nil {
+                let maximum = configuration.limits.keys
+                guard keys.count < maximum else {
+                    throw .limitExceeded(limit: .keys, value: keys.count + 1, maximum: maximum)
+                }
+            }
+        } catch {
+            effects.refusals.append(error)
+            return
+        }
+        let key = keyNumber(settings.name)
+        keys[key].isCommanded = true
+        setLimit(ofKey: key, to: settings.limit)
+        effects.records.append(.keyLimit(settings, byCommand: true))
+        effects.results.append(result(of: keys[key].holders))
+    }
+
+    /// More may wait for it than it had room for: the first of each lane competes.
+    private mutating func setLimit(ofKey key: Int, to limit: Int) {
+        keys[key].limit = limit
+        offer(key)
+    }
+
+    /// What a graph says of its keys: the latest word counts, but a command's counts more.
+    mutating func defineKeys(of compiled: CompiledGraph, into effects: inout Effects) {
+        for settings in compiled.keyLimits {
+            let key = keyNumber(settings.name)
+            guard !keys[key].isCommanded, keys[key].limit != settings.limit else { continue }
+            setLimit(ofKey: key, to: settings.limit)
+            effects.records.append(.keyLimit(settings, byCommand: false))
+        }
+    }
+}
+
 // MARK: - Queues
 
 extension Scheduler {

@@ -18,7 +18,7 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | | else pending or ready, by the outcomes of what it depends on |
 // | `outcome`, `outcomes`, `counts`, `unfinished` | `StoredOperation.outcome` |
 // | `waiting`, `skipDemanded` | counted again from the outcomes |
-// | `attempt`, the table of attempts, `KeyState.holder` | `StoredState.inFlight` |
+// | `attempt`, the table of attempts, `KeyState.holders` | `StoredState.inFlight` |
 // | `ordinal`, `retries`, `losses` | `StoredOperation` |
 // | `level` | `StoredOperation.priority`, else its policy's, else its queue's |
 // | `cancelRequested`, `reasons` | `StoredOperation.cancelReason`, or its graph's |
@@ -30,6 +30,7 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `outer`, and dependencies taken away | the contents, and what was changed since |
 // | `parked`, `heldBack` | found again at admission: what is ready stands in its lane first |
 // | `QueueState` | `StoredQueue`; `ready` and `inFlight` are counted, `servedAt` begins anew |
+// | `KeyState` | `StoredKey` |
 // | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond |
 // | | the limit of its queue |
 // | deadlines, pauses | armed again |
@@ -60,6 +61,11 @@ extension Scheduler {
             throw RestoreError("\(state.graphs.count) graphs are stored, \(compiled.count) given")
         }
         for queue in state.queues { restore(queue) }
+        for key in state.keys where configuration.violation != .forgetsKeyLimits {
+            let number = keyNumber(key.settings.name)
+            keys[number].limit = key.settings.limit
+            keys[number].isCommanded = key.isCommanded
+        }
         for (place, stored) in state.graphs.enumerated() {
             let compiled = compiled[place]
             guard Int(stored.id.rawValue) >= graphs.count else {
@@ -340,6 +346,8 @@ extension Scheduler {
         }
         _ = store(attempt)
         graphs[graph].state[index] = stored.hasStarted ? .executing : .dispatched
+        // It was released when it was granted, whatever became of what it waited for since.
+        graphs[graph].flags[index].remove(.skipDemanded)
     }
 
     /// The place of an owner of attempts that has not said hello yet.

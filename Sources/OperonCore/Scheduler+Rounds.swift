@@ -14,14 +14,13 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let chosen: [OperationID]
+        let members: [OperationID]
         do throws(Refusal) {
-            chosen = try choose(indices, of: id, cancelled: cancelled)
+            members = try self.members(ofRetry: indices, of: id, cancelled: cancelled)
         } catch {
             effects.refusals.append(error)
             return
         }
-        let members = withSkipped(chosen)
         let readyBefore = effects.notices.count
         for operation in members { reopen(operation, at: now, into: &effects) }
         let forgets = configuration.violation == .forgetsReopened
@@ -44,6 +43,16 @@ extension Scheduler {
             if case .ready = notice { true } else { false }
         }
         effects.results.append(result)
+    }
+
+    /// What `retryRequested` would reopen: what was chosen, and what was skipped because of it, in
+    /// any graph.
+    package func members(
+        ofRetry indices: [UInt32],
+        of id: GraphID,
+        cancelled: Bool
+    ) throws(Refusal) -> [OperationID] {
+        withSkipped(try choose(indices, of: id, cancelled: cancelled))
     }
 
     private func choose(

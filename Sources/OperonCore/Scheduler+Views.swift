@@ -1,3 +1,4 @@
+import HeapModule
 package import OperonModel
 
 // What clients are shown of a scheduler. Questions only.
@@ -102,6 +103,29 @@ extension Scheduler {
                 silence: now - worker.heardAt
             )
         }
+    }
+
+    /// How many may hold a key.
+    package func limit(ofKey name: String) -> Int {
+        keyNumbers[name].map { keys[$0].limit } ?? 1
+    }
+
+    /// Every key that was named, in the order in which they were.
+    package var keyStatus: [KeyStatus] {
+        keys.map { key in
+            KeyStatus(
+                settings: KeySettings(name: key.name, limit: key.limit),
+                holders: key.holders,
+                waiting: key.parked.reduce(0) { $0 + $1.heap.count }
+            )
+        }
+    }
+
+    package struct KeyStatus: Hashable, Sendable {
+        package let settings: KeySettings
+        package let holders: [OperationID]
+        /// Ready operations that came up for it in vain; a few of them may have ended since.
+        package let waiting: Int
     }
 
     package var isUp: Bool { isConnected }

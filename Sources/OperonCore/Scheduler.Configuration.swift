@@ -62,6 +62,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case repeatsRecalled
     /// Dispatches beyond the limit of the queue.
     case ignoresQueueLimit
+    /// Gives a key to more than may hold it.
+    case ignoresKeyLimits
     /// Releases at the first dependency.
     case releasesEarly
     /// Accepts messages from an old connection.
@@ -99,6 +101,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case forgetsRounds
     /// Forgets which settings of a queue a command made.
     case forgetsCommands
+    /// Forgets how many may hold a key.
+    case forgetsKeyLimits
     /// Adds dependencies that close a cycle.
     case allowsCycles
     /// Leaves a suspension in force when its time has passed.

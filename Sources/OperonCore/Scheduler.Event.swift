@@ -16,6 +16,8 @@ extension Scheduler {
         /// A client set the priority of operations that name none. Those that wait follow, unless a
         /// command gave them one of their own.
         case queuePrioritySet(queue: String, QueuePriority)
+        /// A client set how many operations may hold a key. Those that have it keep it.
+        case keyLimitSet(KeySettings)
         /// A client wants it suspended, or, with `nil`, to go on.
         case suspensionRequested(Target, Suspension?)
         /// A client wants it cancelled; with `cascade` whatever depends on it too.

@@ -65,7 +65,7 @@ package struct Scheduler: Sendable {
         switch event {
         case .graphSubmitted, .operationsAdded, .graphClosed, .queueLimitSet, .queuePrioritySet,
             .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
-            .dependencyRemoved, .retryRequested, .drainRequested:
+            .dependencyRemoved, .retryRequested, .drainRequested, .keyLimitSet:
             command(event, at: now, into: &effects)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
         case .additionJudged(let order, let judgement):
@@ -100,6 +100,7 @@ package struct Scheduler: Sendable {
             setLimit(of: queue, to: maximum, into: &effects)
         case .queuePrioritySet(let queue, let priority):
             setPriority(ofQueue: queue, to: priority, into: &effects)
+        case .keyLimitSet(let settings): setLimit(ofKey: settings, into: &effects)
         case .suspensionRequested(let target, let suspension):
             setSuspended(target, suspension, at: now, into: &effects)
         case .cancelRequested(let target, let reason, let cascade, let client):
@@ -164,11 +165,17 @@ struct KindState: Sendable {
     }
 }
 
-/// A name that only one operation in flight may hold.
+/// A name that only so many operations in flight may hold.
 struct KeyState: Sendable {
     let name: String
-    var holder: OperationID?
-    /// Ready operations that came up while it was held, by the lane they came from. When the key is
+    var limit = 1
+    /// A command set the limit: what later graphs say of it counts no more.
+    var isCommanded = false
+    /// In the order in which they took it.
+    var holders: [OperationID] = []
+
+    var hasRoom: Bool { holders.count < limit }
+    /// Ready operations that came up while it had no room, by the lane they came from. When the key is
     /// free one of each lane goes back to it: the lanes compete as if all had, and a release costs
     /// as many steps as there are lanes, not as there are operations that wait.
     var parked: [ParkedLane] = []

@@ -126,7 +126,7 @@ extension Happening {
         case .reopened(let id): self.init(.reopened, at: at, id)
         case .dependencyAdded(let id, _, _): self.init(.dependencyAdded, at: at, id)
         case .dependencyRemoved(let id, _): self.init(.dependencyRemoved, at: at, id)
-        case .queueDefined, .delayed, .deadlinePassed: return nil
+        case .queueDefined, .keyLimit, .delayed, .deadlinePassed: return nil
         }
     }
 

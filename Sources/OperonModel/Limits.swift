@@ -25,6 +25,7 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case openRequests
     case slots
     case queues
+    case keys
 
     /// What it bounds, in words.
     public var description: String {
@@ -54,6 +55,7 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .openRequests: "requests of running operations that a worker has open"
         case .slots: "slots of a worker"
         case .queues: "queues in a graph"
+        case .keys: "keys with a limit of their own"
         }
     }
 }
@@ -113,6 +115,8 @@ public struct Limits: Hashable, Sendable {
     package var storedEvents = 100_000
     /// Queues named by one graph, or there are when a command makes one.
     public var queues = 10_000
+    /// Keys whose limit one graph names, or there are when a command names another.
+    public var keys = 10_000
     /// How long an open graph may have nothing to do before it is closed.
     public var openGraphIdle = Duration.seconds(7 * 86_400)
 

@@ -80,10 +80,14 @@ public struct CommandDescription: Hashable, Sendable, Codable {
 
 /// One line of an operation's `dependencies`.
 public struct DependencyDescription: Hashable, Sendable, Codable {
-    /// The name of the operation waited for, in the same graph.
+    /// The name of the operation waited for, in the same graph; or, where a coordinator knows other
+    /// graphs, `GRAPH/OPERATION`. Its output is given under this name.
     public var name: String
     /// By which of its outcomes it releases.
     public var condition: DependencyCondition
+    /// Which operation of another graph the name meant when it was submitted: graphs that come
+    /// later may have the same name. `nil`: one of its own graph.
+    package var elsewhere: OperationID?
 
     /// A dependency on the operation of this name.
     public init(_ name: String, _ condition: DependencyCondition = .unlessFailed) {
@@ -114,7 +118,8 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     public var retry: RetryPolicy = .never
     /// What its rank assumes until it is measured; `nil`: unknown.
     public var expectedDuration: Duration?
-    /// Names that only one running operation may hold at a time.
+    /// Names that only so many running operations may hold at a time: one, unless `KeySettings` say
+    /// otherwise.
     public var exclusive: [String] = []
     /// From its release to its first start.
     public var delay: Duration?
@@ -136,6 +141,8 @@ public struct GraphDescription: Hashable, Sendable, Codable {
     public var name: String
     /// Settings of its queues; those that need none may be left out.
     public var queues: [QueueSettings] = []
+    /// Settings of keys that more than one operation may hold at a time.
+    public var keys: [KeySettings] = []
     /// In the order of submission, which breaks ties.
     public var operations: [OperationDescription]
 
@@ -165,5 +172,19 @@ public struct QueueSettings: Hashable, Sendable, Codable {
     public init(name: String, maxConcurrentOperationCount: Int? = nil) {
         self.name = name
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
+    }
+}
+
+/// A name that operations hold while they run: how many of them at a time, in the whole cluster.
+public struct KeySettings: Hashable, Sendable, Codable {
+    /// The name, 1…256 bytes.
+    public var name: String
+    /// 1 or more.
+    public var limit: Int
+
+    /// A key of this name that so many operations may hold at a time.
+    public init(name: String, limit: Int = 1) {
+        self.name = name
+        self.limit = limit
     }
 }

@@ -75,6 +75,8 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     case queueLimit(queue: String, maximum: Int?)
     case queuePriority(queue: String, QueuePriority)
     case priority(OperationID, QueuePriority)
+    /// How many may hold a key, as a graph says or, from then on whatever graphs say, a command.
+    case keyLimit(KeySettings, byCommand: Bool)
     /// It has its next round before it: neither outcome nor attempts of that yet, and nobody asked
     /// to cancel it. If its graph was cancelled it is so no more; what of the graph runs still
     /// stays asked to stop.

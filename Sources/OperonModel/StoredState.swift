@@ -159,6 +159,8 @@ package struct StoredState: Sendable {
     package var epoch: Epoch
     package var graphs: [StoredGraph] = []
     package var queues: [StoredQueue] = []
+    /// Those whose limit somebody named.
+    package var keys: [StoredKey] = []
     /// Attempts that were granted and have not ended, oldest first.
     package var inFlight: [StoredInFlight] = []
     /// Number of the last event; 0: there was none.
@@ -263,6 +265,17 @@ package struct StoredQueue: Hashable, Sendable {
         self.priority = priority
         self.suspension = suspension
         self.commanded = commanded
+    }
+}
+
+package struct StoredKey: Hashable, Sendable {
+    package var settings: KeySettings
+    /// A command set its limit: what later graphs say of it counts no more.
+    package var isCommanded: Bool
+
+    package init(_ settings: KeySettings, isCommanded: Bool) {
+        self.settings = settings
+        self.isCommanded = isCommanded
     }
 }
 

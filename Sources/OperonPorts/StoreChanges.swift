@@ -21,6 +21,7 @@ package struct StoreChanges: Sendable {
     /// Who is in flight now, of the operations where that changed; `nil`: no attempt.
     package private(set) var open: [OperationID: AttemptID?] = [:]
     package private(set) var queues: [String: StoredQueue] = [:]
+    package private(set) var keys: [String: StoredKey] = [:]
     /// In order.
     package private(set) var dependencyChanges: [StoreRecord] = []
     /// `nil`: what was kept is dropped.
@@ -57,7 +58,8 @@ package struct StoreChanges: Sendable {
 
     package var isEmpty: Bool {
         graphs.isEmpty && operations.isEmpty && attempts.isEmpty && queues.isEmpty
-            && dependencyChanges.isEmpty && outputs.isEmpty && logs.isEmpty && events.isEmpty
+            && keys.isEmpty && dependencyChanges.isEmpty && outputs.isEmpty && logs.isEmpty
+            && events.isEmpty
     }
 
     private mutating func apply(
@@ -103,6 +105,10 @@ package struct StoreChanges: Sendable {
             }
         case .priority(let operation, let priority):
             try change(operation, rows) { $0.priority = priority }
+        case .keyLimit(let settings, let byCommand):
+            let known = try keys[settings.name] ?? rows.key(settings.name)
+            let isCommanded = byCommand || known?.isCommanded == true
+            keys[settings.name] = StoredKey(settings, isCommanded: isCommanded)
         case .reopened(let operation): try reopen(operation, rows)
         case .dependencyAdded(let operation, let other, _):
             try change(operation, rows) { _ in }

@@ -20,6 +20,7 @@ package struct StoreImage: Sendable {
     private var graphs: [GraphID: Graph] = [:]
     private var open: [OperationID: AttemptID] = [:]
     private var queues: [String: StoredQueue] = [:]
+    private var keys: [String: StoredKey] = [:]
     private var kept: [StoredEvent] = []
     package private(set) var lastEvent: UInt64 = 0
     private let limits: Limits
@@ -63,6 +64,7 @@ package struct StoreImage: Sendable {
         }
         for id in changes.open.keys.sorted() { open[id] = changes.open[id] ?? nil }
         for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
+        for name in changes.keys.keys.sorted() { keys[name] = changes.keys[name] }
         for record in changes.dependencyChanges {
             guard let id = record.changedDependent else { continue }
             graphs[id.graph]?.dependencyChanges.append(record)
@@ -123,6 +125,7 @@ extension StoreImage {
         state.lastEvent = lastEvent
         state.graphs = graphs.keys.sorted().compactMap { graphs[$0].map(stored) }
         state.queues = queues.keys.sorted().compactMap { queues[$0] }
+        state.keys = keys.keys.sorted().compactMap { keys[$0] }
         for id in open.keys.sorted() {
             guard let number = open[id], let attempt = attempt(number, of: id) else { continue }
             state.inFlight.append(StoredInFlight(attempt, of: id))
@@ -177,6 +180,8 @@ extension StoreImage: StoreRows {
 
     package func queue(_ name: String) -> StoredQueue? { queues[name] }
 
+    package func key(_ name: String) -> StoredKey? { keys[name] }
+
     package func logSizes(of operation: OperationID) -> [(attempt: AttemptID, bytes: Int)] {
         log(of: operation).map { ($0.attempt, $0.tail.count) }
     }
@@ -221,7 +226,8 @@ extension StoreRecord {
         case .dependencyAdded(let operation, _, _), .dependencyRemoved(let operation, _): operation
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
             .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
-            .queuePriority, .priority, .reopened, .delayed, .deadlinePassed, .queueDefined:
+            .queuePriority, .priority, .keyLimit, .reopened, .delayed, .deadlinePassed,
+            .queueDefined:
             nil
         }
     }

@@ -64,6 +64,7 @@ package protocol StoreRows {
     /// One in flight or ended.
     func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt?
     func queue(_ name: String) throws -> StoredQueue?
+    func key(_ name: String) throws -> StoredKey?
     /// Bytes of the logs of an operation, by attempt, the first first.
     func logSizes(of operation: OperationID) throws -> [(attempt: AttemptID, bytes: Int)]
     /// Number of the oldest event that is kept; one more than `lastEvent` if none is.

@@ -45,10 +45,13 @@ extension CoordinatorService {
         _ graph: GraphDescription,
         _ compiled: CompiledGraph,
         _ contents: StoredContents
-    ) throws(ClientError) -> GraphID {
+    ) async throws(ClientError) -> GraphID {
+        let outputs = try await outputs { $0.wanted(by: graph.operations, of: nil) }
         try mayChange()
         let key = contents.idempotencyKey
-        guard !key.isEmpty else { return submit(graph, compiled: compiled, kept: contents) }
+        guard !key.isEmpty else {
+            return submit(graph, compiled: compiled, kept: contents, outputs: outputs)
+        }
         // A client's keys are its own.
         let owned = contents.submitter + "\u{0}" + key
         let hash = ContentHash(of: contents.body)
@@ -62,7 +65,7 @@ extension CoordinatorService {
             }
             return use.graph
         }
-        let id = submit(graph, compiled: compiled, kept: contents)
+        let id = submit(graph, compiled: compiled, kept: contents, outputs: outputs)
         register.keepUse(of: owned, GraphRegister.Use(graph: id, hash: hash))
         return id
     }

@@ -14,7 +14,7 @@ extension CoordinatorService {
         _ caller: String,
         _ limits: Limits
     ) async throws(ClientError) -> GraphView {
-        let description = named(addition.graph, in: graph)
+        let description = found(addition.graph, in: graph)
         let body: [UInt8]
         do throws(WireError) {
             body = try StoreFormat.encode(description, failFast: false)
@@ -22,17 +22,12 @@ extension CoordinatorService {
             throw ClientError(.tooLarge, error.message)
         }
         // Loaded before: what is added may start in the same step.
-        let number = Int(graph.rawValue)
-        var outputs = try await outputs(wantedBy: description.operations, of: graph)
-        while contents[number].wanted(by: description.operations).contains(where: { index in
-            isMissing(index, of: graph) && !outputs.contains { $0.index == index }
-        }) {
-            outputs = try await self.outputs(wantedBy: description.operations, of: graph)
-        }
+        let outputs = try await outputs { $0.wanted(by: description.operations, of: graph) }
         try mayChange()
         guard scheduler.isOpen(graph) else {
             throw ClientError(.graphClosed(name: register[graph].name))
         }
+        let number = Int(graph.rawValue)
         let compiled = try compile(description, to: graph, limits)
         var kept = StoredContents(
             graph: graph,
@@ -43,12 +38,14 @@ extension CoordinatorService {
             body: body
         )
         kept.needs = Self.needs(compiled.graph.outer, of: graph)
+        let first = contents[number].operations.count
         do throws(WireError) {
             try contents[number].append(description.operations, body)
         } catch {
             throw ClientError(.invalid, error.message)
         }
-        for output in outputs { contents[number].keep(output.payload, of: output.index) }
+        contents.began(graph, from: first)
+        keep(outputs)
         keeping?.submitted.append(kept)
         // Checked before: nothing else may be refused.
         if let refusal = handle([.operationsAdded(graph, compiled)]) {
@@ -58,29 +55,39 @@ extension CoordinatorService {
         return view(of: graph)
     }
 
-    /// Outputs of finished operations that nobody was known to ask for.
-    private func outputs(
-        wantedBy operations: [OperationDescription],
-        of graph: GraphID
-    ) async throws(ClientError) -> [(index: UInt32, payload: Payload)] {
-        guard let store else { return [] }
-        var outputs: [(index: UInt32, payload: Payload)] = []
-        for index in contents[Int(graph.rawValue)].wanted(by: operations)
-        where isMissing(index, of: graph) {
-            let id = OperationID(graph: graph, index: index)
-            do {
-                outputs.append((index, try await store.output(of: id) ?? .empty))
-            } catch {
-                throw ClientError(.unavailable, "\(error)")
+    /// Outputs of finished operations that nobody was known to ask for, from the store. Nothing has
+    /// happened between the last look at what is wanted and the return.
+    func outputs(
+        wanted: (inout [GraphContents]) -> [OperationID]
+    ) async throws(ClientError) -> [OperationID: Payload] {
+        guard let store else { return [:] }
+        var outputs: [OperationID: Payload] = [:]
+        while true {
+            let missing = wanted(&contents).filter { outputs[$0] == nil && isMissing($0) }
+            guard !missing.isEmpty else { return outputs }
+            // What was decided just now is read as well.
+            try await durable()
+            for operation in missing {
+                do {
+                    outputs[operation] = try await store.output(of: operation) ?? .empty
+                } catch {
+                    throw ClientError(.unavailable, "\(error)")
+                }
             }
         }
-        return outputs
     }
 
-    func isMissing(_ index: UInt32, of graph: GraphID) -> Bool {
-        let id = OperationID(graph: graph, index: index)
-        return scheduler.outcome(of: id) == .succeeded
-            && !contents[Int(graph.rawValue)].hasKept(index)
+    /// Keeps outputs that somebody asks for.
+    func keep(_ outputs: [OperationID: Payload]) {
+        // Each is kept on its own: their order does not matter.
+        for (operation, output) in outputs {
+            contents[Int(operation.graph.rawValue)].keep(output, of: operation.index)
+        }
+    }
+
+    func isMissing(_ operation: OperationID) -> Bool {
+        scheduler.outcomeKind(of: operation) == .succeeded
+            && !contents[Int(operation.graph.rawValue)].hasKept(operation.index)
     }
 
     private func compile(
@@ -114,13 +121,14 @@ extension CoordinatorService {
         if let index = contents[number].number(of: operation) {
             return OperationID(graph: other, index: index)
         }
-        guard let index = UInt32(operation), Int(index) < scheduler.operationCount(of: other)
-        else { return nil }
-        return OperationID(graph: other, index: index)
+        guard let index = UInt32(operation) else { return nil }
+        let id = OperationID(graph: other, index: index)
+        return scheduler.isKnown(id) ? id : nil
     }
 
-    /// The same with other graphs by their numbers: their names may be given to newer ones.
-    func named(_ description: GraphDescription, in graph: GraphID?) -> GraphDescription {
+    /// The same with what its dependencies mean in other graphs: their names may be given to newer
+    /// ones.
+    func found(_ description: GraphDescription, in graph: GraphID?) -> GraphDescription {
         let own = Set(description.operations.map(\.name))
         var description = description
         for index in description.operations.indices {
@@ -129,9 +137,7 @@ extension CoordinatorService {
                 guard name.contains("/"), !own.contains(name),
                     let found = resolve(name, in: graph), found.graph != graph
                 else { continue }
-                let slash = name.firstIndex(of: "/") ?? name.startIndex
-                description.operations[index].dependencies[place].name =
-                    found.graph.description + name[slash...]
+                description.operations[index].dependencies[place].elsewhere = found
             }
         }
         return description
@@ -146,11 +152,9 @@ extension CoordinatorService {
         _ description: GraphDescription,
         _ limits: Limits
     ) throws(Refusal) -> (GraphDescription, CompiledGraph) {
-        let named = named(description, in: nil)
-        let compiled = try CompiledGraph.compile(named, limits: limits) { name in
-            resolve(name, in: nil)
-        }
-        return (named, compiled)
+        let found = found(description, in: nil)
+        let compiled = try CompiledGraph.compile(found, limits: limits)
+        return (found, compiled)
     }
 
     func close(_ graph: GraphID) async throws(ClientError) -> GraphView {
@@ -169,36 +173,42 @@ extension CoordinatorService {
             let selector = OperationSelector(graph: graph.description, operation: name)
             operations.append(try find(selector).index)
         }
-        let number = Int(graph.rawValue)
-        // What the next round asks for may have been dropped when the last one was over. What is
-        // decided now is sent after its commit, in another turn of this actor.
-        var outputs: [(index: UInt32, payload: Payload)] = []
-        var candidates: [UInt32]
-        repeat {
-            candidates = withoutSuccess(of: graph)
-            let wanted = candidates.map { contents[number].operations[Int($0)] }
-            let kept = Set(outputs.map(\.index))
-            let missing = contents[number].wanted(by: wanted).contains {
-                isMissing($0, of: graph) && !kept.contains($0)
+        let chosen = operations
+        var members = try members(ofRetry: chosen, of: graph, request)
+        // What the next round asks for may have been dropped when the last one was over.
+        let outputs = try await outputs { contents in
+            members = (try? self.members(ofRetry: chosen, of: graph, request)) ?? members
+            var wanted: Set<OperationID> = []
+            for member in members {
+                let number = Int(member.graph.rawValue)
+                let operation = contents[number].operations[Int(member.index)]
+                wanted.formUnion(contents.wanted(by: [operation], of: member.graph))
             }
-            guard missing else { break }
-            outputs = try await self.outputs(wantedBy: wanted, of: graph)
-        } while true
-        let view = try perform(
-            .retryRequested(graph, operations: operations, cancelled: request.cancelled)
-        )
-        for index in candidates
-        where scheduler.state(of: OperationID(graph: graph, index: index)) != .finished {
-            contents[number].reopened(index)
+            return wanted.sorted()
         }
-        for output in outputs { contents[number].keep(output.payload, of: output.index) }
-        return view
+        try mayChange()
+        members = try self.members(ofRetry: chosen, of: graph, request)
+        for member in members { contents.reopened(member) }
+        keep(outputs)
+        return try perform(
+            .retryRequested(graph, operations: chosen, cancelled: request.cancelled)
+        )
     }
 
-    private func withoutSuccess(of graph: GraphID) -> [UInt32] {
-        (0..<UInt32(scheduler.operationCount(of: graph))).filter { index in
-            let outcome = scheduler.outcome(of: OperationID(graph: graph, index: index))
-            return outcome != nil && outcome != .succeeded
+    /// What a retry would reopen, of any graph.
+    private func members(
+        ofRetry operations: [UInt32],
+        of graph: GraphID,
+        _ request: RetryRequest
+    ) throws(ClientError) -> [OperationID] {
+        do throws(Refusal) {
+            return try scheduler.members(
+                ofRetry: operations,
+                of: graph,
+                cancelled: request.cancelled
+            )
+        } catch {
+            throw ClientError(error)
         }
     }
 

@@ -31,16 +31,17 @@ extension CoordinatorService {
             )
             guard scheduler.operationCount(of: graph) > count else { continue }
             let number = Int(graph.rawValue)
+            let first = contents[number].operations.count
             do throws(WireError) {
                 let parent = order.held.operation.index
                 try contents[number].append(part.operations, kept.body, by: parent)
             } catch {
                 preconditionFailure("these bytes were written from what they are: \(error)")
             }
-            for index in contents[number].wanted(by: part.operations) {
-                let id = OperationID(graph: graph, index: index)
+            contents.began(graph, from: first)
+            for id in contents.wanted(by: part.operations, of: graph) {
                 guard let output = loadedOutputs[id] else { continue }
-                contents[number].keep(output, of: index)
+                contents[Int(id.graph.rawValue)].keep(output, of: id.index)
             }
             keeping?.submitted.append(kept)
             growthObserver(graph, part.operations)
@@ -55,7 +56,7 @@ extension CoordinatorService {
         let graph = order.held.operation.graph
         let parent = order.held.operation.index
         let number = Int(graph.rawValue)
-        let description = named(try Self.read(order.request, limits), in: graph)
+        let description = found(try Self.read(order.request, limits), in: graph)
         let new = try CompiledAddition.compile(
             description,
             addedBy: parent,
@@ -67,11 +68,11 @@ extension CoordinatorService {
             resolve(name, in: graph)
         }
         guard let new else { return nil }
-        let gone = contents[number].wanted(by: new.description.operations).first {
-            contents[number].isGone($0)
+        let gone = contents.wanted(by: new.description.operations, of: graph).first {
+            contents[Int($0.graph.rawValue)].isGone($0.index)
         }
         if let gone {
-            let name = contents[number].operations[Int(gone)].name
+            let name = self.name(of: gone).name
             let why = "the output of “\(name)” is not kept any more: nobody was known to want it"
             throw .invalid(field: "dependencies", why: why)
         }
@@ -128,15 +129,13 @@ extension CoordinatorService {
         guard let store, contents.indices.contains(Int(graph.rawValue)) else { return }
         let operations: [OperationDescription]
         do throws(Refusal) {
-            operations = try Self.read(request, limits).operations
+            operations = found(try Self.read(request, limits), in: graph).operations
         } catch {
             return  // It is refused when it is judged.
         }
-        let number = Int(graph.rawValue)
-        for index in contents[number].wanted(by: operations) where isMissing(index, of: graph) {
+        for id in contents.wanted(by: operations, of: graph) where isMissing(id) {
             // What has just finished may not be in the store yet.
             await durable(within: Self.loadPatience)
-            let id = OperationID(graph: graph, index: index)
             do {
                 loadedOutputs[id] = try await store.output(of: id) ?? .empty
             } catch {

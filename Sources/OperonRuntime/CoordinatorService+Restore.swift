@@ -35,10 +35,7 @@ extension CoordinatorService {
         } catch {
             throw StoreError(.damaged, "The store does not fit together: \(error).")
         }
-        var contents = names.contents
-        for graph in state.graphs {
-            try await load(graph, of: store, into: &contents[Int(graph.id.rawValue)])
-        }
+        let contents = try await load(state, of: store, into: names.contents)
         let restored = Restored(
             store: store,
             lastEvent: state.lastEvent,
@@ -50,19 +47,27 @@ extension CoordinatorService {
 
     /// The outputs that unfinished operations may ask for.
     private static func load(
-        _ graph: StoredGraph,
+        _ state: StoredState,
         of store: any OperationStore,
-        into contents: inout GraphContents
-    ) async throws {
-        for operation in graph.operations where operation.outcome != nil {
-            contents.finished(operation.index)
+        into contents: [GraphContents]
+    ) async throws -> [GraphContents] {
+        var contents = contents
+        for graph in state.graphs { contents.began(graph.id) }
+        for graph in state.graphs {
+            for operation in graph.operations where operation.outcome != nil {
+                contents.finished(OperationID(graph: graph.id, index: operation.index))
+            }
         }
-        for operation in graph.operations
-        where operation.hasOutput && contents.isWanted(operation.index) {
-            let id = OperationID(graph: graph.id, index: operation.index)
-            guard let output = try await store.output(of: id) else { continue }
-            contents.keep(output, of: operation.index)
+        for graph in state.graphs {
+            let number = Int(graph.id.rawValue)
+            for operation in graph.operations
+            where operation.hasOutput && contents[number].isWanted(operation.index) {
+                let id = OperationID(graph: graph.id, index: operation.index)
+                guard let output = try await store.output(of: id) else { continue }
+                contents[number].keep(output, of: operation.index)
+            }
         }
+        return contents
     }
 }
 
@@ -124,11 +129,11 @@ private struct StoredNames {
                 queues: header.queues,
                 operationCount: first.operationCount
             )
-            // Set aside, so that the others can be asked meanwhile: no name there is its own.
+            // Set aside, so that it is changed where it is.
             let number = Int(graph.id.rawValue)
             var own = GraphContents(GraphDescription(name: ""), limits: limits)
             swap(&own, &contents[number])
-            try own.assemble(&assembly, first.operationCount) { resolve($0) }
+            try own.assemble(&assembly, first.operationCount)
             var compiled = try assembly.finish()
             compiled.failFast = header.failFast
             own.countConsumers(from: first.operationCount)
@@ -158,7 +163,7 @@ private struct StoredNames {
             let addition = try CompiledAddition.compile(description, to: base, limits: limits) {
                 name in
                 let index = contents[Int(graph.id.rawValue)].number(of: name)
-                guard let index, index < count else { return resolve(name) }
+                guard let index, index < count else { return nil }
                 return OperationID(graph: graph.id, index: index)
             }
             additions.append(addition)
@@ -166,15 +171,6 @@ private struct StoredNames {
             base.edgeCount += addition.graph.topology.edgeCount + addition.graph.outer.count
         }
         return additions
-    }
-
-    private mutating func resolve(_ name: String) -> OperationID? {
-        guard let slash = name.firstIndex(of: "/"), let number = UInt32(name[..<slash]),
-            Int(number) < contents.count
-        else { return nil }
-        let operation = String(name[name.index(after: slash)...])
-        let index = contents[Int(number)].number(of: operation) ?? UInt32(operation)
-        return index.map { OperationID(graph: GraphID(rawValue: number), index: $0) }
     }
 }
 

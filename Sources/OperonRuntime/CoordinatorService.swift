@@ -126,16 +126,21 @@ package actor CoordinatorService {
     // MARK: - Commands
 
     /// Takes a graph that was compiled from this description.
+    ///
+    /// - Parameter outputs: of other graphs, which it asks for.
     package func submit(
         _ graph: GraphDescription,
         compiled: CompiledGraph,
         traceParent: String = "",
-        kept: StoredContents? = nil
+        kept: StoredContents? = nil,
+        outputs: [OperationID: Payload] = [:]
     ) -> GraphID {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
         contents.append(contents(of: graph, kept))
         contents[contents.count - 1].traceParent = kept?.traceParent ?? traceParent
         if keeping == nil { contents[contents.count - 1].keepSpareOutputs() }
+        contents.began(id)
+        keep(outputs)
         register.append(
             GraphRegister.Entry(
                 name: graph.name,
@@ -366,7 +371,7 @@ package actor CoordinatorService {
             case .result(let operation, _, let result):
                 contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
             case .finished(let operation, _):
-                contents[Int(operation.graph.rawValue)].finished(operation.index)
+                contents.finished(operation)
             case .graphFinished(let graph): register.finished(graph, at: SystemClock.wall())
             case .workerLost(let worker): desk.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .attemptEnded, .retry,
@@ -408,7 +413,7 @@ package actor CoordinatorService {
             operations.reserveCapacity(grants.count)
             priority = grants.map(\.priority.level).max() ?? priority
             for grant in grants {
-                let operation = contents[Int(grant.held.operation.graph.rawValue)].dispatched(grant)
+                let operation = contents.dispatched(grant)
                 let bytes = operation.inputs.reduce(0) { $0 + $1.byteCount }
                 if operation.work.isUnreadable {
                     let why = "what was kept of it makes no sense"

@@ -16,10 +16,10 @@ struct GraphContents: Sendable {
     private var spare: SpareOutputs?
     /// The running operation that added one. Only looked up.
     private var parents: [UInt32: UInt32] = [:]
-    private let limits: Limits
-    /// What a reference takes in a dispatch: what is no larger than that travels itself.
-    private static let referenceBytes = 64
-    /// How many unfinished operations may still ask for the output of each; empty: none for any.
+    let limits: Limits
+    /// Some of its operations take outputs of other graphs.
+    private(set) var asksElsewhere = false
+    /// How many unfinished operations, of any graph, may still ask for the output of each; empty: none for any.
     private var consumers: [UInt32] = []
 
     init(_ graph: GraphDescription, limits: Limits) {
@@ -41,19 +41,20 @@ struct GraphContents: Sendable {
 
     /// Compiles the first operations of what a store kept, and counts who may ask for what.
     ///
-    /// - Parameter resolve: finds operations of other graphs by the names that dependencies have.
     /// - Throws: `WireError` or `Refusal`, if they make no sense.
-    mutating func assemble(
-        _ assembly: inout GraphAssembly,
-        _ count: Int,
-        resolve: CompiledGraph.Resolver
-    ) throws {
+    mutating func assemble(_ assembly: inout GraphAssembly, _ count: Int) throws {
         var consumers: [UInt32] = []
-        try operations.assemble(&assembly, count, resolve: resolve) { number in
+        var asksElsewhere = false
+        try operations.assemble(&assembly, count) { number in
+            guard let number else {
+                asksElsewhere = true
+                return
+            }
             if consumers.isEmpty { consumers = Array(repeating: 0, count: count) }
             consumers[Int(number)] += 1
         }
         self.consumers = consumers
+        if asksElsewhere { self.asksElsewhere = true }
     }
 
     /// The number of the operation of this name. The first question costs a walk over all names.
@@ -65,35 +66,57 @@ struct GraphContents: Sendable {
     }
 
     private mutating func count(consumersOf index: UInt32) {
-        for number in operations.inputs(of: Int(index)) {
-            if consumers.count < operations.count {
-                let missing = operations.count - consumers.count
-                consumers.append(contentsOf: repeatElement(0, count: missing))
-            }
-            consumers[Int(number)] += 1
-        }
+        let inputs = operations.inputs(of: Int(index))
+        for number in inputs.own { count(consumerOf: number) }
+        if inputs.hasOthers { asksElsewhere = true }
     }
 
-    /// An operation has its outcome: it asks for nothing any more.
+    private mutating func count(consumerOf number: UInt32) {
+        if consumers.count < operations.count {
+            let missing = operations.count - consumers.count
+            consumers.append(contentsOf: repeatElement(0, count: missing))
+        }
+        // A tombstone has no operations, and gets none.
+        if Int(number) < consumers.count { consumers[Int(number)] += 1 }
+    }
+
+    /// An operation has its outcome: it asks for nothing of this graph any more.
     mutating func finished(_ index: UInt32) {
         guard !consumers.isEmpty else { return }
-        for number in operations.inputs(of: Int(index)) where isWanted(number) {
-            consumers[Int(number)] -= 1
-            if consumers[Int(number)] == 0, let output = outputs.removeValue(forKey: number) {
-                spare?.keep(output.payload, of: number)
-            }
+        for number in operations.inputs(of: Int(index)).own { release(number) }
+    }
+
+    /// One more, of whatever graph, may ask for an output.
+    mutating func retain(_ number: UInt32) {
+        count(consumerOf: number)
+        if let output = spare?.take(number) { keep(output, of: number) }
+    }
+
+    /// One that might have asked for an output does so no more.
+    mutating func release(_ number: UInt32) {
+        guard isWanted(number) else { return }
+        consumers[Int(number)] -= 1
+        if consumers[Int(number)] == 0, let output = outputs.removeValue(forKey: number) {
+            spare?.keep(output.payload, of: number)
         }
     }
 
-    /// The operations that are there whose outputs these would ask for.
-    mutating func wanted(by more: [OperationDescription]) -> [UInt32] {
+    /// Operations of other graphs whose outputs one takes, each once.
+    func elsewhere(_ index: UInt32) -> Set<OperationID> {
+        guard asksElsewhere else { return [] }
+        let operation = operations[Int(index)]
+        return operation.wantsInputs ? Set(operation.dependencies.compactMap(\.elsewhere)) : []
+    }
+
+    /// The operations of this graph that are there and whose outputs these would ask for.
+    mutating func wanted(by more: [OperationDescription]) -> Set<UInt32> {
         var wanted: Set<UInt32> = []
         for operation in more where operation.wantsInputs {
-            for dependency in operation.dependencies {
+            for dependency in operation.dependencies where dependency.elsewhere == nil {
                 if let number = number(of: dependency.name) { wanted.insert(number) }
             }
         }
-        return wanted.sorted()
+        return wanted
     }
 
     /// What a running operation that adds one of this name is compared with.
@@ -123,7 +146,7 @@ struct GraphContents: Sendable {
         countConsumers(from: first)
         guard spare != nil else { return }
         for index in first..<operations.count {
-            for number in operations.inputs(of: index) {
+            for number in operations.inputs(of: index).own {
                 if let output = spare?.take(number) { keep(output, of: number) }
             }
         }
@@ -164,12 +187,15 @@ struct GraphContents: Sendable {
         if output.bytes.count > limits.inlineInputBytes { _ = outputs[index]?.makeHash() }
     }
 
-    /// What a worker needs to know of an operation to run it.
-    mutating func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
+    /// What a worker needs to know of an operation to run it, but for its inputs; and what it takes
+    /// them from.
+    func dispatched(
+        _ grant: Scheduler.Grant
+    ) -> (operation: DispatchedOperation, dependencies: [DependencyDescription]) {
         let index = Int(grant.held.operation.index)
         var dependencies: [DependencyDescription] = []
         // Field by field: a copy of the whole description would cost more than all the rest.
-        var dispatched = operations.with(index) { operation in
+        let dispatched = operations.with(index) { operation in
             if operation.wantsInputs { dependencies = operation.dependencies }
             return DispatchedOperation(
                 held: grant.held,
@@ -189,50 +215,13 @@ struct GraphContents: Sendable {
                 traceParent: traceParent
             )
         }
-        if !dependencies.isEmpty {
-            dispatched.inputs = inputs(dependencies, of: grant.held.operation.graph)
-        }
-        return dispatched
+        return (dispatched, dependencies)
     }
 
-    /// What an operation takes: see `dispatched`.
-    mutating func inputs(of operation: OperationID) -> [NamedInput] {
-        let description = operations[Int(operation.index)]
-        guard description.wantsInputs else { return [] }
-        return inputs(description.dependencies, of: operation.graph)
-    }
+    func output(of index: UInt32) -> Payload? { outputs[index]?.payload }
 
-    /// The outputs of direct dependencies, each dependency once, in the order they are listed.
-    /// Together they travel with it as far as that is allowed; then the larger ones stay here, and
-    /// are fetched.
-    private mutating func inputs(
-        _ dependencies: [DependencyDescription],
-        of graph: GraphID
-    ) -> [NamedInput] {
-        var seen: Set<String> = []
-        var inputs: [NamedInput] = []
-        var numbersOfInputs: [UInt32] = []
-        var bytes = 0
-        for dependency in dependencies where seen.insert(dependency.name).inserted {
-            let number = number(of: dependency.name)
-            let output = number.flatMap { outputs[$0]?.payload }
-            bytes += output?.bytes.count ?? 0
-            inputs.append(NamedInput(name: dependency.name, output: output))
-            numbersOfInputs.append(number ?? 0)
-        }
-        guard bytes > limits.inlineInputBytes else { return inputs }
-        let largest = inputs.indices.sorted { left, right in
-            (inputs[right].byteCount, left) < (inputs[left].byteCount, right)
-        }
-        for place in largest where inputs[place].byteCount > Self.referenceBytes {
-            guard bytes > limits.inlineInputBytes else { break }
-            let number = numbersOfInputs[place]
-            bytes -= inputs[place].byteCount
-            inputs[place].reference = outputs[number]?
-                .reference(number, graph: graph)
-            inputs[place].output = nil
-        }
-        return inputs
+    mutating func reference(to operation: OperationID) -> OutputReference? {
+        outputs[operation.index]?.reference(operation)
     }
 
     /// The bytes that a request asks for, if they are there, and no more than a piece.
@@ -292,9 +281,9 @@ private struct KeptOutput: Sendable {
         return hash
     }
 
-    mutating func reference(_ index: UInt32, graph: GraphID) -> OutputReference {
+    mutating func reference(_ operation: OperationID) -> OutputReference {
         OutputReference(
-            operation: OperationID(graph: graph, index: index),
+            operation: operation,
             byteCount: payload.bytes.count,
             hash: makeHash(),
             contentType: payload.contentType

@@ -62,34 +62,43 @@ struct KeptOperations: Sendable {
         return byName[name]
     }
 
-    /// The operations of the same graph whose outputs it takes, each once, in no order; none, if
-    /// its kind does nothing with outputs.
-    mutating func inputs(of index: Int) -> [UInt32] {
+    /// The operations of the same graph whose outputs it takes, each once, in no order, and whether
+    /// it takes any of other graphs; none, if its kind does nothing with outputs.
+    mutating func inputs(of index: Int) -> (own: [UInt32], hasOthers: Bool) {
         var numbers: [UInt32] = []
+        var hasOthers = false
         if stored != nil {
             var outline = StoredOperations.Outline()
             do throws(WireError) {
                 try stored?.read(index, into: &outline)
             } catch {
-                return []
+                return ([], false)
             }
-            guard outline.wantsInputs else { return [] }
+            guard outline.wantsInputs else { return ([], false) }
             for dependency in outline.dependencies {
+                guard dependency.elsewhere == nil else {
+                    hasOthers = true
+                    continue
+                }
                 guard let number = stored?.number(of: dependency.name, in: outline) else {
                     continue
                 }
                 numbers.append(number)
             }
         } else {
-            guard described[index].wantsInputs else { return [] }
+            guard described[index].wantsInputs else { return ([], false) }
             for place in described[index].dependencies.indices {
+                guard described[index].dependencies[place].elsewhere == nil else {
+                    hasOthers = true
+                    continue
+                }
                 guard let number = number(of: described[index].dependencies[place].name) else {
                     continue
                 }
                 numbers.append(number)
             }
         }
-        return numbers.count > 1 ? Set(numbers).sorted() : numbers
+        return (numbers.count > 1 ? Set(numbers).sorted() : numbers, hasOthers)
     }
 
     /// Adds operations behind those that are there.
@@ -116,15 +125,13 @@ struct KeptOperations: Sendable {
 extension KeptOperations {
     /// Compiles the first operations of what a store kept.
     ///
-    /// - Parameters:
-    ///   - resolve: finds operations of other graphs by the names that dependencies have.
-    ///   - takes: is told what operations take outputs from, once for each of both.
+    /// - Parameter takes: is told what operations take outputs from, once for each of both; `nil`:
+    ///   one of another graph.
     /// - Throws: `WireError` or `Refusal`, if they make no sense.
     mutating func assemble(
         _ assembly: inout GraphAssembly,
         _ count: Int,
-        resolve: CompiledGraph.Resolver,
-        takes: (UInt32) -> Void
+        takes: (UInt32?) -> Void
     ) throws {
         // Gives up the second reference, so that nothing is copied.
         guard var stored = stored.take() else { return }
@@ -155,19 +162,20 @@ extension KeptOperations {
             }
             assembly.append(policy: policy, byteCount: bytes)
             for dependency in outline.dependencies {
-                if let number = stored.number(of: dependency.name, in: outline), number < count {
-                    let isNew = assembly.depend(on: number, dependency.condition)
-                    if isNew, outline.mayWantInputs { takes(number) }
-                } else {
-                    let name = stored.text(dependency.name, in: outline)
-                    guard let id = resolve(name) else {
-                        throw Refusal.unknownOperation(
-                            name: name,
-                            namedBy: try stored.name(of: index)
-                        )
-                    }
-                    assembly.depend(on: id, dependency.condition)
+                if let other = dependency.elsewhere {
+                    assembly.depend(on: other, dependency.condition)
+                    if outline.mayWantInputs { takes(nil) }
+                    continue
                 }
+                guard let number = stored.number(of: dependency.name, in: outline), number < count
+                else {
+                    throw Refusal.unknownOperation(
+                        name: stored.text(dependency.name, in: outline),
+                        namedBy: try stored.name(of: index)
+                    )
+                }
+                let isNew = assembly.depend(on: number, dependency.condition)
+                if isNew, outline.mayWantInputs { takes(number) }
             }
         }
     }

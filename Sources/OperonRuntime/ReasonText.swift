@@ -26,7 +26,7 @@ extension CoordinatorService {
             return timed("notBefore", "It may not start before", due)
         case .retryAt(let due):
             return timed("retryAt", "It failed, and is tried again at", due)
-        case .keyHeld(let key, let holder): return held(key, by: holder)
+        case .keyHeld(let key, let named, let more): return held(key, by: named, more)
         case .noWorkerForKind(let kind):
             return missing("noWorkerForKind", "knows “\(kind)”") { $0.kinds.contains(kind) }
         case .noWorkerForQueue(let queue):
@@ -110,13 +110,18 @@ extension CoordinatorService {
         return view
     }
 
-    private func held(_ key: String, by holder: OperationID) -> ReasonView {
-        let name = name(of: holder)
+    private func held(_ key: String, by holders: [OperationID], _ more: Int) -> ReasonView {
+        let names = holders.map { name(of: $0) }
+        let limit = scheduler.limit(ofKey: key)
+        let isOne = names.count + more == 1
         var view = ReasonView(
             code: "keyHeld",
-            text: "“\(name.name)” holds “\(key)”, which only one may hold at a time."
+            text: Self.list(names.map(\.name), more: more)
+                + (isOne ? " holds “\(key)”, which only " : " hold “\(key)”, which only ")
+                + (limit == 1 ? "one" : "\(limit)") + " may hold at a time."
         )
-        view.operations = [name]
+        view.operations = names
+        view.more = more
         return view
     }
 

@@ -20,6 +20,7 @@ extension StoreTables {
         }
         state.graphs = rows.graphs
         state.queues = try loadQueues()
+        state.keys = try loadKeys()
         state.inFlight = open.map { StoredInFlight($0.attempt, of: $0.operation) }
         state.inFlight.sort { $0.attempt < $1.attempt }
         let events = try loadEventNumbers()
@@ -27,6 +28,7 @@ extension StoreTables {
         remember(
             graphs: rows.entries,
             queues: state.queues,
+            keys: state.keys,
             open: open,
             events: events,
             unswept: rows.unswept,
@@ -246,6 +248,14 @@ extension StoreTables {
         while try select.step() { queues.append(try select.readQueue()) }
         // SQLite's order is that of the bytes.
         return queues.sorted { $0.name < $1.name }
+    }
+
+    private func loadKeys() throws -> [StoredKey] {
+        let select = try statement("SELECT * FROM keys ORDER BY name")
+        defer { select.reset() }
+        var keys: [StoredKey] = []
+        while try select.step() { keys.append(try select.readKey()) }
+        return keys.sorted { $0.settings.name < $1.settings.name }
     }
 
     private func loadDependencyChanges() throws -> [StoreRecord] {

@@ -7,6 +7,8 @@ extension StoreTables: StoreRows {
 
     func queue(_ name: String) -> StoredQueue? { queues[name] }
 
+    func key(_ name: String) -> StoredKey? { keys[name] }
+
     func openAttempt(of operation: OperationID) -> StoredAttempt? { open[operation] }
 
     func openOperations(of graph: GraphID) -> [OperationID] {
@@ -327,6 +329,14 @@ extension PreparedStatement {
             suspension: suspension,
             commanded: commanded
         )
+    }
+
+    func readKey() throws -> StoredKey {
+        let name = try readText()
+        let limit: Int = try readNumber()
+        let isCommanded = try readFlag()
+        try readSum()
+        return StoredKey(KeySettings(name: name, limit: limit), isCommanded: isCommanded)
     }
 
     func readEvent() throws -> StoredEvent {

@@ -8,7 +8,7 @@ enum StoreSchema {
     static var version: Int64 { Int64(steps.count) }
 
     /// Never change one that was released: add another.
-    private static let steps: [String] = [first]
+    private static let steps: [String] = [first, keys]
 
     /// Applies the steps that a store has not had, inside the caller's transaction.
     static func migrate(_ database: Database, from version: Int64) throws {
@@ -33,6 +33,16 @@ enum StoreSchema {
             return try description(database)
         }
     }
+
+    /// How many operations may hold a key.
+    private static let keys = """
+        CREATE TABLE keys (
+          name TEXT PRIMARY KEY,
+          maximum INTEGER NOT NULL,
+          was_set INTEGER NOT NULL, -- by a command
+          sum INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        """
 
     /// Times are nanoseconds since 1970. An operation is one number, graph × 2³² + index: the
     /// smallest key there is, and the order in which they are read.

@@ -13,6 +13,7 @@ final class StoreTables {
 
     private(set) var graphs: [GraphID: GraphEntry] = [:]
     private(set) var queues: [String: StoredQueue] = [:]
+    private(set) var keys: [String: StoredKey] = [:]
     private(set) var open: [OperationID: StoredAttempt] = [:]
     private(set) var firstEvent: UInt64 = 1
     private(set) var lastEvent: UInt64 = 0
@@ -53,6 +54,7 @@ final class StoreTables {
     func remember(
         graphs: [GraphEntry],
         queues: [StoredQueue],
+        keys: [StoredKey],
         open: [(operation: OperationID, attempt: StoredAttempt)],
         events: ClosedRange<UInt64>?,
         unswept: [GraphID],
@@ -61,6 +63,7 @@ final class StoreTables {
         newestAttempt = AttemptID(epoch: epoch, number: .max)
         for graph in graphs { self.graphs[graph.id] = graph }
         for queue in queues { self.queues[queue.name] = queue }
+        for key in keys { self.keys[key.settings.name] = key }
         for entry in open { self.open[entry.operation] = entry.attempt }
         if let events { (firstEvent, lastEvent) = (events.lowerBound, events.upperBound) }
         self.unswept = unswept
@@ -113,6 +116,7 @@ final class StoreTables {
     private func remember(_ changes: StoreChanges) {
         for id in changes.graphs.keys.sorted() { graphs[id] = changes.graphs[id] }
         for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
+        for name in changes.keys.keys.sorted() { keys[name] = changes.keys[name] }
         for id in changes.open.keys.sorted() { open[id] = nil }
         for id in changes.attempts.keys.sorted() {
             guard let change = changes.attempts[id], isOpen(change, after: changes) else {
@@ -151,6 +155,9 @@ final class StoreTables {
         }
         for name in changes.queues.keys.sorted() {
             if let queue = changes.queues[name] { try write(queue) }
+        }
+        for name in changes.keys.keys.sorted() {
+            if let key = changes.keys[name] { try write(key) }
         }
         for record in changes.dependencyChanges { try writeDependency(record) }
         for id in changes.outputs.keys.sorted() {
@@ -317,6 +324,15 @@ final class StoreTables {
         try insert.execute()
     }
 
+    private func write(_ key: StoredKey) throws {
+        let insert = try statement("INSERT OR REPLACE INTO keys VALUES (?,?,?,?)")
+        try insert.bind(key.settings.name)
+        try insert.bind(Int64(key.settings.limit))
+        try insert.bind(key.isCommanded)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
     private func writeDependency(_ record: StoreRecord) throws {
         let insert = try statement(
             "INSERT INTO dependency_changes VALUES (?, ?, ?, ?, ?)"
@@ -333,7 +349,8 @@ final class StoreTables {
             try insert.bind(Int64?.none)
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
             .attemptEnded, .finished, .retryScheduled, .delayed, .deadlinePassed, .cancelled,
-            .suspended, .queueDefined, .queueLimit, .queuePriority, .priority, .reopened:
+            .suspended, .queueDefined, .queueLimit, .queuePriority, .priority, .keyLimit,
+            .reopened:
             return
         }
         try insert.bindSum()

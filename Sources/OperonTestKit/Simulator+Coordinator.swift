@@ -86,6 +86,7 @@ extension Simulator {
         case .queueLimitSet: ledger.met(.limitChanged)
         case .priorityRequested: ledger.met(.priorityChanged)
         case .drainRequested: ledger.met(.workerAskedToDrain)
+        case .keyLimitSet: ledger.met(.keyLimitChanged)
         // Counted where they are asked for, if they are not refused.
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
             .retryRequested, .queuePrioritySet:

@@ -160,9 +160,12 @@ extension Simulator {
             policy.retry = RetryPolicy(limit: scenario.retryLimit, delay: .milliseconds(100))
             if scenario.usesKeys, growth.next() % 4 == 0 { policy.keys = [0] }
             policies.append(policy)
-            guard growth.next() % 3 != 0, let other = someOperation() else { continue }
-            let on = Dependency(operation: other, condition: condition())
-            outer.append(OuterDependency(of: index, on: on))
+            var others: Set<OperationID> = []
+            for _ in 0..<[0, 1, 1, 2, 3][Int(growth.next() % 5)] {
+                guard let other = someOperation(), others.insert(other).inserted else { continue }
+                let on = Dependency(operation: other, condition: condition())
+                outer.append(OuterDependency(of: index, on: on))
+            }
         }
         var graph = CompiledGraph(
             name: "simulated",
@@ -324,7 +327,7 @@ extension SimulatorLedger {
             }
         case .started, .resumed, .attemptEnded, .finished,
             .retryScheduled, .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined,
-            .queueLimit, .queuePriority, .priority, .reopened:
+            .queueLimit, .queuePriority, .priority, .keyLimit, .reopened:
             return
         }
     }

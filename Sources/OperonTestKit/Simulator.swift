@@ -85,6 +85,7 @@ package struct Simulator {
         scenario.growth = .drawn(from: seed)
         var inside = SeededGenerator(seed: seed ^ 0x6164_6473_0000_0000)
         if inside.next() % 3 == 0 { scenario.addition = 0.1 + inside.chance() * 0.4 }
+        scenario.drawKeys(from: seed)
         self.init(seed: seed, scenario: scenario)
     }
 
@@ -285,6 +286,10 @@ extension Simulator {
                 isPowerCut: disk.chance() < 0.3
             )
             at(moment(in: &disk, from: start, seconds: 50), .coordinatorDies(crash))
+        }
+        for _ in 0..<scenario.keyLimitChanges {
+            let settings = KeySettings(name: "key", limit: 1 + Int(steering.next() % 4))
+            at(moment(in: &steering, from: start, seconds: 50), .command(.keyLimitSet(settings)))
         }
         for _ in 0..<scenario.priorityChanges {
             let priority = QueuePriority.allCases[Int(faults.next() % 5)]

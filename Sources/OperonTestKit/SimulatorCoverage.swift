@@ -67,6 +67,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case childrenAddedAgain
         case addedWithoutWaiting
         case queuePriorityChanged
+        case keyLimitChanged
         case queueDefinedAgain
         case restoredAddition
         case restoredDependencies

@@ -24,8 +24,9 @@ package struct SimulatorLedger {
     private var ended: Set<AttemptID> = []
     private var recalled: Set<AttemptID> = []
     private var recallDelivered: Set<AttemptID> = []
-    /// Attempts of operations that hold the key.
-    private var keyed: Set<AttemptID> = []
+    /// Attempts that were given the key: how many may hold it with them, in the order in which they
+    /// got it.
+    private var keyed: [AttemptID: (order: Int, limit: Int)] = [:]
     /// Submissions and additions whose records are not kept yet.
     var expected: [GrownLedger.Piece] = []
     /// What running operations were told that they have added.
@@ -44,6 +45,9 @@ package struct SimulatorLedger {
         var inFlight: Set<OperationID> = []
         /// The limit in force.
         var limit: Int?
+        /// How many may hold the key, and who has it.
+        var keyLimit = 1
+        var keyed: Set<OperationID> = []
         /// Every operation, and what waits for what by now.
         var grown = GrownLedger()
         /// What was added from inside, by whom.
@@ -84,7 +88,7 @@ package struct SimulatorLedger {
                 follow(operation, to: .finished, .outcome(outcome.kind))
             case .graphAdded, .operationsAdded, .graphClosed, .retryScheduled, .delayed,
                 .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .dependencyAdded, .dependencyRemoved:
+                .queuePriority, .priority, .keyLimit, .dependencyAdded, .dependencyRemoved:
                 continue
             case .reopened(let operation): follow(operation, to: .pending, .none)
             }
@@ -97,6 +101,17 @@ package struct SimulatorLedger {
         kept.inFlight.insert(operation)
         if let limit = kept.limit, kept.inFlight.count > limit {
             broken("\(kept.inFlight.count) in flight in a queue of \(limit)")
+        }
+    }
+
+    /// Takes the key.
+    private mutating func takeKey(_ operation: OperationID, _ attempt: AttemptID) {
+        guard isKeyed(operation) else { return }
+        keyed[attempt] = (keyed.values.map(\.order).max() ?? 0, kept.keyLimit)
+        keyed[attempt]?.order += 1
+        kept.keyed.insert(operation)
+        if kept.keyed.count > kept.keyLimit {
+            broken("\(kept.keyed.count) were given a key that \(kept.keyLimit) may hold")
         }
     }
 
@@ -130,7 +145,7 @@ package struct SimulatorLedger {
             switch record {
             case .granted(let attempt, let operation, _, let incarnation):
                 takePlace(operation)
-                if isKeyed(operation) { keyed.insert(attempt) }
+                takeKey(operation, attempt)
                 kept.granted[attempt] = incarnation
                 if !numbers.insert(attempt).inserted {
                     broken("attempt \(attempt) was granted twice")
@@ -140,18 +155,21 @@ package struct SimulatorLedger {
                 }
             case .resumed(let attempt, let operation):
                 takePlace(operation)
+                takeKey(operation, attempt)
                 kept.open[operation] = attempt
                 // What was asked before it was lost is withdrawn.
                 recalled.remove(attempt)
                 recallDelivered.remove(attempt)
             case .attemptEnded(_, let operation, _):
                 kept.inFlight.remove(operation)
+                kept.keyed.remove(operation)
                 kept.open[operation] = nil
             case .queueLimit("a", let maximum): kept.limit = maximum
             case .queueDefined(let settings) where settings.name == "a":
                 kept.limit = settings.maxConcurrentOperationCount
             case .finished(let operation, let outcome):
                 kept.inFlight.remove(operation)
+                kept.keyed.remove(operation)
                 kept.open[operation] = nil
                 if let before = kept.finished.updateValue(outcome, forKey: operation) {
                     broken("\(operation) finished twice: \(before), then \(outcome)")
@@ -160,6 +178,7 @@ package struct SimulatorLedger {
                 .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
                 .queuePriority, .priority, .dependencyAdded, .dependencyRemoved:
                 continue
+            case .keyLimit(let settings, _): kept.keyLimit = settings.limit
             case .reopened(let operation):
                 kept.grown.reopened.insert(operation)
                 switch kept.finished.removeValue(forKey: operation) {
@@ -269,10 +288,12 @@ package struct SimulatorLedger {
         fold(Int64(bitPattern: attempt.number))
         if !wasWelcomed { broken("attempt \(attempt) started between a hello and its welcome") }
         if !started.insert(attempt).inserted { broken("attempt \(attempt) started twice") }
-        if keyed.contains(attempt) {
+        if keyed[attempt] != nil {
             keyHolders.insert(attempt)
-            if keyHolders.count > 1 {
-                broken("\(held.operation) started while another held its key")
+            // By the limit at the latest of their grants: none was taken back when it was lowered.
+            let latest = keyHolders.compactMap { keyed[$0] }.max { $0.order < $1.order }
+            if keyHolders.count > latest?.limit ?? 0 {
+                broken("\(held.operation) started while others held its key")
             }
         }
         // Who started it could not know, and is told to stop.

@@ -34,6 +34,9 @@ package struct SimulatorScenario: Sendable {
     /// Longest operation, in milliseconds.
     package var durationMax: Int64 = 50
     package var usesKeys = false
+    /// How many may hold the key, and how often somebody changes that.
+    package var keyLimit = 1
+    package var keyLimitChanges = 0
     /// Whether the last operation kills whatever process runs it.
     package var hasPoison = false
     /// Whether a worker's next life knows that the one before is dead.
@@ -109,6 +112,14 @@ package struct SimulatorScenario: Sendable {
         if generator.chance() < 0.4 { commitFailure = generator.chance() * 0.4 }
     }
 
+    /// From a stream of its own.
+    package mutating func drawKeys(from seed: UInt64) {
+        guard usesKeys else { return }
+        var generator = SeededGenerator(seed: seed ^ 0x6b65_7973_0000_0000)
+        keyLimit = [1, 1, 2, 3][Int(generator.next() % 4)]
+        if generator.next() % 2 == 0 { keyLimitChanges = 1 + Int(generator.next() % 4) }
+    }
+
     /// The same graph, a part of whose operations wait after their release.
     func delayed(
         _ graph: CompiledGraph,
@@ -121,7 +132,7 @@ package struct SimulatorScenario: Sendable {
             }
             return policy
         }
-        return CompiledGraph(
+        var delayed = CompiledGraph(
             name: graph.name,
             topology: graph.topology,
             queues: graph.queues,
@@ -131,6 +142,8 @@ package struct SimulatorScenario: Sendable {
             policy: graph.policy,
             rank: graph.rank
         )
+        delayed.keyLimits = graph.keyLimits
+        return delayed
     }
 
     /// The graph of this scenario: random shape, priorities, two kinds, sometimes two queues.
@@ -151,7 +164,7 @@ package struct SimulatorScenario: Sendable {
             policy.append(UInt32(index))
             rank.append(generator.generator.next() % 4)
         }
-        return CompiledGraph(
+        var graph = CompiledGraph(
             name: "simulated",
             topology: topology,
             queues: [
@@ -164,5 +177,7 @@ package struct SimulatorScenario: Sendable {
             policy: policy,
             rank: rank
         )
+        if keyLimit != 1 { graph.keyLimits = [KeySettings(name: "key", limit: keyLimit)] }
+        return graph
     }
 }

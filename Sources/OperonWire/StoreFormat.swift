@@ -156,6 +156,10 @@ extension ProtoStoredOperation {
             var stored = ProtoStoredDependency()
             stored.name = dependency.name
             stored.condition = UInt32(dependency.condition.rawValue)
+            if let other = dependency.elsewhere {
+                stored.elsewhere.graph = other.graph.rawValue
+                stored.elsewhere.index = other.index
+            }
             return stored
         }
         if operation.queue != QueueSettings.defaultName { queue = operation.queue }
@@ -189,7 +193,14 @@ extension OperationDescription {
             guard let raw = UInt8(exactly: dependency.condition),
                 let condition = DependencyCondition(rawValue: raw)
             else { throw .invalid("dependency.condition", "is \(dependency.condition)") }
-            dependencies.append(DependencyDescription(dependency.name, condition))
+            var described = DependencyDescription(dependency.name, condition)
+            if dependency.hasElsewhere {
+                described.elsewhere = OperationID(
+                    graph: GraphID(rawValue: dependency.elsewhere.graph),
+                    index: dependency.elsewhere.index
+                )
+            }
+            dependencies.append(described)
         }
         if !proto.queue.isEmpty { queue = proto.queue }
         if proto.hasPriority { priority = try QueuePriority(stored: proto.priority) }

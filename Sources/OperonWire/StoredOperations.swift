@@ -130,7 +130,8 @@ package struct StoredOperations: Sendable {
     /// What of an operation decides when and where it runs.
     package struct Outline: Sendable {
         /// What it waits for, as listed.
-        package private(set) var dependencies: [(name: Range<Int>, condition: DependencyCondition)]
+        package private(set) var dependencies:
+            [(name: Range<Int>, condition: DependencyCondition, elsewhere: OperationID?)]
         /// Operations for which this is the same have the same policy.
         package private(set) var policy: [UInt8]
         /// No less than its work takes in a message.
@@ -207,14 +208,35 @@ package struct StoredOperations: Sendable {
         ) throws(WireError) {
             var name = 0..<0
             var raw: UInt64 = 0
+            var elsewhere: OperationID?
             var cursor = FieldCursor(bytes)
             while let field = try cursor.next(in: body) {
                 if field.number == DependencyField.name { name = field.bytes }
                 if field.number == DependencyField.condition { raw = field.value }
+                if field.number == DependencyField.elsewhere {
+                    elsewhere = try Self.place(body, field.bytes)
+                }
             }
             guard let raw = UInt8(exactly: raw), let condition = DependencyCondition(rawValue: raw)
             else { throw .invalid("dependency.condition", "is \(raw)") }
-            dependencies.append((name, condition))
+            dependencies.append((name, condition, elsewhere))
+        }
+
+        private static func place(
+            _ body: [UInt8],
+            _ bytes: Range<Int>
+        ) throws(WireError) -> OperationID {
+            var graph: UInt64 = 0
+            var index: UInt64 = 0
+            var cursor = FieldCursor(bytes)
+            while let field = try cursor.next(in: body) {
+                if field.number == PlaceField.graph { graph = field.value }
+                if field.number == PlaceField.index { index = field.value }
+            }
+            guard let graph = UInt32(exactly: graph), let index = UInt32(exactly: index) else {
+                throw .invalid("dependency.elsewhere", "is \(graph)/\(index)")
+            }
+            return OperationID(graph: GraphID(rawValue: graph), index: index)
         }
     }
 
@@ -338,6 +360,12 @@ private enum OperationField {
 private enum DependencyField {
     static let name: UInt64 = 1
     static let condition: UInt64 = 2
+    static let elsewhere: UInt64 = 3
+}
+
+private enum PlaceField {
+    static let graph: UInt64 = 1
+    static let index: UInt64 = 2
 }
 
 private enum RegisteredField {

@@ -148,9 +148,11 @@ struct RunStall {
         case .notBefore(let due), .retryAt(let due):
             let pause = due.map { " for \(DurationText.short(max(.zero, $0 - now)))" } ?? ""
             return (.time, "Waiting\(pause): until then “\(name)” may not start.")
-        case .keyHeld(let key, let holder):
-            let other = state.operations[Int(holder.index)].name
-            return (.key(key), "“\(name)” waits for “\(key)”, which “\(other)” holds.")
+        case .keyHeld(let key, let holders, let more):
+            let others = holders.map { "“\(state.operations[Int($0.index)].name)”" }
+            let names = others.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
+            let verb = holders.count + more == 1 ? "holds" : "hold"
+            return (.key(key), "“\(name)” waits for “\(key)”, which \(names) \(verb).")
         case .dispatched(let worker):
             let who = state.workers[worker].map { "Worker \($0)" } ?? "A worker"
             return (

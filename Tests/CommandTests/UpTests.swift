@@ -1,7 +1,10 @@
 import Foundation
 import Glibc
 import OperonFaultKit
+import OperonGraphFile
+import OperonHTTP
 import OperonModel
+import OperonPorts
 import Testing
 
 /// `operon up`, from submission to the next life.
@@ -112,6 +115,111 @@ import Testing
             #expect(scene.lines(of: "runs").count == 2)
         }
     }
+
+    @Test func `outputs cross graphs, and rounds that another graph opens, whoever died meanwhile`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let first = try scene.write(
+                "first.yaml",
+                """
+                name: first
+                operations:
+                  source: { run: 'echo "\\"S\\"" > $OPERON_OUTPUT' }
+                  bad: { run: 'test -e fixed && echo 7 > $OPERON_OUTPUT', dependencies: [source] }
+                """
+            )
+            let second = try scene.write(
+                "second.yaml",
+                """
+                name: second
+                operations:
+                  own: { run: 'echo 5 > $OPERON_OUTPUT', dependencies: [first/source] }
+                  follow:
+                    run: cat $OPERON_INPUTS > follow.in
+                    dependencies: [first/source, own, first/bad]
+                """
+            )
+            let up = try await Up(scene)
+            #expect(try await up.operon("submit", first, "--wait").end == .exit(1))
+            try await up.restart()
+            // What has finished, and nobody was known to ask for, is read from the store.
+            let submitted = try await up.operon("submit", second, "--wait")
+            #expect(submitted.end == .exit(7), "\(submitted.errors)")
+            try await up.restart()
+            // A newer graph of the same name is not what was meant.
+            #expect(try await up.operon("submit", first, "--wait").end == .exit(1))
+
+            _ = try scene.write("fixed", "")
+            let retried = try await up.operon("retry", "0", "--failed")
+            #expect(retried.end == .exit(0), "\(retried.errors)")
+            try await up.restart()
+            let ended = try await up.operon("wait", "second")
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(
+                try scene.read("follow.in").filter { !$0.isWhitespace }
+                    == #"{"first/source":"S","own":5,"first/bad":7}"#
+            )
+        }
+    }
+
+    @Test func `dependencies, priorities and suspensions are as they were made, after each death`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let gate = try scene.write(
+                "gate.yaml",
+                """
+                name: gate
+                operations:
+                  gate: { run: 'until test -e open; do sleep 0.1; done; echo 1 > $OPERON_OUTPUT' }
+                """
+            )
+            let chain = try scene.write(
+                "chain.yaml",
+                """
+                name: chain
+                operations:
+                  freed: { run: touch freed, dependencies: [gate/gate] }
+                  held: { run: 'test -e freed && touch held' }
+                """
+            )
+            let up = try await Up(scene)
+            #expect(try await up.operon("suspend", "--queue", "default").end == .exit(0))
+            #expect(try await up.operon("submit", gate).end == .exit(0))
+            #expect(try await up.operon("submit", chain, "--open").end == .exit(0))
+            let freed = OperationSelector(graph: "chain", operation: "freed")
+            let held = OperationSelector(graph: "chain", operation: "held")
+            try await up.restart()
+            _ = try await up.client { try await $0.addDependency(of: held, on: freed, .succeeded) }
+            try await up.restart()
+            let more = try scene.write(
+                "last.yaml",
+                """
+                operations:
+                  last: { run: 'cat $OPERON_INPUTS > last.in', dependencies: [gate/gate, held] }
+                """
+            )
+            #expect(try await up.operon("submit", more, "--graph", "chain").end == .exit(0))
+            try await up.restart()
+            _ = try await up.client {
+                try await $0.removeDependency(
+                    of: freed,
+                    on: OperationSelector(graph: "gate", operation: "gate")
+                )
+            }
+            #expect(try await up.operon("graph", "close", "chain").end == .exit(0))
+            try await up.restart()
+            #expect(try await up.operon("resume", "--queue", "default").end == .exit(0))
+            // It waits for the gate no more, and what waits for it goes on.
+            try await scene.waitForFile("held")
+            try await up.restart()
+            _ = try scene.write("open", "")
+            let ended = try await up.operon("wait", "chain")
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(try scene.read("last.in").contains(#""gate/gate":1"#))
+        }
+    }
 }
 
 /// `operon up` in a scene, from life to life.
@@ -162,6 +270,24 @@ final class Up {
     func begin() async throws {
         program = try Self.start(in: scene, address, options)
         try await findAddress()
+    }
+
+    /// Asks for something that there is no command for.
+    func client<Answer: Sendable>(
+        _ ask: (HTTPCoordinatorClient) async throws -> Answer
+    ) async throws -> Answer {
+        let client = try HTTPCoordinatorClient(
+            HTTPCoordinatorClient.Configuration(url: "http://\(address)"),
+            codec: GraphFileCodec()
+        )
+        do {
+            let answer = try await ask(client)
+            await client.shutDown()
+            return answer
+        } catch {
+            await client.shutDown()
+            throw error
+        }
     }
 
     func operon(_ arguments: String...) async throws -> Ended {

@@ -20,7 +20,7 @@ struct ExclusiveTests {
         ])
 
         #expect(bench.granted == ["a", "free"])
-        #expect(bench.explain("b") == [.keyHeld("db", by: bench.id("a"))])
+        #expect(bench.explain("b") == [.keyHeld("db", by: [bench.id("a")], more: 0)])
         bench.drain()
         bench.finish("a")
         #expect(bench.granted.count == 1)
@@ -39,7 +39,7 @@ struct ExclusiveTests {
         #expect(bench.granted == ["a", "y"])
 
         bench.finish("a")
-        #expect(bench.explain("both") == [.keyHeld("y", by: bench.id("y"))])
+        #expect(bench.explain("both") == [.keyHeld("y", by: [bench.id("y")], more: 0)])
         bench.finish("y")
         #expect(bench.state("both") == .dispatched)
     }
@@ -72,7 +72,7 @@ struct ExclusiveTests {
 
         #expect(bench.state("b") == .dispatched)
         bench.resume(.operation(bench.id("suspended")))
-        #expect(bench.explain("suspended") == [.keyHeld("k", by: bench.id("b"))])
+        #expect(bench.explain("suspended") == [.keyHeld("k", by: [bench.id("b")], more: 0)])
         bench.finish("b")
         #expect(bench.state("suspended") == .dispatched)
     }

@@ -69,7 +69,7 @@ struct ExplainTests {
             bench.explain("a") == [
                 .notBefore(bench.now.monotonic + .seconds(5)),
                 .queueLimit("default", maximum: 1, [bench.id("holder")], more: 0),
-                .keyHeld("db", by: bench.id("holder")),
+                .keyHeld("db", by: [bench.id("holder")], more: 0),
             ]
         )
     }

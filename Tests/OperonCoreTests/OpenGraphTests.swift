@@ -170,7 +170,8 @@ struct OpenGraphTests {
         #expect(bench.granted == ["a", "c"])
         #expect(
             bench.explain("big") == [
-                .keyHeld("y", by: bench.id("c")), .keyHeld("x", by: bench.id("a")),
+                .keyHeld("y", by: [bench.id("c")], more: 0),
+                .keyHeld("x", by: [bench.id("a")], more: 0),
             ]
         )
         bench.finish("a")

@@ -207,7 +207,7 @@ struct RecoveryTests {
         let holders = ["a", "b"].map { world.bench.id($0) }
         let held = Scheduler.Reason.queueLimit("default", maximum: 2, holders, more: 0)
         #expect(world.bench.explain("c") == [held])
-        #expect(world.bench.explain("d") == [.keyHeld("db", by: world.bench.id("a"))])
+        #expect(world.bench.explain("d") == [.keyHeld("db", by: [world.bench.id("a")], more: 0)])
 
         world.bench.hello(from: 0, held: world.bench.workers[0].held)
         world.bench.finish("a")

@@ -33,7 +33,9 @@ import Testing
     }
 
     private func inputs(_ contents: inout GraphContents, of index: Int) -> [NamedInput] {
-        contents.inputs(of: id(index))
+        var all = [contents]
+        defer { contents = all[0] }
+        return all.inputs(of: id(index))
     }
 
     private func id(_ index: Int) -> OperationID {

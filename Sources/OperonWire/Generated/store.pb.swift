@@ -253,6 +253,33 @@ nonisolated struct ProtoStoredDependency: Sendable {
   /// 0 unlessFailed, 1 finished, 2 succeeded, 3 failed.
   var condition: UInt32 = 0
 
+  /// Which operation of another graph the name meant. Absent: one of its own graph.
+  var elsewhere: ProtoStoredPlace {
+    get {_elsewhere ?? ProtoStoredPlace()}
+    set {_elsewhere = newValue}
+  }
+  /// Returns true if `elsewhere` has been explicitly set.
+  var hasElsewhere: Bool {self._elsewhere != nil}
+  /// Clears the value of `elsewhere`. Subsequent reads from it will return its default value.
+  mutating func clearElsewhere() {self._elsewhere = nil}
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _elsewhere: ProtoStoredPlace? = nil
+}
+
+/// An operation by its numbers.
+nonisolated struct ProtoStoredPlace: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var graph: UInt32 = 0
+
+  var index: UInt32 = 0
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -677,7 +704,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension ProtoStoredDependency: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredDependency"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}condition\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}condition\0\u{1}elsewhere\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -687,24 +714,68 @@ nonisolated extension ProtoStoredDependency: SwiftProtobuf.Message, SwiftProtobu
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularUInt32Field(value: &self.condition) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._elsewhere) }()
       default: break
       }
     }
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.name.isEmpty {
       try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
     }
     if self.condition != 0 {
       try visitor.visitSingularUInt32Field(value: self.condition, fieldNumber: 2)
     }
+    try { if let v = self._elsewhere {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: ProtoStoredDependency, rhs: ProtoStoredDependency) -> Bool {
     if lhs.name != rhs.name {return false}
     if lhs.condition != rhs.condition {return false}
+    if lhs._elsewhere != rhs._elsewhere {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoStoredPlace: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StoredPlace"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}graph\0\u{1}index\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.graph) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.index) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.graph != 0 {
+      try visitor.visitSingularUInt32Field(value: self.graph, fieldNumber: 1)
+    }
+    if self.index != 0 {
+      try visitor.visitSingularUInt32Field(value: self.index, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoStoredPlace, rhs: ProtoStoredPlace) -> Bool {
+    if lhs.graph != rhs.graph {return false}
+    if lhs.index != rhs.index {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

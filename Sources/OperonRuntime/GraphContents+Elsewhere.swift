@@ -1,0 +1,114 @@
+import OperonCore
+import OperonModel
+
+// Outputs across graphs: what one graph has, operations of another may ask for.
+extension [GraphContents] {
+    /// What a reference takes in a dispatch: what is no larger than that travels itself.
+    private static var referenceBytes: Int { 64 }
+
+    /// Operations from one on may ask for what is in other graphs.
+    mutating func began(_ graph: GraphID, from first: Int = 0) {
+        let number = Int(graph.rawValue)
+        guard self[number].asksElsewhere else { return }
+        for index in first..<self[number].operations.count { retain(for: index, of: number) }
+    }
+
+    private mutating func retain(for index: Int, of number: Int) {
+        // Each is counted once: their order does not matter.
+        for other in self[number].elsewhere(UInt32(index)) {
+            self[Int(other.graph.rawValue)].retain(other.index)
+        }
+    }
+
+    /// An operation has its outcome: it asks for nothing any more.
+    mutating func finished(_ operation: OperationID) {
+        let number = Int(operation.graph.rawValue)
+        self[number].finished(operation.index)
+        guard self[number].asksElsewhere else { return }
+        for other in self[number].elsewhere(operation.index) {
+            self[Int(other.graph.rawValue)].release(other.index)
+        }
+    }
+
+    /// An operation has another round before it: it asks for what it asked for before.
+    mutating func reopened(_ operation: OperationID) {
+        let number = Int(operation.graph.rawValue)
+        self[number].reopened(operation.index)
+        retain(for: Int(operation.index), of: number)
+    }
+
+    /// The operations that are there whose outputs these would ask for, in their order; `graph` is
+    /// theirs, if they are added to one.
+    mutating func wanted(
+        by more: [OperationDescription],
+        of graph: GraphID?
+    ) -> [OperationID] {
+        var wanted: Set<OperationID> = []
+        if let graph {
+            for index in self[Int(graph.rawValue)].wanted(by: more) {
+                wanted.insert(OperationID(graph: graph, index: index))
+            }
+        }
+        for operation in more where operation.wantsInputs {
+            wanted.formUnion(operation.dependencies.compactMap(\.elsewhere))
+        }
+        return wanted.sorted()
+    }
+
+    /// What a worker needs to know of an operation to run it.
+    mutating func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
+        let graph = grant.held.operation.graph
+        var (operation, dependencies) = self[Int(graph.rawValue)].dispatched(grant)
+        if !dependencies.isEmpty { operation.inputs = inputs(dependencies, of: graph) }
+        return operation
+    }
+
+    /// What an operation takes: see `dispatched`.
+    mutating func inputs(of operation: OperationID) -> [NamedInput] {
+        let description = self[Int(operation.graph.rawValue)].operations[Int(operation.index)]
+        guard description.wantsInputs else { return [] }
+        return inputs(description.dependencies, of: operation.graph)
+    }
+
+    /// The outputs of direct dependencies, each dependency once, in the order they are listed.
+    /// Together they travel with it as far as that is allowed; then the larger ones stay here, and
+    /// are fetched.
+    private mutating func inputs(
+        _ dependencies: [DependencyDescription],
+        of graph: GraphID
+    ) -> [NamedInput] {
+        let limits = self[Int(graph.rawValue)].limits
+        var seen: Set<String> = []
+        var inputs: [NamedInput] = []
+        var sources: [OperationID?] = []
+        var bytes = 0
+        for dependency in dependencies where seen.insert(dependency.name).inserted {
+            let source = source(of: dependency, in: graph)
+            let output = source.flatMap { self[Int($0.graph.rawValue)].output(of: $0.index) }
+            bytes += output?.bytes.count ?? 0
+            inputs.append(NamedInput(name: dependency.name, output: output))
+            sources.append(source)
+        }
+        guard bytes > limits.inlineInputBytes else { return inputs }
+        let largest = inputs.indices.sorted { left, right in
+            (inputs[right].byteCount, left) < (inputs[left].byteCount, right)
+        }
+        for place in largest where inputs[place].byteCount > Self.referenceBytes {
+            guard bytes > limits.inlineInputBytes else { break }
+            guard let source = sources[place] else { continue }
+            bytes -= inputs[place].byteCount
+            inputs[place].reference = self[Int(source.graph.rawValue)].reference(to: source)
+            inputs[place].output = nil
+        }
+        return inputs
+    }
+
+    private mutating func source(
+        of dependency: DependencyDescription,
+        in graph: GraphID
+    ) -> OperationID? {
+        if let elsewhere = dependency.elsewhere { return elsewhere }
+        let index = self[Int(graph.rawValue)].number(of: dependency.name)
+        return index.map { OperationID(graph: graph, index: $0) }
+    }
+}
