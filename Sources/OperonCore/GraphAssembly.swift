@@ -5,6 +5,7 @@ package import OperonModel
 package struct GraphAssembly {
     private let name: String
     private let definedQueueCount: Int
+    private let keys: [KeySettings]
     private var compiler: GraphCompiler
     private var offsets: [UInt32] = [0]
     private var edges: [Edge] = []
@@ -19,8 +20,14 @@ package struct GraphAssembly {
     package static let littleBytes = CompiledGraph.littleBytes
 
     /// - Parameter operationCount: how many there will be.
-    package init(name: String, queues: [QueueSettings], operationCount: Int) {
+    package init(
+        name: String,
+        queues: [QueueSettings],
+        keys: [KeySettings] = [],
+        operationCount: Int
+    ) {
         self.name = name
+        self.keys = keys
         definedQueueCount = queues.count
         compiler = GraphCompiler(limits: Limits())
         compiler.define(queues)
@@ -91,6 +98,7 @@ package struct GraphAssembly {
         )
         compiled.definedQueueCount = definedQueueCount
         compiled.outer = compiler.outer
+        compiled.keyLimits = keys
         if hasManyBytes { compiled.bytes = bytes }
         return compiled
     }

@@ -24,8 +24,8 @@ extension Scheduler {
         let times = releaseTimes(after: now)
         let otherTimes = other.releaseTimes(after: now)
         for number in graphs.indices {
-            if other.graphs[number].remains.count > 0 {
-                guard allOutcomes(of: number) == other.graphs[number].remains.all else {
+            if graphs[number].isGone || other.graphs[number].isGone {
+                guard allOutcomes(of: number) == other.allOutcomes(of: number) else {
                     return "graph \(number) finished with other outcomes"
                 }
                 continue
@@ -48,8 +48,7 @@ extension Scheduler {
     }
 
     private func allOutcomes(of graph: Int) -> [OutcomeKind?] {
-        let remains = graphs[graph].remains
-        return remains.count > 0 ? remains.all : graphs[graph].outcome
+        graphs[graph].isGone ? graphs[graph].remains.all : graphs[graph].outcome
     }
 
     private func queueDifference(from other: Scheduler) -> String? {

@@ -11,7 +11,7 @@ extension Scheduler {
         }
         return violatedInvariantOfQueues() ?? violatedInvariantOfAttempts()
             ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
-            ?? violatedInvariantOfTimers()
+            ?? violatedInvariantOfTimers() ?? violatedInvariantOfGone()
     }
 
     /// Traps where `violatedInvariant` finds something.
@@ -95,7 +95,8 @@ extension Scheduler {
         var isDemanded = false
         var isReopened = false
         forEachDependency(of: operation) { dependency, condition in
-            if round(of: dependency) > 0 { isReopened = true }
+            // Of what is gone nobody knows whether it was.
+            if round(of: dependency) > 0 || isGone(dependency.graph) { isReopened = true }
             guard let outcome = outcomeKind(of: dependency) else {
                 waiting += 1
                 return

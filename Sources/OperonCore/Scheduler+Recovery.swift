@@ -285,35 +285,6 @@ extension Scheduler {
         graphs.append(Self.remains(outcomes))
     }
 
-    private static func remains(_ outcomes: OutcomeRuns) -> GraphState {
-        var graph = GraphState(
-            compiled: CompiledGraph(
-                name: "",
-                topology: GraphTopology(dependencyOffsets: [0], dependencyEdges: []),
-                queues: [],
-                kinds: [],
-                keys: [],
-                policies: [],
-                policy: [],
-                rank: []
-            ),
-            rules: [],
-            keys: [],
-            submittedAt: Moment(monotonic: .zero, wall: WallTime(nanosecondsSince1970: 0)),
-            state: [],
-            outcome: [],
-            flags: [],
-            level: [],
-            waiting: [],
-            attempt: [],
-            ordinal: [],
-            retries: [],
-            unfinished: 0
-        )
-        graph.remains = outcomes
-        return graph
-    }
-
     // MARK: - Attempts in flight
 
     private mutating func restore(

@@ -69,7 +69,7 @@ extension Scheduler {
                 why: "it was cancelled, and \(graph.unfinished) of its operations have not ended"
             )
         }
-        guard graph.remains.count == 0 else {
+        guard !graph.isGone else {
             throw .invalid(field: "graph", why: "only the outcomes of it are kept")
         }
         if indices.isEmpty {

@@ -21,7 +21,7 @@ extension Scheduler {
             }
             setSuspended(operation, suspension, at: now, into: &effects)
         case .graph(let id):
-            guard exists(id) else {
+            guard exists(id), !isGone(id) else {
                 effects.refusals.append(unknown(target))
                 return
             }

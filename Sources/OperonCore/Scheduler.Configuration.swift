@@ -101,6 +101,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case forgetsRounds
     /// Forgets which settings of a queue a command made.
     case forgetsCommands
+    /// Forgets how the operations of a graph ended that is kept no longer.
+    case forgetsOutcomes
     /// Forgets how many may hold a key.
     case forgetsKeyLimits
     /// Adds dependencies that close a cycle.

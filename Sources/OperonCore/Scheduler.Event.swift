@@ -37,6 +37,9 @@ extension Scheduler {
         /// has. Done when the worker says so (`hasBegunToDrain`), and not kept: whoever asked is
         /// told only then.
         case drainRequested(Incarnation)
+        /// The shell drops finished graphs from its store: of those that nothing unfinished depends
+        /// on only the outcomes stay. `isGone` tells of which.
+        case graphsForgotten([GraphID])
         /// A worker's message arrived.
         case workerMessage(WorkerEnvelope)
         /// Whether an addition fits that was ordered to be compiled: to be given back before

@@ -67,6 +67,7 @@ package struct Scheduler: Sendable {
             .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
             .dependencyRemoved, .retryRequested, .drainRequested, .keyLimitSet:
             command(event, at: now, into: &effects)
+        case .graphsForgotten(let graphs): forget(graphs)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
         case .additionJudged(let order, let judgement):
             judge(order, judgement, at: now, into: &effects)
@@ -117,7 +118,7 @@ package struct Scheduler: Sendable {
             reopen(operations, of: graph, cancelled: cancelled, at: now, into: &effects)
         case .drainRequested(let worker): drain(worker, into: &effects)
         case .workerMessage, .additionJudged, .transportUp, .transportDown, .addressReturned,
-            .attemptUnsendable, .shutdownRequested, .timeReached:
+            .attemptUnsendable, .graphsForgotten, .shutdownRequested, .timeReached:
             preconditionFailure("`handle` takes what is not a client's itself")
         }
     }

@@ -45,7 +45,8 @@ struct GraphState: Sendable {
     var rounds: [UInt32: UInt32] = [:]
     /// What additions look up; `nil` until the first.
     var growth: GraphGrowth?
-    /// How the operations of a graph ended of which nothing else is kept.
+    /// Nothing is kept of it but how its operations ended.
+    var isGone = false
     var remains = OutcomeRuns()
 
     var unfinished: Int

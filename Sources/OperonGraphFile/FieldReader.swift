@@ -149,12 +149,13 @@ struct FieldReader {
     mutating func count(
         _ node: Node,
         _ key: String,
+        from minimum: Int = 0,
         through maximum: Int
     ) throws(Stop) -> Int? {
         guard case .number(let text) = node.value, let value = Int(text),
-            (0...maximum).contains(value)
+            (minimum...maximum).contains(value)
         else {
-            try mismatch(node, key, "a whole number from 0 to \(maximum)")
+            try mismatch(node, key, "a whole number from \(minimum) to \(maximum)")
             return nil
         }
         return value

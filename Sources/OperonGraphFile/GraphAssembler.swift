@@ -2,7 +2,7 @@ import OperonModel
 
 /// Puts a graph together from the parts of a file, in whatever order they come.
 struct GraphAssembler {
-    static let rootKeys = ["name", "queues", "defaults", "operations"]
+    static let rootKeys = ["name", "queues", "keys", "defaults", "operations"]
     /// Names the JSON Schema for editors; says nothing to us.
     static let schemaKey = "$schema"
 
@@ -14,6 +14,7 @@ struct GraphAssembler {
 
     private var graphName: String?
     private var queues: [QueueSettings] = []
+    private var keySettings: [KeySettings] = []
     private var defaults: OperationFields?
     private var operations: [OperationDescription] = []
     /// Which keys each operation has, so that the defaults can be applied when all are read.
@@ -42,6 +43,7 @@ struct GraphAssembler {
         switch entry.key {
         case "name": graphName = try reader.fields.name(entry.value, "name")
         case "queues": try readQueues(entry.value)
+        case "keys": try readKeys(entry.value)
         case "defaults": defaults = try reader.defaults(entry.value)
         case "operations": try readOperations(entry.value)
         case Self.schemaKey: break
@@ -197,6 +199,56 @@ struct GraphAssembler {
         return queue
     }
 
+    // MARK: - Keys
+
+    private mutating func readKeys(_ node: Node) throws(Stop) {
+        if node.isNull { return }
+        guard let entries = node.entries else {
+            return try reader.fields.mismatch(node, "keys", "a map from names to settings")
+        }
+        guard entries.count <= limits.keys else {
+            throw .problem(
+                GraphFileError.Problem(
+                    limit: .keys,
+                    value: entries.count,
+                    maximum: limits.keys,
+                    at: node.position,
+                    "keys",
+                    "too many keys"
+                )
+            )
+        }
+        for entry in entries {
+            if let key = try key(entry) { keySettings.append(key) }
+        }
+    }
+
+    private mutating func key(_ entry: Node.Entry) throws(Stop) -> KeySettings? {
+        guard let name = try reader.fields.name(entry.key, at: entry.keyPosition, "keys") else {
+            return nil
+        }
+        var key = KeySettings(name: name)
+        if entry.value.isNull { return key }
+        guard let settings = entry.value.entries else {
+            try reader.fields.mismatch(entry.value, name, "a map of settings")
+            return nil
+        }
+        for setting in settings {
+            guard setting.key == "limit" else {
+                try reader.fields.unknownKey(setting, among: ["limit"])
+                continue
+            }
+            let limit = try reader.fields.count(
+                setting.value,
+                "limit",
+                from: 1,
+                through: Int(Int32.max)
+            )
+            key.limit = limit ?? 1
+        }
+        return key
+    }
+
     // MARK: - The end
 
     /// The graph, when everything was read and nothing is wrong; `name` if the file has none.
@@ -204,6 +256,7 @@ struct GraphAssembler {
         if let defaults { apply(defaults) }
         var graph = GraphDescription(name: graphName ?? name, operations: operations)
         graph.queues = queues
+        graph.keys = keySettings
         operations = []
         return (graph, sourceMap)
     }

@@ -41,6 +41,14 @@ struct GraphWriter {
             }
             end()
         }
+        if !graph.keys.isEmpty {
+            raw("keys", "{")
+            for (index, key) in graph.keys.enumerated() {
+                if index > 0 { out += ", ".utf8 }
+                write(key)
+            }
+            end()
+        }
         end()
         out.append(Byte.newline)
     }
@@ -71,6 +79,14 @@ struct GraphWriter {
             }
             out += "\n},\n".utf8
         }
+        if !graph.keys.isEmpty {
+            out += "\"keys\": {".utf8
+            for (index, key) in graph.keys.enumerated() {
+                out += (index == 0 ? "\n" : ",\n").utf8
+                write(key)
+            }
+            out += "\n},\n".utf8
+        }
         out += "\"operations\": {".utf8
         for (index, operation) in graph.operations.enumerated() {
             out += (index == 0 ? "\n" : ",\n").utf8
@@ -89,6 +105,11 @@ struct GraphWriter {
         if queue.isSuspended { raw("isSuspended", "true") }
         if queue.priority != .normal { text("priority", queue.priority.name) }
         end()
+    }
+
+    private mutating func write(_ key: KeySettings) {
+        JSONText.appendString(key.name, to: &out)
+        out += ": {\"limit\": \(key.limit)}".utf8
     }
 
     private mutating func write(_ operation: OperationDescription) {

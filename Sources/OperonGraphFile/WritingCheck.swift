@@ -23,6 +23,13 @@ struct WritingCheck {
                 throw refuse(queue.name, "queue \(queue.name.quoted) " + why)
             }
         }
+        var seenKeys = SeenKeys<Void>()
+        for key in graph.keys {
+            let known: Void? = seenKeys.insert(key.name, ())
+            if let why = known == nil ? refusal(of: key) : "is defined twice" {
+                throw refuse(key.name, "key \(key.name.quoted) " + why)
+            }
+        }
         for operation in graph.operations {
             if let why = refusal(of: operation) {
                 throw refuse(operation.name, "operation \(operation.name.quoted) " + why)
@@ -34,6 +41,11 @@ struct WritingCheck {
         if let why = refusal(ofName: queue.name) { return "has a name that " + why }
         guard let count = queue.maxConcurrentOperationCount else { return nil }
         return (0...Int(Int32.max)).contains(count) ? nil : "has a limit that no queue may have"
+    }
+
+    private func refusal(of key: KeySettings) -> String? {
+        if let why = refusal(ofName: key.name) { return "has a name that " + why }
+        return (1...Int(Int32.max)).contains(key.limit) ? nil : "has a limit that no key may have"
     }
 
     /// Why an operation cannot be written, or `nil`.

@@ -34,12 +34,27 @@ package protocol OperationStore: Sendable {
     /// the first number tells.
     func events(after: UInt64, limit: Int) async throws -> [StoredEvent]
 
-    /// Drops finished graphs: all but a tombstone (id, name, outcomes) of what finished before
-    /// `before`, and of all but the newest `count`; what an unfinished operation depends on stays.
-    /// The number of graphs dropped.
-    func prune(finishedBefore before: WallTime?, keeping count: Int?) async throws -> Int
+    /// Finished graphs that are kept for nothing: what finished before `before`, and all but the
+    /// newest `count`; but for what an unfinished operation depends on. In their order.
+    func prunable(finishedBefore before: WallTime?, keeping count: Int?) async throws -> [GraphID]
+
+    /// Drops all of these graphs but a tombstone (id, name, outcomes). One that is not finished, or
+    /// dropped already, is left as it is.
+    func drop(_ graphs: [GraphID]) async throws
 
     func close() async
+}
+
+extension OperationStore {
+    /// Drops what is kept for nothing, where no coordinator knows of it. The number of graphs.
+    package func prune(
+        finishedBefore before: WallTime?,
+        keeping count: Int?
+    ) async throws -> Int {
+        let graphs = try await prunable(finishedBefore: before, keeping: count)
+        try await drop(graphs)
+        return graphs.count
+    }
 }
 
 /// Why a store cannot do what it should.

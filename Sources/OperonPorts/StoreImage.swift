@@ -97,22 +97,26 @@ package struct StoreImage: Sendable {
         graphs[id.graph]?.logs[id.index] = logs
     }
 
-    /// Drops finished graphs but for a tombstone; the number of them.
-    package mutating func prune(finishedBefore before: WallTime?, keeping count: Int?) -> Int {
-        let dropped = StoreRetention.dropped(
+    /// Finished graphs that are kept for nothing.
+    package func prunable(finishedBefore before: WallTime?, keeping count: Int?) -> [GraphID] {
+        StoreRetention.dropped(
             graphs.values.map(\.entry),
             finishedBefore: before,
             keeping: count
         )
+    }
+
+    /// Drops finished graphs but for a tombstone.
+    package mutating func drop(_ dropped: [GraphID]) {
         for id in dropped {
-            guard let old = graphs[id] else { continue }
+            guard let old = graphs[id], old.entry.hasEnded, !old.entry.isTombstone
+            else { continue }
             var graph = Graph(entry: old.entry.tombstone)
             for index in 0..<old.entry.operationCount {
                 if let kind = old.operations[index]?.outcome?.kind { graph.outcomes.append(kind) }
             }
             graphs[id] = graph
         }
-        return dropped.count
     }
 }
 

@@ -127,6 +127,7 @@ private struct StoredNames {
             var assembly = GraphAssembly(
                 name: header.name,
                 queues: header.queues,
+                keys: header.keys,
                 operationCount: first.operationCount
             )
             // Set aside, so that it is changed where it is.

@@ -364,12 +364,32 @@ extension CoordinatorService {
         guard let store, age != nil || count != nil else { return }
         let before = age.map { SystemClock.wall() + (.zero - $0) }
         do {
-            let dropped = try await store.prune(finishedBefore: before, keeping: count)
-            if dropped > 0 {
-                logger.info("finished graphs dropped", metadata: ["count": "\(dropped)"])
-            }
+            let old = try await store.prunable(finishedBefore: before, keeping: count)
+            guard !old.isEmpty else { return }
+            // From here on nothing is decided of them; what was decided before is committed before
+            // they are dropped. If this process dies in between, they are there again, whole.
+            let dropped = forget(old)
+            try await durable()
+            try await store.drop(dropped)
+            logger.info("finished graphs dropped", metadata: ["count": "\(dropped.count)"])
         } catch let error as StoreError where error.isTransient {
             logger.warning("nothing dropped", metadata: ["reason": "\(error)"])
+        } catch let error as ClientError {
+            logger.warning("nothing dropped", metadata: ["reason": "\(error)"])
         }
+    }
+
+    /// Those of which nothing but the outcomes is kept any more.
+    private func forget(_ graphs: [GraphID]) -> [GraphID] {
+        handle([.graphsForgotten(graphs)])
+        let gone = graphs.filter { scheduler.isGone($0) }
+        for graph in gone where !register[graph].isTombstone {
+            contents[Int(graph.rawValue)] = GraphContents(
+                GraphDescription(name: ""),
+                limits: limits
+            )
+            register.forget(graph)
+        }
+        return gone
     }
 }

@@ -38,6 +38,18 @@ struct GraphRegister: Sendable {
         entries[Int(graph.rawValue)].finishedAt = time
     }
 
+    /// Only a tombstone of it is left: its name stays taken, its keys may be used again.
+    mutating func forget(_ graph: GraphID) {
+        var entry = Entry(
+            name: self[graph].name,
+            submitter: "",
+            submittedAt: WallTime(nanosecondsSince1970: 0)
+        )
+        entry.isTombstone = true
+        self[graph] = entry
+        uses = uses.filter { $0.value.graph != graph }
+    }
+
     subscript(graph: GraphID) -> Entry {
         get { entries[Int(graph.rawValue)] }
         set { entries[Int(graph.rawValue)] = newValue }

@@ -107,11 +107,11 @@ package final class SQLiteStore: OperationStore {
         try await perform { try $0.read { try $0.events(after: after, limit: limit) } }
     }
 
-    package func prune(
+    package func prunable(
         finishedBefore before: WallTime?,
         keeping count: Int?
-    ) async throws -> Int {
-        let dropped = try await perform { connection in
+    ) async throws -> [GraphID] {
+        try await perform { connection in
             try connection.read { tables in
                 StoreRetention.dropped(
                     tables.graphs.keys.sorted().compactMap { tables.graphs[$0] },
@@ -120,9 +120,11 @@ package final class SQLiteStore: OperationStore {
                 )
             }
         }
-        for id in dropped { try await perform { try $0.write { try $0.bury(id) } } }
+    }
+
+    package func drop(_ graphs: [GraphID]) async throws {
+        for id in graphs { try await perform { try $0.write { try $0.bury(id) } } }
         try await sweep()
-        return dropped.count
     }
 
     /// Deletes what tombstones left, some rows at a time: commits go on in between.

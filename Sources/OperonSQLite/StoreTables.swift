@@ -392,7 +392,8 @@ final class StoreTables {
 
     /// Makes tombstones of finished graphs, whose rows `sweep` deletes bit by bit.
     func bury(_ id: GraphID) throws {
-        guard let graph = graphs[id]?.tombstone else { return }
+        guard let old = graphs[id], old.hasEnded, !old.isTombstone else { return }
+        let graph = old.tombstone
         try transaction {
             let outcomes = try outcomes(of: id)
             guard outcomes.count == graph.operationCount else {

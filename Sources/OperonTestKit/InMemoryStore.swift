@@ -60,9 +60,17 @@ package actor InMemoryStore: OperationStore {
         return image.events(after: after, limit: limit)
     }
 
-    package func prune(finishedBefore before: WallTime?, keeping count: Int?) throws -> Int {
+    package func prunable(
+        finishedBefore before: WallTime?,
+        keeping count: Int?
+    ) throws -> [GraphID] {
         try checkOpen()
-        return image.prune(finishedBefore: before, keeping: count)
+        return image.prunable(finishedBefore: before, keeping: count)
+    }
+
+    package func drop(_ graphs: [GraphID]) throws {
+        try checkOpen()
+        image.drop(graphs)
     }
 
     package func close() {

@@ -62,9 +62,17 @@ package struct RestartBench {
         return difference
     }
 
+    /// As a running coordinator does: it forgets what its store then drops.
+    package mutating func forget() throws {
+        try keep()
+        let graphs = store.prunable(finishedBefore: nil, keeping: 0)
+        bench.drive(.graphsForgotten(graphs))
+        store.drop(graphs.filter { bench.scheduler.isGone($0) })
+    }
+
     /// Drops what the store does not need any more.
     package mutating func prune() throws {
         try keep()
-        _ = store.prune(finishedBefore: nil, keeping: 0)
+        store.drop(store.prunable(finishedBefore: nil, keeping: 0))
     }
 }

@@ -101,12 +101,14 @@ package struct SchedulerBench {
     package mutating func submit(
         _ operations: [OperationDescription],
         queues: [QueueSettings] = [],
+        keys: [KeySettings] = [],
         ranking: CompiledGraph.Ranking = .submission,
         failFast: Bool = false,
         open isOpen: Bool = false
     ) throws(Refusal) -> GraphID {
         var description = GraphDescription(name: "graph\(graphs.count)", operations: operations)
         description.queues = queues
+        description.keys = keys
         var compiled = try CompiledGraph.compile(
             description,
             ranking: ranking,

@@ -91,8 +91,8 @@ extension Simulator {
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
             .retryRequested, .queuePrioritySet:
             break
-        case .graphSubmitted, .workerMessage, .additionJudged, .transportUp, .transportDown,
-            .addressReturned, .attemptUnsendable, .shutdownRequested, .timeReached:
+        case .graphSubmitted, .graphsForgotten, .workerMessage, .additionJudged, .transportUp,
+            .transportDown, .addressReturned, .attemptUnsendable, .shutdownRequested, .timeReached:
             break
         }
     }

@@ -14,6 +14,10 @@ struct SimulatedStore {
     var gate = EffectGate()
     var committing: StoreBatch?
     var syncing: (step: UInt64, image: StoreImage, ledger: SimulatorLedger.Kept)?
+    /// Graphs that the scheduler forgot, and that are dropped once this step is on the disk.
+    var dropping: (graphs: [GraphID], step: UInt64)?
+    /// Graphs that it is just asked to forget.
+    var forgetting: [GraphID] = []
     /// Counts the coordinator's lives.
     var life = 0
     var isAlive = true
@@ -67,6 +71,8 @@ extension Simulator {
         } catch {
             ledger.broken("\(error)")
         }
+        let gone = (store?.forgetting ?? []).filter { scheduler.isGone($0) }
+        store?.decided.drop(gone)
         compareWithRestored()
         if scenario.violation == .tellsBeforeCommit {
             send(effects.messages)
@@ -162,6 +168,7 @@ extension Simulator {
         self.store?.durableLedger = syncing.ledger
         if dies(.afterSync) { return }
         send(self.store?.gate.didSync(upTo: syncing.step) ?? [])
+        dropForgotten()
         if self.store?.gate.wantsSync == true { startSync() }
     }
 
@@ -170,6 +177,32 @@ extension Simulator {
         guard let store else { return true }
         return store.isAlive && store.committing == nil && !store.gate.hasWaiting
             && store.syncing == nil
+    }
+
+    // MARK: - Forgetting
+
+    /// What has finished is kept no longer: the scheduler forgets it, then the store drops it.
+    mutating func prune() {
+        guard let store, store.isAlive, store.dropping == nil else { return }
+        let keeping = Int(steering.next() % 3)
+        let old = store.image.prunable(finishedBefore: nil, keeping: keeping)
+        guard !old.isEmpty else { return }
+        self.store?.forgetting = old
+        drive(.graphsForgotten(old))
+        self.store?.forgetting = []
+        let gone = old.filter { scheduler.isGone($0) }
+        guard !gone.isEmpty else { return }
+        ledger.met(.graphForgotten)
+        let last = self.store?.gate.last ?? 0
+        self.store?.dropping = (gone, last)
+        dropForgotten()
+    }
+
+    private mutating func dropForgotten() {
+        guard let store, let (graphs, step) = store.dropping, store.gate.synced >= step
+        else { return }
+        self.store?.image.drop(graphs)
+        self.store?.dropping = nil
     }
 
     // MARK: - Dying
@@ -198,6 +231,7 @@ extension Simulator {
         store.committing = nil
         store.syncing = nil
         store.gate = EffectGate()
+        store.dropping = nil
         if isPowerCut {
             ledger.met(.powerCut)
             store.image = store.durable
@@ -245,6 +279,7 @@ extension Simulator {
 
     /// Counts what a life began with that was not so when the graph was submitted.
     private mutating func noteRestored(_ state: StoredState) {
+        if state.graphs.contains(where: \.isTombstone) { ledger.met(.restoredTombstone) }
         for graph in state.graphs where graph.finishedAt == nil {
             if graph.contents.count > 1 { ledger.met(.restoredAddition) }
             if !graph.dependencyChanges.isEmpty { ledger.met(.restoredDependencies) }

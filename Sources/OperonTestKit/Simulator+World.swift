@@ -83,6 +83,7 @@ extension Simulator {
             drive(.workerMessage(envelope))
         case .command(let event): ask(event)
         case .submit: submit()
+        case .prune: prune()
         case .grow: grow()
         case .steer: steer()
         case .ghost(let index): haunt(index)

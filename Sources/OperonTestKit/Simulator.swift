@@ -125,6 +125,7 @@ package struct Simulator {
         case command(Scheduler.Event)
         /// The first graph comes in, again if it was lost with a power cut.
         case submit
+        case prune
         case grow
         case steer
         case ghost(Int)
@@ -193,7 +194,7 @@ package struct Simulator {
 
     private func finalCheck() -> String? {
         for operation in ledger.kept.grown.members.keys.sorted() {
-            guard scheduler.outcome(of: operation) == .failed(.workerLost) else { continue }
+            guard ledger.kept.finished[operation] == .failed(.workerLost) else { continue }
             if !isPoison(operation) { return "\(operation) was blamed for what another did" }
         }
         if let broken = ledger.missingOutcome(of: scenario.operations) { return broken }
@@ -286,6 +287,9 @@ extension Simulator {
                 isPowerCut: disk.chance() < 0.3
             )
             at(moment(in: &disk, from: start, seconds: 50), .coordinatorDies(crash))
+        }
+        for _ in 0..<scenario.prunings {
+            at(moment(in: &steering, from: start, seconds: 59), .prune)
         }
         for _ in 0..<scenario.keyLimitChanges {
             let settings = KeySettings(name: "key", limit: 1 + Int(steering.next() % 4))

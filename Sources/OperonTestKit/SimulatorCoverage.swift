@@ -69,6 +69,8 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case queuePriorityChanged
         case keyLimitChanged
         case queueDefinedAgain
+        case graphForgotten
+        case restoredTombstone
         case restoredAddition
         case restoredDependencies
         case restoredAcrossGraphs

@@ -48,6 +48,8 @@ package struct SimulatorScenario: Sendable {
     /// The coordinator keeps what it decides, and what leaves it waits for that.
     package var hasStore = false
     package var coordinatorDeaths = 0
+    /// Times at which what has finished is dropped.
+    package var prunings = 0
     /// Probability that a transaction leaves nothing behind and is tried again.
     package var commitFailure = 0.0
     /// Some operations wait for a while after their release.
@@ -107,6 +109,7 @@ package struct SimulatorScenario: Sendable {
     package mutating func drawStore(from generator: inout SeededGenerator) {
         hasStore = true
         isTimed = generator.chance() < 0.5
+        prunings = Int(generator.next() >> 32 & 3)
         guard !isFaultFree else { return }
         coordinatorDeaths = Int.random(in: 0...5, using: &generator)
         if generator.chance() < 0.4 { commitFailure = generator.chance() * 0.4 }

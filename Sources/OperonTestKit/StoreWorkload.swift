@@ -55,10 +55,11 @@ package struct StoreWorkload: Sendable {
 
     /// Drops finished graphs from the image; the number of them.
     package mutating func prune(finishedBefore before: WallTime?, keeping count: Int?) -> Int {
-        let dropped = image.prune(finishedBefore: before, keeping: count)
+        let dropped = image.prunable(finishedBefore: before, keeping: count)
+        image.drop(dropped)
         let kept = Set(image.state.graphs.filter { !$0.isTombstone }.map(\.id))
         members.removeAll { !kept.contains($0.id.graph) }
-        return dropped
+        return dropped.count
     }
 
     /// All operations that the workload knows, in their order.

@@ -24,6 +24,7 @@ package enum StoreFormat {
             if start == 0 {
                 piece.name = graph.name
                 piece.queues = graph.queues.map { ProtoStoredQueue($0) }
+                piece.keys = graph.keys.map { ProtoStoredKey($0) }
                 piece.failFast = failFast
                 if let parent { piece.parent = parent }
             }
@@ -53,6 +54,7 @@ package enum StoreFormat {
                 failFast = piece.failFast
                 if piece.hasParent { parent = piece.parent }
                 for queue in piece.queues { graph.queues.append(try QueueSettings(queue)) }
+                for key in piece.keys { graph.keys.append(try KeySettings(key)) }
             }
             for operation in piece.operations {
                 graph.operations.append(try OperationDescription(operation))
@@ -84,6 +86,12 @@ package enum StoreFormat {
     static func queue(_ bytes: [UInt8]) throws(WireError) -> QueueSettings {
         let message: ProtoStoredQueue = try parse(bytes)
         return try QueueSettings(message)
+    }
+
+    /// One key of a piece.
+    static func key(_ bytes: [UInt8]) throws(WireError) -> KeySettings {
+        let message: ProtoStoredKey = try parse(bytes)
+        return try KeySettings(message)
     }
 
     package static func encode(_ happening: Happening) throws(WireError) -> [UInt8] {
@@ -136,6 +144,20 @@ extension QueueSettings {
         }
         isSuspended = proto.isSuspended
         priority = try QueuePriority(stored: proto.priority)
+    }
+}
+
+extension ProtoStoredKey {
+    fileprivate init(_ key: KeySettings) {
+        self.init()
+        name = key.name
+        limit = UInt64(max(0, key.limit))
+    }
+}
+
+extension KeySettings {
+    fileprivate init(_ proto: ProtoStoredKey) throws(WireError) {
+        self.init(name: proto.name, limit: try Check.bytes(proto.limit, "key.limit"))
     }
 }
 

@@ -7,6 +7,7 @@ package struct StoredOperations: Sendable {
     package struct Header: Sendable {
         package var name = ""
         package var queues: [QueueSettings] = []
+        package var keys: [KeySettings] = []
         package var failFast = false
         /// The operation of the same graph that added these.
         package var parent: UInt32?
@@ -56,6 +57,8 @@ package struct StoredOperations: Sendable {
                     starts.append(start)
                 case GraphField.queues where position == 0:
                     header.queues.append(try StoreFormat.queue(Array(body[field.bytes])))
+                case GraphField.keys where position == 0:
+                    header.keys.append(try StoreFormat.key(Array(body[field.bytes])))
                 case GraphField.name where position == 0:
                     header.name = String(decoding: body[field.bytes], as: UTF8.self)
                 case GraphField.failFast where position == 0: header.failFast = field.value != 0
@@ -346,6 +349,7 @@ private enum GraphField {
     static let operations: UInt64 = 3
     static let failFast: UInt64 = 4
     static let parent: UInt64 = 5
+    static let keys: UInt64 = 6
 }
 
 private enum OperationField {

@@ -133,6 +133,9 @@ private enum AnyGraph {
             queue.priority = some(QueuePriority.allCases, &random)
             graph.queues = [queue, QueueSettings(name: "r")]
         }
+        if chance(4, &random) {
+            graph.keys = [KeySettings(name: "k", limit: some([1, 3], &random))]
+        }
         for (index, name) in names.enumerated() {
             var operation = OperationDescription(name: name, work: work(&random))
             operation.dependencies = names.prefix(index).filter { _ in chance(2, &random) }

@@ -177,6 +177,16 @@ import Testing
             },
             full: 2
         ),
+        Case(
+            limit: .keys,
+            file: "g.yaml",
+            set: { $0.keys = 2 },
+            text: { count in
+                let keys = (0..<count).map { "k\($0): {}" }.joined(separator: ", ")
+                return "{keys: {\(keys)}, operations: {}}"
+            },
+            full: 2
+        ),
     ]
 
     @Test(arguments: cases)

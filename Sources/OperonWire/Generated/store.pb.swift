@@ -50,11 +50,28 @@ nonisolated struct ProtoStoredGraph: Sendable {
   /// Clears the value of `parent`. Subsequent reads from it will return its default value.
   mutating func clearParent() {self._parent = nil}
 
+  var keys: [ProtoStoredKey] = []
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 
   fileprivate var _parent: UInt32? = nil
+}
+
+/// How many may hold a key.
+nonisolated struct ProtoStoredKey: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var name: String = String()
+
+  var limit: UInt64 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
 }
 
 nonisolated struct ProtoStoredQueue: Sendable {
@@ -378,7 +395,7 @@ fileprivate nonisolated let _protobuf_package = "operon.v1"
 
 nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredGraph"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}queues\0\u{1}operations\0\u{3}fail_fast\0\u{1}parent\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}queues\0\u{1}operations\0\u{3}fail_fast\0\u{1}parent\0\u{1}keys\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -391,6 +408,7 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.operations) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.failFast) }()
       case 5: try { try decoder.decodeSingularUInt32Field(value: &self._parent) }()
+      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.keys) }()
       default: break
       }
     }
@@ -416,6 +434,9 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
     try { if let v = self._parent {
       try visitor.visitSingularUInt32Field(value: v, fieldNumber: 5)
     } }()
+    if !self.keys.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.keys, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -425,6 +446,42 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.operations != rhs.operations {return false}
     if lhs.failFast != rhs.failFast {return false}
     if lhs._parent != rhs._parent {return false}
+    if lhs.keys != rhs.keys {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoStoredKey: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StoredKey"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}limit\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.limit) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 1)
+    }
+    if self.limit != 0 {
+      try visitor.visitSingularUInt64Field(value: self.limit, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoStoredKey, rhs: ProtoStoredKey) -> Bool {
+    if lhs.name != rhs.name {return false}
+    if lhs.limit != rhs.limit {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,110 @@
+import OperonCore
+import OperonModel
+import OperonTestKit
+import Testing
+
+/// Keys that more than one operation may hold at a time.
+struct KeyLimitTests {
+    private func holding(
+        _ names: [String],
+        queue: String = QueueSettings.defaultName
+    ) -> [OperationDescription] {
+        names.map { name in
+            .nothing(name) {
+                $0.exclusive = ["db"]
+                $0.queue = queue
+            }
+        }
+    }
+
+    private func submit(
+        _ operations: [OperationDescription],
+        limit: Int?,
+        to bench: inout SchedulerBench
+    ) throws {
+        let keys = limit.map { [KeySettings(name: "db", limit: $0)] } ?? []
+        try bench.submit(operations, keys: keys)
+    }
+
+    @Test func `as many hold a key as its graph says, across queues and workers`() throws {
+        var bench = SchedulerBench()
+        bench.join(slots: 2)
+        bench.join(slots: 4)
+        try submit(
+            holding(["a", "b"]) + holding(["c", "d", "e"], queue: "other") + [.nothing("free")],
+            limit: 3,
+            to: &bench
+        )
+
+        #expect(Set(bench.granted) == ["a", "b", "c", "free"])
+        let held = [bench.id("a"), bench.id("c"), bench.id("b")]
+        #expect(bench.explain("d") == [.keyHeld("db", by: held, more: 0)])
+        bench.finish("b")
+        #expect(bench.granted.last == "d")
+        bench.finish("a")
+        #expect(bench.granted.last == "e")
+    }
+
+    @Test func `a command changes how many, at once, and counts more than later graphs`() throws {
+        var bench = SchedulerBench()
+        bench.join(slots: 8)
+        try submit(holding(["a", "b", "c", "d"]), limit: nil, to: &bench)
+        #expect(bench.granted == ["a"])
+
+        try bench.request(.keyLimitSet(KeySettings(name: "db", limit: 3)))
+        #expect(bench.granted == ["a", "b", "c"])
+        try submit(holding(["e"]), limit: 9, to: &bench)
+        try bench.request(.keyLimitSet(KeySettings(name: "db", limit: 1)))
+        bench.finish("a")
+        bench.finish("b")
+        #expect(bench.granted == ["a", "b", "c"])
+        bench.finish("c")
+        #expect(bench.granted == ["a", "b", "c", "d"])
+    }
+
+    @Test func `a limit below one, or a name that is none, is refused`() throws {
+        var bench = SchedulerBench()
+        for settings in [KeySettings(name: "db", limit: 0), KeySettings(name: "")] {
+            #expect(throws: Refusal.self) { try bench.request(.keyLimitSet(settings)) }
+        }
+        #expect(throws: Refusal.self) { try submit(holding(["a"]), limit: 0, to: &bench) }
+        #expect(bench.drain().records.isEmpty)
+    }
+
+    @Test func `a holder that was killed keeps its place until its right has ended`() throws {
+        var bench = SchedulerBench()
+        bench.join(slots: 2)
+        try submit(holding(["a", "b", "c"]), limit: 2, to: &bench)
+        bench.start("a")
+        bench.start("b")
+        bench.advance(by: .seconds(20))
+        bench.join(slots: 2)
+        #expect(Set(bench.granted) == ["a", "b"])
+
+        // Beats of the new one, until the leases of the keys have run out.
+        for _ in 0..<30 {
+            bench.advance(by: .seconds(2))
+            bench.beat(from: 1)
+        }
+        #expect(bench.granted.count == 4)
+    }
+
+    @Test func `who holds a key, and how many may, is so after a restart`() throws {
+        var world = RestartBench()
+        world.bench.join(slots: 8)
+        try submit(holding(["a", "b", "c", "d"]), limit: 2, to: &world.bench)
+        #expect(try world.restart() == nil)
+        #expect(
+            world.bench.explain("c").contains {
+                if case .keyHeld("db", _, 0) = $0 { true } else { false }
+            }
+        )
+        try world.bench.request(.keyLimitSet(KeySettings(name: "db", limit: 3)))
+        #expect(try world.restart() == nil)
+        try submit(holding(["e"]), limit: 9, to: &world.bench)
+        #expect(world.bench.scheduler.limit(ofKey: "db") == 3)
+        world.bench.drive(.transportUp)
+        world.bench.hello(from: 0, held: world.bench.workers[0].held)
+        #expect(world.bench.workers[0].held.count == 3)
+    }
+}
