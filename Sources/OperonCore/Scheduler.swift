@@ -176,8 +176,8 @@ struct KeyState: Sendable {
     var holders: [OperationID] = []
 
     var hasRoom: Bool { holders.count < limit }
-    /// Ready operations that came up while it had no room, by the lane they came from. When the key is
-    /// free one of each lane goes back to it: the lanes compete as if all had, and a release costs
+    /// Ready operations that came up while it had no room, by the lane they came from. When it has
+    /// room, one of each lane goes back to it: the lanes compete as if all had, and a release costs
     /// as many steps as there are lanes, not as there are operations that wait.
     var parked: [ParkedLane] = []
 }

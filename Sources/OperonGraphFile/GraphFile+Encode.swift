@@ -40,6 +40,8 @@ struct GraphWriter {
                 write(queue)
             }
             end()
+            // The settings of a queue began anew.
+            isFirst = false
         }
         if !graph.keys.isEmpty {
             raw("keys", "{")
@@ -48,6 +50,7 @@ struct GraphWriter {
                 write(key)
             }
             end()
+            isFirst = false
         }
         end()
         out.append(Byte.newline)

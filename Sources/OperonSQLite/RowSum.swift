@@ -1,8 +1,8 @@
 /// A check sum over the values of a row, kept in the row: SQLite notices a page that is torn, not
 /// a bit that the disk changed inside a value.
 ///
-/// Every step is invertible, so two rows that differ in one word never meet before the last fold
-/// to 32 bits.
+/// Every step is invertible, and folds what the multiplication took to the upper half into the
+/// lower one, so two rows that differ in one word never meet before 32 bits of it are taken.
 struct RowSum {
     private var state: UInt64 = 0x9E37_79B9_7F4A_7C15
 
@@ -28,6 +28,7 @@ struct RowSum {
         add(rest)
     }
 
-    /// Four bytes in the file.
-    var value: Int64 { Int64(Int32(truncatingIfNeeded: state ^ state >> 32)) }
+    /// Four bytes in the file. Folded by the last step already: to fold it again would undo that,
+    /// and nothing would tell of the upper half of the last word.
+    var value: Int64 { Int64(Int32(truncatingIfNeeded: state)) }
 }

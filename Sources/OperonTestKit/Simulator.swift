@@ -86,6 +86,10 @@ package struct Simulator {
         var inside = SeededGenerator(seed: seed ^ 0x6164_6473_0000_0000)
         if inside.next() % 3 == 0 { scenario.addition = 0.1 + inside.chance() * 0.4 }
         scenario.drawKeys(from: seed)
+        if scenario.hasStore {
+            var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
+            scenario.prunings = Int(pruning.next() % 4)
+        }
         self.init(seed: seed, scenario: scenario)
     }
 

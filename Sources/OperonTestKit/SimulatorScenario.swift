@@ -109,7 +109,6 @@ package struct SimulatorScenario: Sendable {
     package mutating func drawStore(from generator: inout SeededGenerator) {
         hasStore = true
         isTimed = generator.chance() < 0.5
-        prunings = Int(generator.next() >> 32 & 3)
         guard !isFaultFree else { return }
         coordinatorDeaths = Int.random(in: 0...5, using: &generator)
         if generator.chance() < 0.4 { commitFailure = generator.chance() * 0.4 }
