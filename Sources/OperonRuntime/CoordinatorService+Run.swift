@@ -22,11 +22,13 @@ extension CoordinatorService {
         contents.idempotencyKey = Self.runKey
         contents.traceParent = traceParent
         let isNew = scheduler.graphCount == 0
-        let id = try submitOnce(graph, compiled, contents)
+        let id = try await submitOnce(graph, compiled, contents)
         if !isNew {
             if scheduler.isCancelled(id) { await waitUntilFinished(id) }
             if Task.isCancelled { throw ClientError(.unavailable, "Interrupted.") }
-            try request(.retryRequested(id, operations: [], cancelled: true))
+            var again = RetryRequest()
+            again.cancelled = true
+            _ = try await retry(id, again)
         }
         let progress = isNew ? [] : scheduler.progress(of: id)
         try await durable()

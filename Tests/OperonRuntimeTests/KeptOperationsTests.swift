@@ -65,8 +65,15 @@ import Testing
     @Test(arguments: seeds)
     func `a graph is compiled from its bytes as from its description`(_ seed: UInt64) throws {
         var random = Descriptions(seed: seed)
-        let graph = random.graph(operations: 300, others: true)
-        let expected = try CompiledGraph.compile(graph) { other($0) }
+        var graph = random.graph(operations: 300, others: true)
+        graph.keys = [KeySettings(name: "k", limit: 3)]
+        for index in graph.operations.indices {
+            for place in graph.operations[index].dependencies.indices {
+                let name = graph.operations[index].dependencies[place].name
+                graph.operations[index].dependencies[place].elsewhere = other(name)
+            }
+        }
+        let expected = try CompiledGraph.compile(graph)
 
         var stored = StoredOperations()
         let header = try stored.append(StoreFormat.encode(graph, failFast: false))
@@ -74,11 +81,13 @@ import Testing
         var assembly = GraphAssembly(
             name: header.name,
             queues: header.queues,
+            keys: header.keys,
             operationCount: graph.operations.count
         )
         var taken: [UInt32: Int] = [:]
-        try kept.assemble(&assembly, graph.operations.count, resolve: other) { number in
-            taken[number, default: 0] += 1
+        var asksElsewhere = false
+        try kept.assemble(&assembly, graph.operations.count) { number in
+            if let number { taken[number, default: 0] += 1 } else { asksElsewhere = true }
         }
         let compiled = try assembly.finish()
 
@@ -87,6 +96,7 @@ import Testing
         #expect(compiled.definedQueueCount == expected.definedQueueCount)
         #expect(compiled.kinds == expected.kinds)
         #expect(compiled.keys == expected.keys)
+        #expect(compiled.keyLimits == graph.keys)
         #expect(compiled.policies == expected.policies)
         #expect(compiled.policy == expected.policy)
         #expect(compiled.rank == expected.rank)
@@ -99,6 +109,7 @@ import Testing
             )
         }
         #expect(taken == takers(of: graph))
+        #expect(asksElsewhere == !compiled.outer.isEmpty)
     }
 
     /// How many operations take the output of each.
@@ -106,7 +117,7 @@ import Testing
         var described = KeptOperations(graph.operations)
         var takers: [UInt32: Int] = [:]
         for index in graph.operations.indices {
-            for number in described.inputs(of: index) { takers[number, default: 0] += 1 }
+            for number in described.inputs(of: index).own { takers[number, default: 0] += 1 }
         }
         return takers
     }
