@@ -19,7 +19,8 @@ struct GraphContents: Sendable {
     let limits: Limits
     /// Some of its operations take outputs of other graphs.
     private(set) var asksElsewhere = false
-    /// How many unfinished operations, of any graph, may still ask for the output of each; empty: none for any.
+    /// How many unfinished operations, of any graph, may still ask for the output of each; empty:
+    /// none for any.
     private var consumers: [UInt32] = []
 
     init(_ graph: GraphDescription, limits: Limits) {

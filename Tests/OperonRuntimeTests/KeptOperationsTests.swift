@@ -158,7 +158,7 @@ import Testing
             var kept = KeptOperations(stored)
             for index in 0..<stored.count {
                 #expect(kept[index].name.utf8.count + kept.name(of: index).utf8.count < 2_000)
-                #expect(kept.inputs(of: index).count <= stored.count)
+                #expect(kept.inputs(of: index).own.count <= stored.count)
             }
         }
     }
