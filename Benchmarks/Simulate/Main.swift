@@ -19,6 +19,9 @@ struct Simulate: ParsableCommand {
     @Option(help: "Break this rule on purpose: some seed must then fail.")
     var violation: String?
 
+    @Flag(help: "Break every rule on purpose, one after the other: each must fail for some seed.")
+    var violations = false
+
     @Flag(help: "Print everything that happens.")
     var trace = false
 
@@ -28,7 +31,25 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Print the fingerprint of every seed: equal for equal behaviour.")
     var hashes = false
 
+    /// A rule that nobody misses is none.
+    private func breakEverything() throws {
+        var unnoticed: [String] = []
+        for violation in PlantedViolation.allCases {
+            let seed = (from..<from + seeds).first { seed in
+                var simulator = Simulator(seed: seed, violation: violation)
+                return simulator.run() != nil
+            }
+            print("\(violation.rawValue): \(seed.map { "seed \($0)" } ?? "not noticed")")
+            if seed == nil { unnoticed.append(violation.rawValue) }
+        }
+        guard unnoticed.isEmpty else {
+            print("\(seeds) seeds did not notice \(unnoticed.joined(separator: ", "))")
+            throw ExitCode.failure
+        }
+    }
+
     func run() throws {
+        if violations { return try breakEverything() }
         var planted: PlantedViolation?
         if let violation {
             planted = PlantedViolation(rawValue: violation)
