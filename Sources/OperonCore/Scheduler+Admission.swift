@@ -367,8 +367,8 @@ extension Scheduler {
     }
 
     /// An operation left its lane without taking its keys, or left room for others. It may have
-    /// been the one that stood there for all of the lane that wait for a key that has room: the next
-    /// one does.
+    /// been the one that stood there for all of the lane that wait for a key that has room: the
+    /// next one does.
     mutating func passKeysOn(of operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         let rule = graphs[graph].rule(operation.index)
