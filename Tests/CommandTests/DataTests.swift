@@ -33,7 +33,8 @@ import Testing
             #expect(
                 Set(usual).subtracting(["PWD", "SHLVL", "_", "OLDPWD"]) == [
                     "PATH", "HOME", "LANG", "TMPDIR", "USER", "OPERON_ATTEMPT", "OPERON_GRAPH",
-                    "OPERON_INPUTS", "OPERON_OPERATION", "OPERON_OUTPUT",
+                    "OPERON_INPUTS", "OPERON_OPERATION", "OPERON_OUTPUT", "OPERON_SOCKET",
+                    "OPERON_TOKEN",
                 ]
             )
             let chosen = scene.lines(of: "chosen.env")

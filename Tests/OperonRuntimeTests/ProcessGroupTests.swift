@@ -66,7 +66,7 @@ struct ProcessGroupTests {
             await runSome(1_000, runner)
 
             try #require(try entries("/proc/self/fd") == before)
-            try #require(try entries(folder) == ["no-inputs.json"])
+            try #require(try entries(folder) == ["no-inputs.json", "worker.sock"])
             // The guard is the only child, and it sleeps.
             try #require(try children().map(\.state) == ["S"])
             await runner.shutdown()
