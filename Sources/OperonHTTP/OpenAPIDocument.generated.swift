@@ -4068,6 +4068,24 @@ enum OpenAPIDocument {
        }
       ]
      },
+     "keys": {
+      "description": "Settings of keys that operations hold (exclusive), by name.",
+      "oneOf": [
+       {
+        "type": "null"
+       },
+       {
+        "type": "object",
+        "propertyNames": {
+         "$ref": "#/components/schemas/GraphFile-key"
+        },
+        "additionalProperties": {
+         "$ref": "#/components/schemas/GraphFile-heldKey"
+        },
+        "maxProperties": 10000
+       }
+      ]
+     },
      "defaults": {
       "description": "For every operation that does not say otherwise.",
       "oneOf": [
@@ -4346,6 +4364,24 @@ enum OpenAPIDocument {
       "$ref": "#/components/schemas/GraphFile-text",
       "not": {
        "const": ""
+      }
+     }
+    ]
+   },
+   "GraphFile-heldKey": {
+    "oneOf": [
+     {
+      "type": "null"
+     },
+     {
+      "type": "object",
+      "additionalProperties": false,
+      "properties": {
+       "limit": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 2147483647
+       }
       }
      }
     ]
@@ -4740,6 +4776,9 @@ enum OpenAPIDocument {
      },
      "queues": {
       "$ref": "#/components/schemas/GraphFile/properties/queues"
+     },
+     "keys": {
+      "$ref": "#/components/schemas/GraphFile/properties/keys"
      },
      "defaults": {
       "$ref": "#/components/schemas/GraphFile/properties/defaults"
