@@ -119,8 +119,9 @@ import Testing
                 } _: {
                     gates[number].open()
                 }
-                // The answer is here: from now on it starts no more.
-                let isHeld = arena.stage.starts(of: "o\(number)") == 0
+                // The answer is here: from now on its worker starts it no more. One that it has
+                // started may reach the stage behind the answer.
+                let isHeld = await !arena.hasStarted(Self.rounds + number)
                 if isHeld { held.append(number) }
                 handicap.note(firstWon: isHeld)
             }
@@ -218,6 +219,12 @@ extension Arena {
         let id = OperationID(graph: GraphID(rawValue: 0), index: UInt32(number))
         try await history.wait { $0.outcomes[id] != nil }
         return try history.current.outcomes[id] ?? { throw ClusterFailure("\(id) goes on") }()
+    }
+
+    /// Whether the coordinator knows that it runs or has run.
+    fileprivate func hasStarted(_ number: Int) async -> Bool {
+        let id = OperationID(graph: GraphID(rawValue: 0), index: UInt32(number))
+        return await service.query { [.executing, .finished].contains($0.state(of: id)) }
     }
 
     /// The coordinator decided one outcome for each of so many operations, and its store says the

@@ -27,6 +27,7 @@ final class ChildWorld: Sendable {
         let world = ChildWorld(hub.makeCoordinator())
         let coordinating = Task { try await world.transport.run() }
         let listening = Task { await world.listen() }
+        let speaking = Task { await world.speak() }
         let worker = Worker(
             hub: hub,
             name: "parent",
@@ -47,6 +48,8 @@ final class ChildWorld: Sendable {
         await world.transport.close()
         _ = await coordinating.result
         await listening.value
+        world.outgoing.finish()
+        await speaking.value
         try result.get()
     }
 
@@ -68,9 +71,12 @@ final class ChildWorld: Sendable {
     private init(_ transport: InProcessCoordinatorTransport) {
         self.transport = transport
         (events, continuation) = AsyncStream.makeStream()
+        (toSend, outgoing) = AsyncStream.makeStream()
     }
 
     private let continuation: AsyncStream<WorkerEnvelope>.Continuation
+    private let toSend: AsyncStream<(CoordinatorMessage, WorkerIdentity)>
+    private let outgoing: AsyncStream<(CoordinatorMessage, WorkerIdentity)>.Continuation
 
     // MARK: - What a coordinator hears
 
@@ -79,11 +85,11 @@ final class ChildWorld: Sendable {
             for case .message(let bytes) in batch {
                 guard let envelope = try? Wire.decodeWorker(bytes) else { continue }
                 switch envelope.body {
-                case .hello(let hello): await welcome(hello, of: envelope)
+                case .hello(let hello): welcome(hello, of: envelope)
                 case .beat(let beat):
                     guard !isSilent.isOpen else { continue }
                     let answer = Control(answers: beat.sentAt, acknowledged: 0)
-                    await send(.control(answer), to: envelope.sender)
+                    send(.control(answer), to: envelope.sender)
                 case .log(let chunk): log.append(chunk.bytes)
                 case .events: continuation.yield(envelope)
                 case .tick, .fetch: break
@@ -93,7 +99,7 @@ final class ChildWorld: Sendable {
         continuation.finish()
     }
 
-    private func welcome(_ hello: Hello, of envelope: WorkerEnvelope) async {
+    private func welcome(_ hello: Hello, of envelope: WorkerEnvelope) {
         let welcome = Welcome(
             answers: hello.sentAt,
             lease: .seconds(60),
@@ -102,7 +108,7 @@ final class ChildWorld: Sendable {
             orphanAfter: .seconds(60),
             acknowledged: 0
         )
-        await send(.welcome(welcome), to: envelope.sender)
+        send(.welcome(welcome), to: envelope.sender)
         worker.set(envelope.sender)
     }
 
@@ -114,22 +120,30 @@ final class ChildWorld: Sendable {
     func fallSilent() { isSilent.open() }
 
     private let worker = Once<WorkerIdentity>()
-    private let sequence = Counter()
 
-    private func send(_ body: CoordinatorMessage, to sender: WorkerIdentity) async {
-        let envelope = CoordinatorEnvelope(
-            reign: Reign(rawValue: 7),
-            epoch: Epoch(rawValue: 1),
-            sequence: sequence.next(),
-            sender: .none,
-            body: body
-        )
-        guard let bytes = try? Wire.encode(envelope) else { return }
-        let address = WorkerAddress(
-            incarnation: sender.incarnation,
-            connection: sender.connection
-        )
-        await transport.send(bytes, to: address, priority: 0)
+    private func send(_ body: CoordinatorMessage, to sender: WorkerIdentity) {
+        outgoing.yield((body, sender))
+    }
+
+    /// One after the other: a worker drops what arrives behind a higher number.
+    private func speak() async {
+        var sequence: UInt64 = 0
+        for await (body, sender) in toSend {
+            sequence += 1
+            let envelope = CoordinatorEnvelope(
+                reign: Reign(rawValue: 7),
+                epoch: Epoch(rawValue: 1),
+                sequence: sequence,
+                sender: .none,
+                body: body
+            )
+            guard let bytes = try? Wire.encode(envelope) else { continue }
+            let address = WorkerAddress(
+                incarnation: sender.incarnation,
+                connection: sender.connection
+            )
+            await transport.send(bytes, to: address, priority: 0)
+        }
     }
 
     private func held(_ number: UInt64) -> HeldAttempt {
@@ -164,12 +178,12 @@ final class ChildWorld: Sendable {
             exclusiveLease: exclusiveLease
         )
         let dispatch = Dispatch(acknowledged: 0, operations: [operation])
-        await send(.dispatch(dispatch), to: try await worker.value())
+        send(.dispatch(dispatch), to: try await worker.value())
     }
 
     func order(_ order: (HeldAttempt) -> Order, _ number: UInt64) async throws {
         let control = Control(acknowledged: 0, orders: [order(held(number))])
-        await send(.control(control), to: try await worker.value())
+        send(.control(control), to: try await worker.value())
     }
 
     /// The end of this attempt, when it comes.
@@ -194,20 +208,6 @@ final class Transcript: @unchecked Sendable {
     func append(_ more: [UInt8]) { lock.withLock { bytes += more } }
 
     var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
-}
-
-/// Numbers from 1.
-final class Counter: @unchecked Sendable {
-    // Protects the number.
-    private let lock = NSLock()
-    private var number: UInt64 = 0
-
-    func next() -> UInt64 {
-        lock.withLock {
-            number += 1
-            return number
-        }
-    }
 }
 
 /// A value that comes once, or again.
