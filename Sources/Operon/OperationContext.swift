@@ -90,7 +90,29 @@ public struct OperationContext: Sendable {
         switch await invocation.ask(.add(body)) {
         case .added(let count): return Int(count)
         case .refused(let refusal): throw OperonError(refusal)
-        case .ended: throw CancellationError()
+        case .awaited, .ended: throw CancellationError()
+        }
+    }
+
+    /// Waits until other operations have ended, those that this one has added for example.
+    ///
+    /// Until then this operation has no slot and no place in its queue, so that they are free for
+    /// what it waits for; it keeps its exclusive keys, and its timeout goes on. When all have ended
+    /// it goes on before anything new starts, as soon as its worker has a slot for it. One wait at
+    /// a time: name all at once.
+    ///
+    /// - Parameter names: Of operations of its graph, or `graph/operation`; at most 10,000.
+    /// - Returns: How they ended, in the order of the names. A further round of one that had ended
+    ///   is not waited for.
+    /// - Throws: ``OperonError`` with the code `refused`: a name that there is not, one that waits
+    ///   for this operation itself or needs a key that it holds, a second wait, or a limit.
+    ///   `CancellationError` if this operation was asked to stop, or this attempt was given up.
+    @discardableResult
+    public func wait(for names: [String]) async throws -> [OperationOutcome] {
+        switch await invocation.ask(.wait(names)) {
+        case .awaited(let outcomes): return outcomes.map(OperationOutcome.init)
+        case .refused(let refusal): throw OperonError(refusal)
+        case .added, .ended: throw CancellationError()
         }
     }
 

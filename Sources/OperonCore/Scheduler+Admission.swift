@@ -5,7 +5,9 @@ import OperonModel
 extension Scheduler {
     /// Hands out ready operations until no worker has room for any of them.
     mutating func admit(at now: Moment, into effects: inout Effects) {
-        guard isConnected, !isLeaving, workers.contains(where: mayHaveRoom) else { return }
+        guard isConnected, !isLeaving else { return }
+        resumeYielded(into: &effects)
+        guard workers.contains(where: mayHaveRoom) else { return }
         // Admission changes only the share of the queue it serves, so that one is put back in line
         // and all others stay where they are: O(log queues) for each, not a walk.
         var eligible: [QueueTurn] = []
@@ -133,7 +135,10 @@ extension Scheduler {
     /// for a round trip between two of them.
     private func hasRoom(_ worker: WorkerState, estimate: Int64) -> Bool {
         if worker.held < worker.slots { return true }
-        guard worker.held < worker.slots + configuration.readAheadCountMax else { return false }
+        // What wants to go on there is next.
+        guard worker.resuming == 0,
+            worker.held < worker.slots + configuration.readAheadCountMax
+        else { return false }
         let (expected, overflow) = worker.backlog.addingReportingOverflow(estimate)
         return !overflow
             && expected <= readAheadNanoseconds * Int64(worker.slots)
@@ -297,6 +302,7 @@ extension Scheduler {
     /// Takes an attempt out of the table, its worker's hands, its queue's count and its keys.
     /// The operation's state is for the caller to set.
     mutating func removeAttempt(_ place: UInt32) -> AttemptState {
+        endWait(ofAttemptAt: place)
         guard let attempt = attempts[Int(place)] else {
             preconditionFailure("an attempt ends once: callers look it up first")
         }

@@ -180,9 +180,12 @@ extension Scheduler {
         guard count <= maximum else {
             return .limitExceeded(limit: .edgesPerGraph, value: count, maximum: maximum)
         }
-        guard configuration.violation != .allowsCycles,
-            let path = path(from: dependency.operation, to: operation)
-        else { return nil }
+        guard configuration.violation != .allowsCycles else { return nil }
+        let path =
+            path(from: dependency.operation, to: operation)
+            // Neither by what running operations wait for.
+            ?? (waits.isEmpty ? nil : waitPath(from: [dependency.operation], to: operation))
+        guard let path else { return nil }
         return .dependencyCycle(path: ([operation] + path).map(\.description))
     }
 
@@ -281,6 +284,8 @@ extension Scheduler {
             effects.records.append(.delayed(operation, until: nil))
         }
         takeOutOfLane(operation)
+        // A round of something, and this has come back from its worker.
+        mayHaveCycle = true
         graphs[graph].state[Int(operation.index)] = .pending
         countDependencies(of: operation)
         if waiting == 0 {

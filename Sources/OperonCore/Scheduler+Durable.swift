@@ -56,10 +56,10 @@ extension Scheduler {
             guard let number = other.queueNumbers[queue.name] else {
                 return "queue “\(queue.name)” is gone"
             }
-            guard durable(queue) == durable(other.queues[number]) else {
+            guard durable(queue) == other.durable(other.queues[number]) else {
                 return
                     "queue “\(queue.name)” was \(durable(queue)), "
-                    + "became \(durable(other.queues[number]))"
+                    + "became \(other.durable(other.queues[number]))"
             }
         }
         return nil
@@ -108,12 +108,17 @@ extension Scheduler {
     }
 
     private func durable(_ queue: QueueState) -> DurableQueue {
-        DurableQueue(
+        // Who waits for others is not kept: such operations are taken for running.
+        let waiting = waits.keys.count {
+            let graph = graphs[Int($0.graph.rawValue)]
+            return queues[graph.queue($0.index)].name == queue.name
+        }
+        return DurableQueue(
             maximum: queue.maximum,
             suspension: queue.suspension,
             priority: queue.priority,
             commanded: queue.commanded,
-            inFlight: queue.inFlight
+            inFlight: queue.inFlight + waiting
         )
     }
 

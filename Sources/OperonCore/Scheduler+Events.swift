@@ -54,6 +54,10 @@ extension Scheduler {
             order(request, of: held, event: number, from: worker, into: &effects)
             return
         }
+        if case .yielded(let held, let request) = event {
+            order(request, of: held, event: number, from: worker, into: &effects)
+            return
+        }
         guard let place = placeOfEvent(event, from: worker) else {
             // Refused, and handled all the same: the worker may forget it. But for the end of an
             // attempt that was taken for lost and may yet count.
@@ -78,7 +82,7 @@ extension Scheduler {
             finished(place, result, start: start, end: end, at: now, into: &effects)
         case .returned:
             comeBack(place, .returned, at: now, into: &effects)
-        case .added: break  // Handled above.
+        case .added, .yielded: break  // Handled above.
         }
     }
 
@@ -197,6 +201,9 @@ extension WorkerEvent {
     package var byteCount: Int {
         let fixed = 48
         if case .added(_, let request) = self { return fixed + request.operations.count }
+        if case .yielded(_, let request) = self {
+            return request.names.reduce(fixed) { $0 + 4 + $1.utf8.count }
+        }
         guard case .finished(_, let result) = self else { return fixed }
         var bytes = fixed + result.output.bytes.count + result.output.contentType.utf8.count
         bytes += result.logTail.count

@@ -2,7 +2,8 @@ import HeapModule
 package import OperonModel
 
 extension Scheduler {
-    /// Why an operation is not running: every reason at once. Empty for one that runs or finished.
+    /// Why an operation is not running: every reason at once. Empty for one that finished, or that
+    /// runs and waits for nothing.
     package enum Reason: Hashable, Sendable {
         /// It waits for these, `more` beyond the first few.
         case dependencies([OperationID], more: Int)
@@ -33,6 +34,11 @@ extension Scheduler {
         case graphCancelled(reason: String)
         /// What is dispatched already takes this many bytes: it must finish first.
         case dispatchedBytes(Int, maximum: Int)
+        /// It runs, and waits for these, its slot given back; `more` beyond the first few.
+        case awaits([OperationID], more: Int)
+        /// All that it waited for has ended: it goes on when its worker has a slot for it, and its
+        /// queue a place.
+        case awaitsSlot(of: Incarnation)
         /// The coordinator has no connection to its workers.
         case disconnected
         /// The coordinator is shutting down.
@@ -46,7 +52,8 @@ extension Scheduler {
         guard exists(operation) else { return [] }
         let graph = graphs[Int(operation.graph.rawValue)]
         switch graph.state[Int(operation.index)] {
-        case .executing, .finished: return []
+        case .finished: return []
+        case .executing: return reasonsWhileYielded(operation)
         case .dispatched: return reasonsWhileDispatched(operation, in: graph)
         case .pending:
             return [unfinishedDependencies(of: operation)]
@@ -173,7 +180,9 @@ extension Scheduler {
         var named: [OperationID] = []
         for attempt in attempts {
             guard named.count < Self.namedInReasonMax else { break }
-            guard let attempt, self.queue(of: attempt) == queue else { continue }
+            guard let attempt, !attempt.isYielded, self.queue(of: attempt) == queue else {
+                continue
+            }
             named.append(attempt.operation)
         }
         return (named, queues[queue].inFlight - named.count)

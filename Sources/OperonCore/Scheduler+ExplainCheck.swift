@@ -11,8 +11,12 @@ extension Scheduler {
                 let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
                 let reasons = explain(operation)
                 switch state(of: operation) {
-                case .executing, .finished:
-                    guard reasons.isEmpty else { return "\(operation) runs and is explained" }
+                case .finished:
+                    guard reasons.isEmpty else { return "\(operation) has ended and is explained" }
+                case .executing:
+                    guard reasons.isEmpty == (waits[operation] == nil) else {
+                        return "\(operation) runs and waits for others, or one of both"
+                    }
                 case .pending, .ready, .dispatched:
                     guard !reasons.isEmpty else { return "\(operation) waits without a reason" }
                 }
@@ -62,6 +66,7 @@ extension Scheduler {
             return able(operation).allSatisfy { worker in
                 let held = attempts.count {
                     $0.map { workers[$0.worker].address } == worker.address
+                        && $0?.isYielded == false
                 }
                 return held >= worker.slots || worker.claim != nil
             }
@@ -80,8 +85,23 @@ extension Scheduler {
         case .dispatchedBytes(let bytes, let maximum):
             let inFlight = attempts.compactMap { $0.map { byteCount(of: $0.operation) } }
             return bytes == inFlight.reduce(0, +) && bytes + byteCount(of: operation) > maximum
+        case .awaits, .awaitsSlot: return isTrueOfWait(reason, of: operation)
         case .disconnected: return !isConnected
         case .leaving: return isLeaving
+        }
+    }
+
+    private func isTrueOfWait(_ reason: Reason, of operation: OperationID) -> Bool {
+        guard let wait = waits[operation] else { return false }
+        switch reason {
+        case .awaits(let named, let more):
+            let left = Set(wait.awaited.filter { outcomeKind(of: $0) == nil })
+            return !named.isEmpty && left.isSuperset(of: named)
+                && named.count + more <= wait.awaited.count
+        case .awaitsSlot(let worker):
+            let owner = attempts.compactMap { $0 }.first { $0.operation == operation }?.worker
+            return wait.isOver && owner.map { workers[$0].identity.incarnation } == worker
+        default: return false
         }
     }
 
@@ -99,7 +119,8 @@ extension Scheduler {
     private func inFlightByState(in queue: Int) -> Set<OperationID> {
         Set(
             members(of: queue).filter {
-                state(of: $0) == .dispatched || state(of: $0) == .executing
+                state(of: $0) == .dispatched
+                    || state(of: $0) == .executing && waits[$0] == nil
             }
         )
     }
@@ -136,6 +157,8 @@ extension Scheduler.Reason {
         case cancelRequested
         case graphCancelled
         case dispatchedBytes
+        case awaits
+        case awaitsSlot
         case disconnected
         case leaving
     }
@@ -158,6 +181,8 @@ extension Scheduler.Reason {
         case .cancelRequested: .cancelRequested
         case .graphCancelled: .graphCancelled
         case .dispatchedBytes: .dispatchedBytes
+        case .awaits: .awaits
+        case .awaitsSlot: .awaitsSlot
         case .disconnected: .disconnected
         case .leaving: .leaving
         }

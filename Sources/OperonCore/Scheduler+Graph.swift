@@ -297,6 +297,7 @@ extension Scheduler {
             hasNothingToDo(operation.graph, at: now, into: &effects)
         }
         if wasEnqueued { passKeysOn(of: operation) }
+        tellWaiters(of: operation, outcome.kind)
     }
 
     mutating func release(

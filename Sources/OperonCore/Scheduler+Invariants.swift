@@ -11,7 +11,8 @@ extension Scheduler {
         }
         return violatedInvariantOfQueues() ?? violatedInvariantOfAttempts()
             ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
-            ?? violatedInvariantOfTimers() ?? violatedInvariantOfGone()
+            ?? violatedInvariantOfWaits() ?? violatedInvariantOfTimers()
+            ?? violatedInvariantOfGone()
     }
 
     /// Traps where `violatedInvariant` finds something.
@@ -155,6 +156,7 @@ extension Scheduler {
                 let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
                 if isEnqueued(operation) { ready[graphs[number].queue(index)] += 1 }
                 switch graphs[number].state[Int(index)] {
+                case .executing where waits[operation] != nil: break
                 case .dispatched, .executing: inFlight[graphs[number].queue(index)] += 1
                 case .pending, .ready, .finished: break
                 }
@@ -183,6 +185,7 @@ extension Scheduler {
         var listed = 0
         for index in workers.indices {
             var held = 0
+            var yielded = 0
             var backlog: Int64 = 0
             var place = workers[index].firstAttempt
             while place != GraphState.noAttempt {
@@ -199,15 +202,24 @@ extension Scheduler {
                 guard workers[index].isWatched || attempt.isAwaited else {
                     return "worker \(index) is gone and still owns attempt \(attempt.id)"
                 }
-                held += 1
-                backlog += min(attempt.estimate, Self.estimateMax)
                 place = attempt.next
+                guard attempt.isYielded == (waits[attempt.operation] != nil) else {
+                    return "attempt \(attempt.id) waits without a slot, or one of both"
+                }
+                if attempt.isYielded {
+                    yielded += 1
+                } else {
+                    held += 1
+                    backlog += min(attempt.estimate, Self.estimateMax)
+                }
             }
             guard held == workers[index].held, backlog == workers[index].backlog else {
                 return "worker \(index) counts \(workers[index].held) held of \(held)"
             }
-
-            listed += held
+            guard yielded == workers[index].yielded else {
+                return "worker \(index) counts \(workers[index].yielded) yielded of \(yielded)"
+            }
+            listed += held + yielded
         }
         guard listed == attempts.count - freeAttempts.count else {
             return "\(attempts.count - freeAttempts.count) attempts in flight, "

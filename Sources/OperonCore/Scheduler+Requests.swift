@@ -81,16 +81,22 @@ extension Scheduler {
             event: order.event,
             content: content
         )
-        workers[order.worker].verdicts.append(verdict)
-        let control = Control(
-            acknowledged: workers[order.worker].handled,
-            verdicts: [verdict]
-        )
-        send(.plain(.control(control)), to: order.worker, into: &effects)
-        if let rest = workers[order.worker].rest {
-            workers[order.worker].rest = nil
-            receive(rest, from: order.worker, at: now, into: &effects)
-        }
+        give(verdict, to: order.worker, into: &effects)
+        handleRest(of: order.worker, at: now, into: &effects)
+    }
+
+    /// Kept until the worker has it.
+    mutating func give(_ verdict: Verdict, to worker: Int, into effects: inout Effects) {
+        workers[worker].verdicts.append(verdict)
+        let control = Control(acknowledged: workers[worker].handled, verdicts: [verdict])
+        send(.plain(.control(control)), to: worker, into: &effects)
+    }
+
+    /// Goes on with what the worker said behind a request that is judged by now.
+    mutating func handleRest(of worker: Int, at now: Moment, into effects: inout Effects) {
+        guard let rest = workers[worker].rest else { return }
+        workers[worker].rest = nil
+        receive(rest, from: worker, at: now, into: &effects)
     }
 
     /// Cancelling a graph closed it for whatever was not there yet.
@@ -101,15 +107,21 @@ extension Scheduler {
 
     /// The verdicts on what a beat lists. One that was lost with whoever gave it is asked for anew:
     /// the same addition gets the same answer.
-    mutating func verdicts(on beat: Beat, of worker: Int) -> [Verdict] {
+    mutating func verdicts(
+        on beat: Beat,
+        of worker: Int,
+        into effects: inout Effects
+    ) -> [Verdict] {
         let listed = Set(beat.open.map(\.number))
         workers[worker].verdicts.removeAll { verdict in
             verdict.event <= beat.sent && !listed.contains(verdict.number)
         }
+        dropWaits(of: worker, notIn: listed, sent: beat.sent, into: &effects)
         var verdicts: [Verdict] = []
         for request in beat.open.prefix(configuration.limits.openRequests) {
             // It is on its way, or behind a gap.
             guard request.event <= workers[worker].handled else { continue }
+            if isWaiting(request) { continue }
             let known = workers[worker].verdicts.last { $0.number == request.number }
             if let known {
                 verdicts.append(known)
@@ -126,7 +138,7 @@ extension Scheduler {
 extension Refusal {
     /// Of a cycle only so much as a person reads: a verdict travels with every beat until it has
     /// arrived.
-    fileprivate var cutShort: Refusal {
+    var cutShort: Refusal {
         let shown = 64
         guard case .dependencyCycle(let path) = self, path.count > shown else { return self }
         return .dependencyCycle(path: path.prefix(shown / 2) + ["…"] + path.suffix(shown / 2))

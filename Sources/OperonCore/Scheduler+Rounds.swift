@@ -25,6 +25,7 @@ extension Scheduler {
         for operation in members { reopen(operation, at: now, into: &effects) }
         let forgets = configuration.violation == .forgetsReopened
         if !members.isEmpty, !forgets { hasReopened = true }
+        mayHaveCycle = true
         for operation in members { countDependencies(of: operation) }
         for operation in members where !forgets {
             holdDependents(of: operation, at: now, into: &effects)

@@ -293,6 +293,7 @@ extension Scheduler {
         workers[worker].receivedAtBeat = beat.received
         order(beat.requests, from: worker, isRepeated: true, into: &effects)
         let orders = outstandingOrders(of: worker, held: beat.held)
+        let verdicts = verdicts(on: beat, of: worker, into: &effects)
         send(
             .plain(
                 .control(
@@ -301,7 +302,7 @@ extension Scheduler {
                         acknowledged: workers[worker].handled,
                         resendFrom: resendFrom,
                         orders: orders,
-                        verdicts: verdicts(on: beat, of: worker)
+                        verdicts: verdicts
                     )
                 )
             ),

@@ -123,6 +123,16 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case addsAgain
     /// Handles what a worker said behind an addition before the addition.
     case addsLate
+    /// Tells nobody who waits for an operation that it has ended.
+    case forgetsWaiters
+    /// Counts a slot and a place for what waits for others.
+    case keepsSlotOfWaiting
+    /// Lets go on what waits as soon as the first that it waits for has ended.
+    case resumesEarly
+    /// Lets go on what waited, whether or not its queue has a place for it.
+    case resumesBeyondLimit
+    /// Lets an operation wait for what waits for it.
+    case allowsWaitCycles
     /// Finishes an open graph as soon as it has nothing to do.
     case finishesOpenGraphs
     /// Tells a worker to drain once, whether or not it heard.
@@ -146,4 +156,6 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case hidesRequests
     /// Lists no requests of running operations in its beats.
     case hidesOpenRequests
+    /// Lets go on what waited before there is a slot for it.
+    case resumesWithoutSlot
 }

@@ -14,6 +14,8 @@ extension Scheduler {
         package var fetches: [FetchOrder] = []
         /// Additions of running operations, to be compiled and given back at once.
         package var additions: [AdditionOrder] = []
+        /// What running operations wait for, to be looked up and given back at once.
+        package var waits: [WaitOrder] = []
         package var refusals: [Refusal] = []
         /// What commands did, one for each that was not refused.
         package var results: [CommandResult] = []
@@ -30,6 +32,7 @@ extension Scheduler {
             ticks.removeAll(keepingCapacity: true)
             fetches.removeAll(keepingCapacity: true)
             additions.removeAll(keepingCapacity: true)
+            waits.removeAll(keepingCapacity: true)
             refusals.removeAll(keepingCapacity: true)
             results.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)
@@ -132,6 +135,11 @@ extension Scheduler {
         case ready(OperationID)
         case granted(OperationID, AttemptID, worker: Incarnation)
         case started(OperationID, AttemptID, at: Timestamp)
+        /// It waits for others, and gave back its slot and its place in its queue.
+        case yielded(OperationID, AttemptID)
+        /// It goes on. `hasRoom`: it has them again; else it goes on without having waited to the
+        /// end, and more run than may.
+        case wentOn(OperationID, AttemptID, hasRoom: Bool)
         /// An attempt whose loss was told goes on.
         case resumed(OperationID, AttemptID, worker: Incarnation)
         /// `start` is `nil` for an attempt that never started or was lost before it said so.

@@ -45,6 +45,8 @@ extension Scheduler {
         /// Whether an addition fits that was ordered to be compiled: to be given back before
         /// anything else is handled.
         case additionJudged(AdditionOrder, AdditionJudgement)
+        /// What a running operation waits for, in the scheduler's numbers: likewise.
+        case waitJudged(WaitOrder, WaitJudgement)
         /// The transport is connected, bound and consuming.
         case transportUp
         /// The transport lost its connection.

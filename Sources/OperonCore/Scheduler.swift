@@ -36,6 +36,15 @@ package struct Scheduler: Sendable {
     /// back. Only looked up.
     var lostAttempts: [OperationID: LostAttempt] = [:]
 
+    /// What running operations wait for. Only looked up.
+    var waits: [OperationID: WaitState] = [:]
+    /// Who waits for an operation, first come first. Only looked up.
+    var waiters: [OperationID: [OperationID]] = [:]
+    /// Those that have all they waited for, and want a slot and a place again, first come first.
+    var resuming: [OperationID] = []
+    /// An operation came to wait for another one by other ways than those that are checked first.
+    var mayHaveCycle = false
+
     var deadlines = Heap<Deadline>()
     var nextDeadlineOrder: UInt64 = 0
     var servings: UInt64 = 0
@@ -71,6 +80,8 @@ package struct Scheduler: Sendable {
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
         case .additionJudged(let order, let judgement):
             judge(order, judgement, at: now, into: &effects)
+        case .waitJudged(let order, let judgement):
+            judge(order, judgement, at: now, into: &effects)
         case .transportUp: transportCameUp(at: now, into: &effects)
         case .transportDown:
             isConnected = false
@@ -81,6 +92,7 @@ package struct Scheduler: Sendable {
         case .shutdownRequested(let kill): shutDown(kill: kill, into: &effects)
         case .timeReached: timeReached(now, into: &effects)
         }
+        breakCycles(into: &effects)
         admit(at: now, into: &effects)
         effects.wakeAt = deadlines.min?.time
     }
@@ -117,7 +129,8 @@ package struct Scheduler: Sendable {
         case .retryRequested(let graph, let operations, let cancelled):
             reopen(operations, of: graph, cancelled: cancelled, at: now, into: &effects)
         case .drainRequested(let worker): drain(worker, into: &effects)
-        case .workerMessage, .additionJudged, .transportUp, .transportDown, .addressReturned,
+        case .workerMessage, .additionJudged, .waitJudged, .transportUp, .transportDown,
+            .addressReturned,
             .attemptUnsendable, .graphsForgotten, .shutdownRequested, .timeReached:
             preconditionFailure("`handle` takes what is not a client's itself")
         }

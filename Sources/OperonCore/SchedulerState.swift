@@ -144,7 +144,7 @@ struct QueueState: Sendable {
     var isStored = false
     /// Ready and neither delayed nor parked nor set aside.
     var ready = 0
-    /// Dispatched or executing.
+    /// Dispatched or executing, but for those that wait for others.
     var inFlight = 0
     /// Orders queues that hold equally many slots: the one served longest ago first.
     var servedAt: UInt64 = 0
@@ -199,7 +199,12 @@ struct WorkerState: Sendable {
     var workerID: String
     /// Attempts that are its own, newest first, as a list through the table of attempts.
     var firstAttempt = GraphState.noAttempt
+    /// Those of them that have a slot, or will.
     var held = 0
+    /// Those that wait for others without one.
+    var yielded = 0
+    /// Of these, those that want to go on.
+    var resuming = 0
     /// What the attempts it holds are expected to take, in nanoseconds, saturating.
     var backlog: Int64 = 0
     /// The oldest beat or hello that waits for events it names.
@@ -255,10 +260,26 @@ struct AttemptState: Sendable {
     var recall = Recall.none
     /// Its worker is gone, and it is still waited for.
     var isAwaited = false
+    /// It waits for others, and has neither a slot nor a place in its queue.
+    var isYielded = false
     /// What it is expected to take, in nanoseconds.
     let estimate: Int64
     var next = GraphState.noAttempt
     var previous = GraphState.noAttempt
+}
+
+/// What a running operation waits for.
+struct WaitState: Sendable {
+    let held: HeldAttempt
+    /// That of its request.
+    let number: UInt64
+    /// The number of the event that told of it last.
+    var event: UInt64
+    let awaited: [OperationID]
+    /// How they ended, the first time they did: another round of one of them is not waited for.
+    var outcomes: [OutcomeKind?]
+
+    var isOver: Bool { !outcomes.contains(nil) }
 }
 
 /// An attempt whose worker was given up, while its operation has not been started again.

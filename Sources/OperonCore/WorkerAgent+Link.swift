@@ -46,7 +46,7 @@ extension WorkerAgent {
     /// What was given up by order is not held any more, though its process may take a moment.
     private func isListed(_ attempt: HeldAttempt) -> Bool {
         guard let holding = held[attempt.attempt], holding.end != .silent else { return false }
-        return configuration.violation != .hidesWaiting || holding.state == .running
+        return configuration.violation != .hidesWaiting || holding.state != .waiting
     }
 
     mutating func beatIfDue(at now: Timestamp, into effects: inout Effects) {
@@ -73,7 +73,7 @@ extension WorkerAgent {
         // held.
         for index in sentCount..<events.count {
             switch events[index].event {
-            case .started, .added: continue
+            case .started, .added, .yielded: continue
             case .finished(let held, _), .returned(let held): listed.append(held)
             }
         }

@@ -136,8 +136,8 @@ extension WorkerAgent {
         _ result: AttemptResult,
         into effects: inout Effects
     ) {
-        guard let holding = held[attempt], holding.state == .running else { return }
-        runningCount -= 1
+        guard let holding = held[attempt], holding.state != .waiting else { return }
+        if holding.state == .yielded { yieldedCount -= 1 } else { runningCount -= 1 }
         remove(attempt)
         switch holding.end {
         case .report: record(.finished(holding.operation.held, result))
@@ -176,7 +176,7 @@ extension WorkerAgent {
             }
             switch holding.state {
             case .waiting: giveBack(attempt)
-            case .running:
+            case .running, .yielded:
                 reportStart(attempt)
                 if case .cancel = order { effects.stops.append(.cancel(attempt)) }
             }
@@ -184,7 +184,7 @@ extension WorkerAgent {
             guard let holding = held[unwanted.attempt] else { return }
             switch holding.state {
             case .waiting: remove(unwanted.attempt)
-            case .running:
+            case .running, .yielded:
                 guard holding.end != .silent else { return }
                 held[unwanted.attempt]?.end = .silent
                 effects.stops.append(.kill(unwanted.attempt))
@@ -232,7 +232,7 @@ extension WorkerAgent {
         let waiting = heldInOrder.filter { held[$0.attempt]?.state == .waiting }
         for attempt in waiting { giveBack(attempt.attempt) }
         self.waiting = Heap()
-        effects.notices.append(.draining(returned: waiting.count, running: runningCount))
+        effects.notices.append(.draining(returned: waiting.count, running: busyCount))
         // Says so at once: nothing more should be sent here.
         nextBeat = .zero
     }
@@ -250,7 +250,7 @@ extension WorkerAgent {
     }
 
     mutating func finishDrain(at now: Timestamp, into effects: inout Effects) {
-        if case .finishing(let until) = drain, runningCount > 0, until <= now {
+        if case .finishing(let until) = drain, busyCount > 0, until <= now {
             drain = .ending
             for attempt in heldInOrder where held[attempt.attempt]?.end == .report {
                 held[attempt.attempt]?.end = .giveBack
@@ -260,7 +260,7 @@ extension WorkerAgent {
         switch drain {
         case .none, .left, .stopping: break
         case .finishing, .ending:
-            if runningCount == 0 { drain = .leaving(until: now + configuration.farewell) }
+            if busyCount == 0 { drain = .leaving(until: now + configuration.farewell) }
         case .leaving: break
         }
         guard hasSaidAll(at: now) else { return }
@@ -268,13 +268,16 @@ extension WorkerAgent {
         effects.wantsExit = true
     }
 
+    /// Running, with a slot or without.
+    private var busyCount: Int { runningCount + yieldedCount }
+
     /// Whether nothing more is to be said, or nobody is there to hear it, or it took too long.
     private func hasSaidAll(at now: Timestamp) -> Bool {
         switch drain {
         case .none, .finishing, .ending, .left: false
         case .leaving(let until): events.isEmpty || until <= now
         case .stopping(let until):
-            link != .welcomed || runningCount == 0 && events.isEmpty || until <= now
+            link != .welcomed || busyCount == 0 && events.isEmpty || until <= now
         }
     }
 }

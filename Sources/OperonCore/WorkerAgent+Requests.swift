@@ -1,3 +1,4 @@
+import DequeModule
 package import OperonModel
 
 // What running operations ask of the coordinator: told by numbered events, listed in beats until
@@ -7,6 +8,8 @@ extension WorkerAgent {
     package enum RequestContent: Hashable, Sendable {
         /// Add these operations to its graph: what they are made of, as a coordinator keeps it.
         case add([UInt8])
+        /// Wait for operations of these names, without a slot meanwhile.
+        case wait([String])
     }
 
     /// What the shell hands to whoever asked.
@@ -14,6 +17,8 @@ extension WorkerAgent {
         package enum Content: Hashable, Sendable {
             /// This many operations are new.
             case added(UInt32)
+            /// How those that it waited for ended, in the order of their names.
+            case awaited([OutcomeKind])
             case refused(Refusal)
             /// The attempt has ended, or is somebody else's.
             case ended
@@ -43,13 +48,13 @@ extension WorkerAgent {
         of attempt: AttemptID,
         into effects: inout Effects
     ) {
-        guard let holding = held[attempt], holding.state == .running, holding.end == .report,
+        guard let holding = held[attempt], holding.state != .waiting, holding.end == .report,
             drain != .left
         else {
             effects.answers.append(RequestAnswer(number: number, content: .ended))
             return
         }
-        if let refusal = refusal(of: content) {
+        if let refusal = refusal(of: content, of: holding) {
             effects.answers.append(RequestAnswer(number: number, content: .refused(refusal)))
             return
         }
@@ -58,9 +63,13 @@ extension WorkerAgent {
         let held = holding.operation.held
         open.append(OpenState(number: number, held: held, content: content, event: 0))
         tell(open.count - 1)
+        guard case .wait = content else { return }
+        self.held[attempt]?.state = .yielded
+        runningCount -= 1
+        yieldedCount += 1
     }
 
-    private func refusal(of content: RequestContent) -> Refusal? {
+    private func refusal(of content: RequestContent, of holding: Holding) -> Refusal? {
         let limits = configuration.limits
         guard open.count < limits.openRequests else {
             return .limitExceeded(
@@ -77,6 +86,26 @@ extension WorkerAgent {
                 value: operations.count,
                 maximum: limits.additionBytes
             )
+        case .wait(let names):
+            // The coordinator's word, without the way there: that it is a second one is known only
+            // here once the first is on its way back.
+            if holding.state == .yielded {
+                let why = "this operation waits already: name all at once"
+                return .invalid(field: "wait", why: why)
+            }
+            if names.count > limits.awaitedOperations {
+                return .limitExceeded(
+                    limit: .awaitedOperations,
+                    value: names.count,
+                    maximum: limits.awaitedOperations
+                )
+            }
+            guard yieldedCount >= limits.yieldedOperations else { return nil }
+            return .limitExceeded(
+                limit: .yieldedOperations,
+                value: yieldedCount + 1,
+                maximum: limits.yieldedOperations
+            )
         }
     }
 
@@ -87,6 +116,8 @@ extension WorkerAgent {
         case .add(let operations):
             let addition = AdditionRequest(number: request.number, operations: operations)
             record(.added(request.held, addition))
+        case .wait(let names):
+            record(.yielded(request.held, WaitRequest(number: request.number, names: names)))
         }
         open[place].event = firstEvent + UInt64(events.count) - 1
     }
@@ -102,6 +133,7 @@ extension WorkerAgent {
         guard let place = open.firstIndex(where: { $0.number == verdict.number }) else { return }
         switch verdict.content {
         case .added(let count): answer(place, .added(count), into: &effects)
+        case .ended(let outcomes): answer(place, .awaited(outcomes), into: &effects)
         case .refused(let refusal): answer(place, .refused(refusal), into: &effects)
         case .again:
             // benign: said twice, and it was told anew in between.
@@ -115,11 +147,55 @@ extension WorkerAgent {
         into effects: inout Effects
     ) {
         let request = open.remove(at: place)
-        effects.answers.append(RequestAnswer(number: request.number, content: content))
+        let answer = RequestAnswer(number: request.number, content: content)
+        guard case .wait = request.content, configuration.violation != .resumesWithoutSlot else {
+            effects.answers.append(answer)
+            return
+        }
+        resuming.append((request.held.attempt, answer))
+    }
+
+    /// What has its answer goes on before anything new starts, each as soon as there is a slot for
+    /// it: another one may have started in its own.
+    mutating func resumeYielded(into effects: inout Effects) {
+        while runningCount + fetcher.count < configuration.slots, let next = resuming.popFirst() {
+            takeSlot(next.attempt)
+            effects.answers.append(next.answer)
+        }
+    }
+
+    private mutating func takeSlot(_ attempt: AttemptID) {
+        // benign: it has ended, and gave back what it had.
+        guard held[attempt]?.state == .yielded else { return }
+        held[attempt]?.state = .running
+        yieldedCount -= 1
+        runningCount += 1
+    }
+
+    /// It is not listed from here on, from which the coordinator learns it. What waited runs on, if
+    /// need be on a slot too many: nobody can hold it back.
+    mutating func withdraw(_ number: UInt64, into effects: inout Effects) {
+        let answer = RequestAnswer(number: number, content: .ended)
+        if let place = open.firstIndex(where: { $0.number == number }) {
+            let request = open.remove(at: place)
+            if case .wait = request.content { takeSlot(request.held.attempt) }
+        } else if let place = resuming.firstIndex(where: { $0.answer.number == number }) {
+            takeSlot(resuming.remove(at: place).attempt)
+        } else {
+            return  // benign: it was answered meanwhile.
+        }
+        effects.answers.append(answer)
     }
 
     /// Nobody waits for what an attempt asked that is not held any more.
     mutating func closeRequests(into effects: inout Effects) {
+        resuming.removeAll { next in
+            guard held[next.attempt]?.end ?? .silent == .silent else { return false }
+            effects.answers.append(
+                RequestAnswer(number: next.answer.number, content: .ended)
+            )
+            return true
+        }
         guard !open.isEmpty else { return }
         var left: [OpenState] = []
         for request in open {

@@ -23,6 +23,10 @@ package struct WorkerAgent: Sendable {
     /// Everything held without a final event. Only looked up; `heldInOrder` is walked.
     var held: [AttemptID: Holding] = [:]
     var runningCount = 0
+    /// Running, and without a slot while they wait for others.
+    var yieldedCount = 0
+    /// Of these, those that have their answer and wait for a slot, first come first.
+    var resuming = Deque<(attempt: AttemptID, answer: RequestAnswer)>()
     /// Those of the waiting ones that have a slot, and get their inputs before they start.
     var fetcher: OutputFetcher
     /// What running operations asked and have no verdict on, in the order they asked.
@@ -71,11 +75,13 @@ package struct WorkerAgent: Sendable {
         case .inputs(let progress): inputsAdvanced(progress, at: now)
         case .asked(let number, let attempt, let content):
             ask(content, number: number, of: attempt, into: &effects)
+        case .withdrawn(let number): withdraw(number, into: &effects)
         case .drainRequested(let deadline): startDrain(until: deadline, into: &effects)
         case .stopRequested: stopNow(at: now, into: &effects)
         case .timeReached: break  // Whatever is due is looked at below, after every event.
         }
         beatIfDue(at: now, into: &effects)
+        resumeYielded(into: &effects)
         startWhatMay(at: now, into: &effects)
         endExclusive(at: now, into: &effects)
         fetchInputs(at: now, into: &effects)
@@ -147,6 +153,8 @@ extension WorkerAgent {
         case inputs(InputProgress)
         /// A running operation asks something; the number counts from 1. Each gets one answer.
         case asked(UInt64, AttemptID, RequestContent)
+        /// Whoever asked this does not wait for the answer any more; it gets one all the same.
+        case withdrawn(UInt64)
         /// Start nothing more, give back what waits, and what still runs at this moment.
         case drainRequested(deadline: Timestamp)
         /// End everything now, and give it back.
@@ -249,6 +257,8 @@ extension WorkerAgent {
         enum State: Hashable, Sendable {
             case waiting
             case running
+            /// Running, without a slot: it waits for others.
+            case yielded
         }
 
         enum End: Hashable, Sendable {

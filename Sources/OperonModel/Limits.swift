@@ -21,6 +21,7 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case eventBytesPerWorker
     case eventBytes
     case yieldedOperations
+    case awaitedOperations
     case additionBytes
     case openRequests
     case slots
@@ -51,6 +52,7 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .eventBytesPerWorker: "bytes of events in flight from a worker"
         case .eventBytes: "bytes of events in flight"
         case .yieldedOperations: "operations of a worker that gave back their slot"
+        case .awaitedOperations: "operations that one waits for at once"
         case .additionBytes: "bytes of operations added at once from inside an operation"
         case .openRequests: "requests of running operations that a worker has open"
         case .slots: "slots of a worker"
@@ -108,6 +110,10 @@ public struct Limits: Hashable, Sendable {
     public var additionBytes = 4 << 20
     /// Requests of running operations of one worker that have no verdict yet: a beat lists them.
     public var openRequests = 1_000
+    /// Operations of one worker that wait for others without a slot.
+    public var yieldedOperations = 1_000
+    /// Operations that a running operation waits for at once.
+    public var awaitedOperations = 10_000
     /// Slots of one worker: more is a typing error.
     public var slots = 4_096
     /// Events that a store keeps for listeners that come back: the last ones. Whoever was away

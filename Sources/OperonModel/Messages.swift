@@ -174,11 +174,13 @@ package enum WorkerEvent: Hashable, Sendable {
     case returned(HeldAttempt)
     /// It runs, and adds operations to its graph.
     case added(HeldAttempt, AdditionRequest)
+    /// It runs, and waits for others without a slot.
+    case yielded(HeldAttempt, WaitRequest)
 
     package var held: HeldAttempt {
         switch self {
         case .started(let held, _), .finished(let held, _), .returned(let held),
-            .added(let held, _):
+            .added(let held, _), .yielded(let held, _):
             held
         }
     }

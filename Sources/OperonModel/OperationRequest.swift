@@ -18,6 +18,20 @@ package struct AdditionRequest: Hashable, Sendable {
     }
 }
 
+/// Operations that a running operation waits for. It has given its slot back, and its place in its
+/// queue, and goes on when all of them have their outcomes and there is room for it again.
+package struct WaitRequest: Hashable, Sendable {
+    /// Counts the requests of one incarnation, from 1.
+    package var number: UInt64
+    /// As dependencies are named: of its graph, or `graph/operation`. At least one.
+    package var names: [String]
+
+    package init(number: UInt64, names: [String]) {
+        self.number = number
+        self.names = names
+    }
+}
+
 /// A request that has no verdict yet, in a beat.
 package struct OpenRequest: Hashable, Sendable {
     package var number: UInt64
@@ -44,6 +58,8 @@ package struct Verdict: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         /// This many operations are new; the others were there already.
         case added(UInt32)
+        /// How all that it waited for ended, in the order it named them. It goes on.
+        case ended([OutcomeKind])
         /// Nothing of it was done.
         case refused(Refusal)
         /// The verdict was lost with whoever gave it: ask again.

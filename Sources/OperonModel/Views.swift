@@ -247,13 +247,13 @@ package struct ReasonView: Hashable, Sendable, Codable {
         "dependencies", "operationSuspended", "graphSuspended", "queueSuspended", "queueLimit",
         "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
         "dispatched", "dispatchedBytes", "disconnected", "cancelRequested", "graphCancelled",
-        "leaving",
+        "leaving", "awaits", "awaitsSlot",
     ]
 }
 
 package struct Explanation: Hashable, Sendable, Codable {
     package var operation: OperationView
-    /// Empty for one that runs or is finished.
+    /// Empty for one that is finished, or that runs and waits for nothing.
     package var reasons: [ReasonView]
     /// For a skipped operation: from its direct cause to the root of the skipping. For one that
     /// waits for others: from the first of them, by the first that each waits for in turn, to one

@@ -112,7 +112,8 @@ package struct CoordinatorMeters: Sendable {
                 attempts[place].increment()
             case .finished(_, let outcome): outcomes[Int(outcome.kind.rawValue)].increment()
             case .workerLost: workersLost.increment()
-            case .operationsAdded, .ready, .resumed, .retry, .result, .graphFinished,
+            case .operationsAdded, .ready, .resumed, .yielded, .wentOn, .retry, .result,
+                .graphFinished,
                 .workerJoined, .workerDraining, .workerBusy, .graphClosedIdle, .superseded,
                 .eventRefused, .log:
                 continue

@@ -23,8 +23,8 @@ extension CoordinatorService {
                 var metadata = about(graph)
                 metadata["operations"] = "\(count)"
                 logger.info("graph added to", metadata: metadata)
-            case .ready, .granted, .started, .resumed, .attemptEnded, .retry, .result, .finished,
-                .superseded, .eventRefused, .log:
+            case .ready, .granted, .started, .resumed, .yielded, .wentOn, .attemptEnded, .retry,
+                .result, .finished, .superseded, .eventRefused, .log:
                 continue
             }
         }

@@ -4,11 +4,46 @@ import OperonModel
 import OperonPorts
 import OperonWire
 
-// Operations that running operations add: compiled here, where names are known, between two events
-// of the scheduler, so that everything is kept in the order in which it was said.
+// What running operations add, and what they wait for: looked at here, where names are known, and
+// between two events of the scheduler, so that everything is kept in the order it was said.
 extension CoordinatorService {
+    /// Judges until nothing is left to be: what a worker said behind one request may hold the next.
+    func judgeRequests(at now: Moment) {
+        while !(effects.additions.isEmpty && effects.waits.isEmpty) {
+            judgeAdditions(at: now)
+            judgeWaits(at: now)
+        }
+    }
+
+    private func judgeWaits(at now: Moment) {
+        while !effects.waits.isEmpty {
+            let order = effects.waits.removeFirst()
+            let judgement = judge(order)
+            scheduler.handle(.waitJudged(order, judgement), at: now, into: &effects)
+        }
+    }
+
+    private func judge(_ order: Scheduler.WaitOrder) -> Scheduler.WaitJudgement {
+        let graph = order.held.operation.graph
+        var awaited: [OperationID] = []
+        awaited.reserveCapacity(order.request.names.count)
+        for name in order.request.names {
+            guard let operation = resolve(name, in: graph) else {
+                let waiter = self.name(of: order.held.operation).name
+                return .refused(.unknownOperation(name: name, namedBy: waiter))
+            }
+            awaited.append(operation)
+        }
+        // The scheduler would refuse it as well, by numbers.
+        if let path = scheduler.waitPath(from: awaited, to: order.held.operation) {
+            let cycle = [order.held.operation] + path
+            return .refused(.dependencyCycle(path: cycle.map { name(of: $0).name }))
+        }
+        return .operations(awaited)
+    }
+
     /// Gives every addition that was ordered back to the scheduler, and keeps what was taken.
-    func judgeAdditions(at now: Moment) {
+    private func judgeAdditions(at now: Moment) {
         while !effects.additions.isEmpty {
             let order = effects.additions.removeFirst()
             let graph = order.held.operation.graph

@@ -315,7 +315,7 @@ package actor CoordinatorService {
             for event in pending {
                 if case .transportUp = event { connected.open() }
                 scheduler.handle(event, at: now, into: &effects)
-                if !effects.additions.isEmpty { judgeAdditions(at: now) }
+                judgeRequests(at: now)
             }
             refusal = refusal ?? effects.refusals.first
             result = effects.results.last
@@ -374,9 +374,9 @@ package actor CoordinatorService {
                 contents.finished(operation)
             case .graphFinished(let graph): register.finished(graph, at: SystemClock.wall())
             case .workerLost(let worker): desk.forget(worker.incarnation)
-            case .operationsAdded, .ready, .granted, .started, .resumed, .attemptEnded, .retry,
-                .workerJoined,
-                .workerDraining, .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
+            case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .wentOn,
+                .attemptEnded, .retry, .workerJoined, .workerDraining,
+                .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
                 continue
             }
         }

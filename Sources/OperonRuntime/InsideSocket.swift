@@ -30,6 +30,8 @@ final class InsideSocket: @unchecked Sendable {
         var sent = 0
         /// There is nothing to say to it.
         var isOver = false
+        /// Finds its answer; cancelled when it waits for none any more.
+        var asking: Task<Void, Never>?
 
         init(id: UInt64, socket: consuming Descriptor) {
             self.id = id
@@ -37,8 +39,8 @@ final class InsideSocket: @unchecked Sendable {
         }
     }
 
-    /// Connections at a time; others wait to be accepted.
-    private static let connectionsMax = 128
+    /// Connections at a time beside those that wait for operations; others wait to be accepted.
+    private static let connectionsBeside = 128
     private static let readBytes = 65_536
 
     let path: String
@@ -46,6 +48,8 @@ final class InsideSocket: @unchecked Sendable {
     private let wakeup: Descriptor
     private let shared = NIOLockedValueBox(Shared())
     private let requestBytes: Int
+    /// What waits must not keep out who would end its waiting.
+    private let connectionsMax: Int
 
     private var connections: [Connection] = []
     private var lastConnection: UInt64 = 0
@@ -54,6 +58,7 @@ final class InsideSocket: @unchecked Sendable {
     init(in directory: String, limits: Limits = Limits()) throws(SystemError) {
         path = "\(directory)/worker.sock"
         requestBytes = limits.additionBytes + InsideFormat.overheadBytes
+        connectionsMax = limits.yieldedOperations + Self.connectionsBeside
         listener = try LocalSocket.listening(at: path)
         wakeup = try Descriptor.wakeup(blocking: false)
         try OwnThread.start("operon-inside") { [self] in work() }
@@ -116,7 +121,7 @@ final class InsideSocket: @unchecked Sendable {
                 )
             }
             let isOpen =
-                connections.count < Self.connectionsMax
+                connections.count < connectionsMax
                 && shared.withLockedValue { $0.handler != nil }
             if isOpen {
                 polled.append(pollfd(fd: listener.number, events: Int16(POLLIN), revents: 0))
@@ -126,18 +131,23 @@ final class InsideSocket: @unchecked Sendable {
             var left: [Connection] = []
             for (place, connection) in connections.enumerated() {
                 let isReady = polled[place + 1].revents != 0
-                if !connection.isOver, !isReady || serve(connection) { left.append(connection) }
+                if !connection.isOver, !isReady || serve(connection) {
+                    left.append(connection)
+                } else {
+                    connection.asking?.cancel()
+                }
             }
             let isAsked = isOpen && polled[polled.count - 1].revents != 0
             connections = left
             if isAsked { acceptAll() }
         }
+        for connection in connections { connection.asking?.cancel() }
         connections = []
         _ = unsafe unlink(path)
     }
 
     private func acceptAll() {
-        while connections.count < Self.connectionsMax,
+        while connections.count < connectionsMax,
             let socket = LocalSocket.accept(listener.number)
         {
             lastConnection += 1
@@ -182,24 +192,25 @@ final class InsideSocket: @unchecked Sendable {
         let end = InsideFormat.lengthBytes + length
         guard connection.received.count >= end else { return true }
         connection.isAsked = true
-        ask(Array(connection.received[InsideFormat.lengthBytes..<end]), connection.id)
+        ask(Array(connection.received[InsideFormat.lengthBytes..<end]), for: connection)
         connection.received = []
         return true
     }
 
-    private func ask(_ bytes: [UInt8], _ connection: UInt64) {
+    private func ask(_ bytes: [UInt8], for connection: Connection) {
+        let id = connection.id
         let request: InsideFormat.Request
         do throws(WireError) {
             request = try InsideFormat.decodeRequest(bytes)
         } catch {
-            return answer(.unreadable(error.message), to: connection)
+            return answer(.unreadable(error.message), to: id)
         }
         let (attempt, handler) = shared.withLockedValue { shared in
             (shared.tokens[request.token], shared.handler)
         }
-        guard let attempt, let handler else { return answer(.unknownToken, to: connection) }
+        guard let attempt, let handler else { return answer(.unknownToken, to: id) }
         // Nobody's child: it lives until the worker has answered.
-        Task { [self] in answer(await handler(attempt, request.what), to: connection) }
+        connection.asking = Task { [self] in answer(await handler(attempt, request.what), to: id) }
     }
 
     private func send(to connection: Connection) -> Bool {

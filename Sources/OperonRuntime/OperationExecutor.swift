@@ -230,6 +230,7 @@ extension WorkerAgent.RequestContent {
     init(_ what: InsideFormat.Request.What) {
         switch what {
         case .add(let operations): self = .add(operations)
+        case .wait(let names): self = .wait(names)
         }
     }
 }
@@ -238,6 +239,7 @@ extension InsideFormat.Request.What {
     init(_ content: WorkerAgent.RequestContent) {
         switch content {
         case .add(let operations): self = .add(operations)
+        case .wait(let names): self = .wait(names)
         }
     }
 }
@@ -246,6 +248,7 @@ extension InsideFormat.Answer {
     fileprivate init(_ content: WorkerAgent.RequestAnswer.Content) {
         switch content {
         case .added(let count): self = .added(count)
+        case .awaited(let outcomes): self = .awaited(outcomes)
         case .refused(let refusal): self = .refused(refusal)
         case .ended: self = .ended
         }

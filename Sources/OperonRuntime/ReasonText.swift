@@ -6,14 +6,7 @@ extension CoordinatorService {
     func view(of reason: Scheduler.Reason, for operation: OperationID) -> ReasonView {
         switch reason {
         case .dependencies(let operations, let more):
-            let names = operations.map { name(of: $0) }
-            var view = ReasonView(
-                code: "dependencies",
-                text: "It waits for " + Self.list(names.map(\.name), more: more) + "."
-            )
-            view.operations = names
-            view.more = more
-            return view
+            return listed("dependencies", "It waits for ", operations, more, ".")
         case .operationSuspended:
             return suspended("operationSuspended", "It is", .operation(operation))
         case .graphSuspended:
@@ -55,12 +48,38 @@ extension CoordinatorService {
                 code: "dispatchedBytes",
                 text: "What is dispatched takes \(bytes) of \(maximum) bytes: some must end first."
             )
+        case .awaits(let operations, let more):
+            let free = "; its slot is free for others meanwhile."
+            return listed("awaits", "It runs, and waits for ", operations, more, free)
+        case .awaitsSlot(let worker):
+            return ReasonView(
+                code: "awaitsSlot",
+                text: "All that it waited for has ended: it goes on when worker "
+                    + "“\(name(of: worker))” has a slot for it, and its queue a place."
+            )
         case .disconnected:
             return ReasonView(
                 code: "disconnected",
                 text: "The coordinator has no connection to its broker."
             )
         }
+    }
+
+    private func listed(
+        _ code: String,
+        _ lead: String,
+        _ operations: [OperationID],
+        _ more: Int,
+        _ end: String
+    ) -> ReasonView {
+        let names = operations.map { name(of: $0) }
+        var view = ReasonView(
+            code: code,
+            text: lead + Self.list(names.map(\.name), more: more) + end
+        )
+        view.operations = names
+        view.more = more
+        return view
     }
 
     /// `matches`: whether a worker would do if it were not leaving.

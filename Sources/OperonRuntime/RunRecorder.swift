@@ -81,7 +81,8 @@ package struct RunRecord: Sendable {
             slotsMax = max(slotsMax, slots.values.reduce(0, +))
         case .workerLost(let worker), .workerDraining(let worker):
             slots[worker.incarnation] = nil
-        case .ready, .retry, .graphFinished, .workerBusy, .graphClosedIdle, .superseded,
+        case .ready, .retry, .yielded, .wentOn, .graphFinished, .workerBusy, .graphClosedIdle,
+            .superseded,
             .eventRefused, .log:
             break
         }

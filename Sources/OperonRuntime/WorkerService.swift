@@ -98,7 +98,8 @@ package actor WorkerService {
     // MARK: - Requests
 
     /// Asks the coordinator for a running operation. Returns when the answer has come, however long
-    /// that takes, or when the attempt has ended.
+    /// that takes, or when the attempt has ended, or the calling task is cancelled while it waits
+    /// for operations: then it waits no more. What is to be added is added all the same.
     func ask(
         _ content: WorkerAgent.RequestContent,
         of attempt: AttemptID
@@ -106,11 +107,17 @@ package actor WorkerService {
         guard !hasEnded else { return .ended }
         lastRequest += 1
         let number = lastRequest
-        return await withCheckedContinuation { continuation in
-            asking[number] = continuation
-            handle([.asked(number, attempt, content)])
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                asking[number] = continuation
+                handle([.asked(number, attempt, content)])
+            }
+        } onCancel: {
+            if case .wait = content { Task { await withdraw(number) } }
         }
     }
+
+    private func withdraw(_ number: UInt64) { handle([.withdrawn(number)]) }
 
     /// Whoever still waits shall not wait for ever.
     private func answerNobody() {

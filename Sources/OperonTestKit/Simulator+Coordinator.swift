@@ -24,7 +24,7 @@ extension Simulator {
         scheduler.handle(event, at: moment, into: &effects)
         var contents = pieces.contents(of: event, recordedAs: effects.records)
         expect(contents, of: event)
-        contents += judgeAdditions()
+        contents += judgeRequests()
         for case .attemptEnded(let attempt, let operation, .lost) in effects.records {
             checkLoss(of: attempt, operation)
         }
@@ -91,7 +91,8 @@ extension Simulator {
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
             .retryRequested, .queuePrioritySet:
             break
-        case .graphSubmitted, .graphsForgotten, .workerMessage, .additionJudged, .transportUp,
+        case .graphSubmitted, .graphsForgotten, .workerMessage, .additionJudged, .waitJudged,
+            .transportUp,
             .transportDown, .addressReturned, .attemptUnsendable, .shutdownRequested, .timeReached:
             break
         }

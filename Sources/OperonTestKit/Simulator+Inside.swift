@@ -56,7 +56,7 @@ extension Simulator {
     // MARK: What is asked
 
     /// A stream of its own for each operation.
-    private func chance(of operation: OperationID) -> SeededGenerator {
+    func chance(of operation: OperationID) -> SeededGenerator {
         let place = UInt64(operation.graph.rawValue) << 32 | UInt64(operation.index)
         return SeededGenerator(seed: seed ^ 0x696e_7369_6465_0000 ^ place &* 0x9e37_79b9_7f4a_7c15)
     }
@@ -71,7 +71,7 @@ extension Simulator {
     }
 
     /// What it adds: one to three, one behind the other, some of them behind itself.
-    private func children(of parent: OperationID) -> [OperationDescription] {
+    func children(of parent: OperationID) -> [OperationDescription] {
         var chance = chance(of: parent)
         _ = chance.next()
         let count = 1 + Int(chance.next() % 3)
@@ -99,7 +99,9 @@ extension Simulator {
         _ index: Int,
         _ incarnation: Incarnation
     ) -> Bool {
-        guard adds(held.operation) else { return true }
+        guard adds(held.operation) else {
+            return planWait(of: held, lasting: length, index, incarnation)
+        }
         let waits = inside.next() % 4 != 0
         let part = Duration.nanoseconds(length.nanoseconds / 8 * Int64(inside.next() % 8))
         at(now + part, .asks(index, incarnation: incarnation, held, waits: waits))
@@ -131,7 +133,7 @@ extension Simulator {
         if !waits { ledger.met(.addedWithoutWaiting) }
         workers[index].lastRequest += 1
         let number = workers[index].lastRequest
-        workers[index].asked[number] = (held, waits)
+        workers[index].asked[number] = SimulatedRequest(held: held, waits: waits)
         drive(index, .asked(number, held.attempt, .add(body)))
     }
 
@@ -140,8 +142,12 @@ extension Simulator {
         _ index: Int,
         _ incarnation: Incarnation
     ) {
-        guard let (held, waits) = workers[index].asked.removeValue(forKey: answer.number) else {
+        guard let request = workers[index].asked.removeValue(forKey: answer.number) else {
             return ledger.broken("a request was answered twice")
+        }
+        let held = request.held
+        if let names = request.names {
+            return take(answer.content, to: held, waitingFor: names, index, incarnation)
         }
         switch answer.content {
         case .added(let count):
@@ -152,9 +158,15 @@ extension Simulator {
         case .refused(.graphClosed): break
         case .refused(let refusal):
             ledger.broken("\(held.operation) may not add what fits: \(refusal)")
+        case .awaited: ledger.broken("\(held.operation) added, and is told of others' ends")
         case .ended: return
         }
-        guard waits else { return }
+        guard request.waits else { return }
+        if waitsForChildren(held.operation) {
+            let names = children(of: held.operation).map(\.name)
+            awaits(names, held, index, incarnation)
+            return
+        }
         let rest = Duration.microseconds(1 + Int64(inside.next() % 5_000))
         at(now + rest, .ended(index, incarnation: incarnation, held))
     }
@@ -162,7 +174,16 @@ extension Simulator {
     // MARK: The coordinator
 
     /// Compiles what was ordered to be, as the shell does: what a store keeps of it.
-    mutating func judgeAdditions() -> [StoredContents] {
+    mutating func judgeRequests() -> [StoredContents] {
+        var all: [StoredContents] = []
+        while !(effects.additions.isEmpty && effects.waits.isEmpty) {
+            all += judgeAdditions()
+            judgeWaits()
+        }
+        return all
+    }
+
+    private mutating func judgeAdditions() -> [StoredContents] {
         var all: [StoredContents] = []
         while !effects.additions.isEmpty {
             let order = effects.additions.removeFirst()

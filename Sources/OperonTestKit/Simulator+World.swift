@@ -20,7 +20,12 @@ struct SimulatedWorker {
     var inputs: [AttemptID: [NamedInput]] = [:]
     /// Its last request of a running operation, and those without an answer.
     var lastRequest: UInt64 = 0
-    var asked: [UInt64: (held: HeldAttempt, waits: Bool)] = [:]
+    var asked: [UInt64: SimulatedRequest] = [:]
+    /// Attempts that wait for others no more though nothing let them go on: they may be one too
+    /// many for its slots.
+    var crowding: Set<AttemptID> = []
+    /// Attempts that were asked to stop, and went on.
+    var stopping: Set<AttemptID> = []
     /// When its beats left, by connection: an answer must belong to one of them.
     var beatsSent: [UInt32: [Timestamp: Epoch]] = [:]
     /// Its lives share a state directory: each says that the one before is dead.
@@ -72,6 +77,10 @@ extension Simulator {
         case .ended(let index, let incarnation, let held): end(held, index, incarnation)
         case .asks(let index, let incarnation, let held, let waits):
             asks(held, waits: waits, index, incarnation)
+        case .awaits(let index, let incarnation, let held, let names):
+            awaits(names, held, index, incarnation)
+        case .withdraws(let index, let incarnation, let number):
+            withdraws(number, index, incarnation)
         case .poisoned(let index, let incarnation, let held): poison(held, index, incarnation)
         case .inputs(let index, let incarnation, let progress):
             guard workers[index].incarnation == incarnation else { return }
@@ -353,6 +362,7 @@ extension Simulator {
         )
         checkInputs(of: held, index)
         workers[index].running.insert(held.attempt)
+        checkSlots(of: index)
         let length = Duration.microseconds(
             1 + Int64(work.next() % UInt64(scenario.durationMax * 1_000))
         )
@@ -417,7 +427,12 @@ extension Simulator {
         let attempt: AttemptID
         switch stop {
         case .cancel(let id):
-            guard work.chance() < 0.7 else { return }
+            guard work.chance() < 0.7 else {
+                // It goes on to its end; but waits no more.
+                workers[index].stopping.insert(id)
+                withdrawAll(of: id, index, incarnation)
+                return
+            }
             attempt = id
         case .kill(let id): attempt = id
         }

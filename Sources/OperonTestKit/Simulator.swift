@@ -85,6 +85,8 @@ package struct Simulator {
         scenario.growth = .drawn(from: seed)
         var inside = SeededGenerator(seed: seed ^ 0x6164_6473_0000_0000)
         if inside.next() % 3 == 0 { scenario.addition = 0.1 + inside.chance() * 0.4 }
+        var waiting = SeededGenerator(seed: seed ^ 0x6177_6169_7400_0000)
+        if waiting.next() % 3 == 0 { scenario.waiting = 0.1 + waiting.chance() * 0.5 }
         scenario.drawKeys(from: seed)
         if scenario.hasStore {
             var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
@@ -122,6 +124,8 @@ package struct Simulator {
         case workerWake(Int, incarnation: Incarnation)
         case ended(Int, incarnation: Incarnation, HeldAttempt)
         case asks(Int, incarnation: Incarnation, HeldAttempt, waits: Bool)
+        case awaits(Int, incarnation: Incarnation, HeldAttempt, [String])
+        case withdraws(Int, incarnation: Incarnation, UInt64)
         case poisoned(Int, incarnation: Incarnation, HeldAttempt)
         case inputs(Int, incarnation: Incarnation, WorkerAgent.InputProgress)
         case toWorker(Int, WorkerAddress, CoordinatorEnvelope)

@@ -66,6 +66,10 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case childrenAdded
         case childrenAddedAgain
         case addedWithoutWaiting
+        case waited
+        case waitedForChildren
+        case waitRefused
+        case waitWithdrawn
         case queuePriorityChanged
         case keyLimitChanged
         case queueDefinedAgain

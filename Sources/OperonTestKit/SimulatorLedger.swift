@@ -43,6 +43,10 @@ package struct SimulatorLedger {
         var open: [OperationID: AttemptID] = [:]
         var finished: [OperationID: Outcome] = [:]
         var inFlight: Set<OperationID> = []
+        /// Those of a limited queue that wait for others, and have no place in it.
+        var yielded: Set<OperationID> = []
+        /// Those that had an outcome at some time.
+        var ended: Set<OperationID> = []
         /// The limit in force.
         var limit: Int?
         /// How many may hold the key, and who has it.
@@ -96,7 +100,7 @@ package struct SimulatorLedger {
     }
 
     /// Takes a place in its queue.
-    private mutating func takePlace(_ operation: OperationID) {
+    mutating func takePlace(_ operation: OperationID) {
         guard isLimited(operation) else { return }
         kept.inFlight.insert(operation)
         if let limit = kept.limit, kept.inFlight.count > limit {
@@ -140,6 +144,8 @@ package struct SimulatorLedger {
 
     mutating func record(_ effects: Scheduler.Effects, of scheduler: Scheduler) {
         fold(Int64(effects.messages.count) << 20 + Int64(effects.records.count))
+        // Before the records, among which may be who took the places.
+        for case .yielded(let operation, _) in effects.notices { gavePlaceBack(operation) }
         for record in effects.records {
             grow(by: record)
             switch record {
@@ -162,6 +168,7 @@ package struct SimulatorLedger {
                 recallDelivered.remove(attempt)
             case .attemptEnded(_, let operation, _):
                 kept.inFlight.remove(operation)
+                kept.yielded.remove(operation)
                 kept.keyed.remove(operation)
                 kept.open[operation] = nil
             case .queueLimit("a", let maximum): kept.limit = maximum
@@ -169,8 +176,10 @@ package struct SimulatorLedger {
                 kept.limit = settings.maxConcurrentOperationCount
             case .finished(let operation, let outcome):
                 kept.inFlight.remove(operation)
+                kept.yielded.remove(operation)
                 kept.keyed.remove(operation)
                 kept.open[operation] = nil
+                kept.ended.insert(operation)
                 if let before = kept.finished.updateValue(outcome, forKey: operation) {
                     broken("\(operation) finished twice: \(before), then \(outcome)")
                 }
@@ -188,22 +197,27 @@ package struct SimulatorLedger {
             }
         }
         follow(effects)
-        for notice in effects.notices {
-            if case .graphFinished(let graph) = notice, kept.grown.open.contains(graph) {
-                broken("graph \(graph) finished and is open")
+        for notice in effects.notices { record(notice) }
+    }
+
+    private mutating func record(_ notice: Scheduler.Notice) {
+        if case .graphFinished(let graph) = notice, kept.grown.open.contains(graph) {
+            broken("graph \(graph) finished and is open")
+        }
+        if case .wentOn(let operation, _, let hasRoom) = notice {
+            wentOn(operation, hasRoom: hasRoom)
+        }
+        guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
+            return
+        }
+        switch ending {
+        // An input arrived damaged again and again: it never started.
+        case .failed(.undecodable) where !started.contains(attempt): return
+        case .succeeded, .failed:
+            if !ended.contains(attempt) {
+                broken("\(operation): a result of attempt \(attempt), which has not ended")
             }
-            guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
-                continue
-            }
-            switch ending {
-            // An input arrived damaged again and again: it never started.
-            case .failed(.undecodable) where !started.contains(attempt): continue
-            case .succeeded, .failed:
-                if !ended.contains(attempt) {
-                    broken("\(operation): a result of attempt \(attempt), which has not ended")
-                }
-            case .cancelled, .returned, .lost, .crashed: continue
-            }
+        case .cancelled, .returned, .lost, .crashed: return
         }
     }
 
@@ -237,6 +251,7 @@ package struct SimulatorLedger {
 
     /// What was asked before is forgotten with who asked it.
     mutating func died() {
+        kept.forgetWaits()
         recalled = []
         expected = []
     }
@@ -245,6 +260,7 @@ package struct SimulatorLedger {
     mutating func rollBack(to durable: Kept) {
         forgotten.formUnion(Set(kept.granted.keys).subtracting(durable.granted.keys))
         kept = durable
+        kept.forgetWaits()
         checkPromises()
     }
 

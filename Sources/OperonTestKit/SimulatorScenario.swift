@@ -58,6 +58,8 @@ package struct SimulatorScenario: Sendable {
     package var growth = SimulatedGrowth()
     /// Probability that an operation adds operations while it runs.
     package var addition = 0.0
+    /// Probability that an operation waits for others while it runs.
+    package var waiting = 0.0
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {

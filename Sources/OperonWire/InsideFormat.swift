@@ -12,6 +12,8 @@ package enum InsideFormat {
         package enum What: Hashable, Sendable {
             /// Operations as `StoreFormat` writes them.
             case add([UInt8])
+            /// Wait for operations of these names.
+            case wait([String])
         }
 
         package init(token: String, what: What) {
@@ -23,6 +25,8 @@ package enum InsideFormat {
     package enum Answer: Hashable, Sendable {
         /// This many operations are new.
         case added(UInt32)
+        /// How those that were waited for ended, in the order of their names.
+        case awaited([OutcomeKind])
         case refused(Refusal)
         /// The attempt has ended, or is somebody else's by now.
         case ended
@@ -42,6 +46,7 @@ package enum InsideFormat {
         proto.token = request.token
         switch request.what {
         case .add(let operations): proto.add = byteString(operations)
+        case .wait(let names): proto.wait.names = names
         }
         return try framed(proto)
     }
@@ -51,6 +56,7 @@ package enum InsideFormat {
         var proto = ProtoInsideAnswer()
         switch answer {
         case .added(let count): proto.added = count
+        case .awaited(let outcomes): proto.awaited = ProtoEnded(outcomes)
         case .refused(let refusal): proto.refused = ProtoRefusal(refusal)
         case .ended: proto.ended = ProtoEmpty()
         case .unknownToken: proto.unknownToken = ProtoEmpty()
@@ -71,6 +77,7 @@ package enum InsideFormat {
         switch proto.what {
         case .add(let operations):
             return Request(token: proto.token, what: .add([UInt8](operations)))
+        case .wait(let wait): return Request(token: proto.token, what: .wait(wait.names))
         case nil: throw .missing("request.what")
         }
     }
@@ -80,6 +87,7 @@ package enum InsideFormat {
         let proto: ProtoInsideAnswer = try parsed(bytes)
         switch proto.what {
         case .added(let count): return .added(count)
+        case .awaited(let ended): return .awaited(try ended.kinds("answer.awaited"))
         case .refused(let refusal): return .refused(try Refusal(refusal))
         case .ended: return .ended
         case .unknownToken: return .unknownToken

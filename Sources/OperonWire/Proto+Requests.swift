@@ -20,6 +20,24 @@ extension AdditionRequest {
     }
 }
 
+extension ProtoWait {
+    init(_ request: WaitRequest) {
+        self.init()
+        number = request.number
+        names = request.names
+    }
+}
+
+extension WaitRequest {
+    /// Whether the names are any is found by whoever looks them up.
+    init(_ proto: ProtoWait) throws(WireError) {
+        self.init(
+            number: try Check.ordinal(proto.number, "yielded.number"),
+            names: proto.names
+        )
+    }
+}
+
 extension ProtoOpenRequest {
     init(_ request: OpenRequest) {
         self.init()
@@ -51,6 +69,7 @@ extension ProtoVerdict {
         case .added(let count): what = .added(count)
         case .refused(let refusal): what = .refused(ProtoRefusal(refusal))
         case .again: what = .again(ProtoEmpty())
+        case .ended(let outcomes): what = .ended(ProtoEnded(outcomes))
         }
     }
 }
@@ -62,6 +81,7 @@ extension Verdict {
         case .added(let count): content = .added(count)
         case .refused(let refusal): content = .refused(try Refusal(refusal))
         case .again: content = .again
+        case .ended(let ended): content = .ended(try ended.kinds("verdict.ended"))
         case nil: throw .missing("verdict.what")
         }
         self.init(
@@ -69,6 +89,35 @@ extension Verdict {
             event: try Check.ordinal(proto.event, "verdict.event"),
             content: content
         )
+    }
+}
+
+extension ProtoEnded {
+    init(_ kinds: [OutcomeKind]) {
+        self.init()
+        outcomes = kinds.map { kind in
+            switch kind {
+            case .succeeded: .succeeded
+            case .failed: .failed
+            case .cancelled: .cancelled
+            case .skipped: .skipped
+            }
+        }
+    }
+
+    func kinds(_ field: String) throws(WireError) -> [OutcomeKind] {
+        var kinds: [OutcomeKind] = []
+        kinds.reserveCapacity(outcomes.count)
+        for outcome in outcomes {
+            switch outcome {
+            case .succeeded: kinds.append(.succeeded)
+            case .failed: kinds.append(.failed)
+            case .cancelled: kinds.append(.cancelled)
+            case .skipped: kinds.append(.skipped)
+            case .unspecified, .UNRECOGNIZED: throw .missing(field)
+            }
+        }
+        return kinds
     }
 }
 

@@ -5,7 +5,6 @@ import OperonGraphFile
 import OperonModel
 import OperonRuntime
 import OperonTerminal
-import OperonWire
 
 struct Add: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -20,9 +19,19 @@ struct Add: ParsableCommand {
             same again without harm: what is there already stays as it is. The command returns \
             when the coordinator has the operations for good. Prints their names.
 
+            operon await waits for operations of the graph; --wait does so for those of the file.
+
             From outside, operon submit --graph adds to a graph that is open.
             """
     )
+
+    @Flag(
+        help: ArgumentHelp(
+            "Wait until all of them have ended, without a slot meanwhile; the exit code is theirs, "
+                + "as for operon await."
+        )
+    )
+    var wait = false
 
     @Argument(
         help: "The graph file: YAML, JSON or JSON Lines; - for standard input.",
@@ -35,43 +44,22 @@ struct Add: ParsableCommand {
 
     func run() throws {
         let environment = Environment.current
-        guard let client = InsideClient(environment: environment) else {
-            throw Failure(
-                ExitStatus.usage,
-                "This is no running operation: operon add is for commands that operon runs. From "
-                    + "outside, operon submit --graph GRAPH FILE adds to an open graph."
-            )
+        let worker = try InsideWorker(environment) {
+            "This is no running operation: operon add is for commands that operon runs. From "
+                + "outside, operon submit --graph GRAPH FILE adds to an open graph."
         }
         let read = try self.read()
-        let answer: InsideFormat.Answer
+        let body: [UInt8]
         do throws(InsideError) {
-            answer = try client.ask(.add(try InsideClient.body(of: read.graph)))
+            body = try InsideClient.body(of: read.graph)
         } catch {
-            throw Failure(ExitStatus.unreachable, error.message)
+            throw Failure(ExitStatus.usage, error.message)
         }
-        switch answer {
-        case .added(let count):
-            try report(read.graph, new: Int(count), environment)
-        case .refused(let refusal):
-            throw Failure(ExitStatus.usage, Self.sentence(refusal, of: read))
-        case .ended:
-            throw Failure(
-                ExitStatus.noSuchObject,
-                "Nothing was added: this attempt has ended, or the operation runs elsewhere "
-                    + "by now."
-            )
-        case .unknownToken:
-            throw Failure(
-                ExitStatus.noSuchObject,
-                "Nothing was added: the worker does not know \(InsideClient.tokenVariable). It "
-                    + "ends with the attempt that it was given to."
-            )
-        case .unreadable(let why):
-            throw Failure(
-                ExitStatus.usage,
-                "Nothing was added: the worker cannot read it: \(why)."
-            )
-        }
+        let count = try worker.add(body) { Self.sentence($0, of: read) }
+        try report(read.graph, new: count, environment)
+        guard wait, !read.graph.operations.isEmpty else { return }
+        let outcomes = try worker.wait(for: read.graph.operations.map(\.name))
+        throw ExitCode(InsideWorker.exitCode(of: outcomes))
     }
 
     /// One that the file has once is in the graph.

@@ -75,11 +75,9 @@ struct LogWriter: Sendable {
                 continuation.yield(.result(operation, attempt, result))
             case .granted(let operation, let attempt, _):
                 continuation.yield(.granted(operation, attempt))
-            case .operationsAdded, .ready, .started, .resumed, .attemptEnded, .finished, .retry,
-                .graphFinished, .workerJoined, .workerLost, .workerDraining, .workerBusy,
-                .graphClosedIdle,
-                .superseded,
-                .eventRefused:
+            case .operationsAdded, .ready, .started, .resumed, .yielded, .wentOn, .attemptEnded,
+                .finished, .retry, .graphFinished, .workerJoined, .workerLost, .workerDraining,
+                .workerBusy, .graphClosedIdle, .superseded, .eventRefused:
                 continue
             }
         }

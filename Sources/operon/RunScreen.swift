@@ -56,7 +56,9 @@ struct RunScreen: Sendable {
         case .operationsAdded, .ready, .started, .resumed, .attemptEnded, .finished, .retry,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded:
             true
-        case .granted, .result, .graphFinished, .graphClosedIdle, .eventRefused, .log: false
+        case .granted, .yielded, .wentOn, .result, .graphFinished, .graphClosedIdle,
+            .eventRefused, .log:
+            false
         }
     }
 
@@ -196,8 +198,9 @@ struct RunScreen: Sendable {
                 await display.operationsAdded(work.count, to: group, work: work.reduce(0, +))
                 continue
             case .started(_, let attempt, _) where ended.contains(attempt): continue
-            case .ready, .granted, .started, .resumed, .attemptEnded, .result, .finished, .retry,
-                .graphFinished, .graphClosedIdle, .superseded, .eventRefused, .log:
+            case .ready, .granted, .started, .resumed, .yielded, .wentOn, .attemptEnded, .result,
+                .finished, .retry, .graphFinished, .graphClosedIdle, .superseded, .eventRefused,
+                .log:
                 if let move = state.move(notice, at: now) { moves.append(move) }
                 continue
             }

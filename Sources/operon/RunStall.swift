@@ -162,7 +162,8 @@ struct RunStall {
         case .disconnected:
             return (.disconnected, "Waiting for the broker: there is no connection to it.")
         case .operationSuspended, .graphSuspended, .dependencies, .queueLimit, .noFreeSlot,
-            .dispatchedBytes, .behind, .cancelRequested, .graphCancelled, .leaving:
+            .dispatchedBytes, .behind, .cancelRequested, .graphCancelled, .leaving,
+            .awaits, .awaitsSlot:
             // The first three nobody can cause here; the others end as soon as something moves.
             return nil
         }

@@ -85,9 +85,9 @@ struct ScreenState {
             }
         case .retry(let operation, _): return move(operation, to: .ready, at: now)
         case .finished(let operation, let outcome): return finish(operation, outcome, at: now)
-        case .operationsAdded, .granted, .result, .graphFinished, .workerJoined, .workerLost,
-            .workerDraining,
-            .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
+        case .operationsAdded, .granted, .yielded, .wentOn, .result, .graphFinished,
+            .workerJoined, .workerLost, .workerDraining, .workerBusy, .graphClosedIdle,
+            .superseded, .eventRefused, .log:
             return nil
         }
     }

@@ -227,7 +227,8 @@ extension History.State {
             outcomes[operation] = outcome.kind
         case .started(let operation, _, _): started.append(operation)
         case .resumed(let operation, _, _): resumed.append(operation)
-        case .ready, .result, .retry, .graphFinished, .workerDraining, .workerBusy,
+        case .ready, .result, .retry, .yielded, .wentOn, .graphFinished, .workerDraining,
+            .workerBusy,
             .operationsAdded, .graphClosedIdle, .superseded, .eventRefused, .log:
             return
         }

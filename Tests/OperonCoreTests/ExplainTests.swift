@@ -139,7 +139,28 @@ struct ExplainTests {
         bench = try Self.heavyBench()
         look(bench, .dispatchedBytes, "heavier")
         look(bench, .behind, "light")
+
+        bench = try Self.waitingBench()
+        look(bench, .awaits, "waits")
+        bench.finish("awaited")
+        look(bench, .awaitsSlot, "waits")
         #expect(met == Set(Scheduler.Reason.Kind.allCases))
+    }
+
+    /// One operation waits for another one, which runs elsewhere; its slot is another's.
+    private static func waitingBench() throws -> SchedulerBench {
+        var bench = SchedulerBench()
+        bench.join(slots: 1)
+        bench.join(kinds: [Work.waitKind])
+        let awaited = OperationDescription(name: "awaited", work: .wait(.seconds(1)))
+        try bench.submit([.nothing("waits"), awaited, .nothing("third")])
+        bench.start("waits")
+        let (worker, held) = bench.attempt("waits")
+        bench.send(.yielded(held, WaitRequest(number: 1, names: ["awaited"])), from: worker)
+        let order = try #require(bench.effects.waits.first)
+        bench.drive(.waitJudged(order, .operations([bench.id("awaited")])))
+        bench.start("third")
+        return bench
     }
 
     /// One operation is dispatched, and holds a key and the only place of a queue.

@@ -176,3 +176,32 @@ struct Fork: Operon.Operation {
         return both.0 && both.1
     }
 }
+
+/// Adds two of itself, down to a depth, and waits for them.
+struct Tree: Operon.Operation {
+    var depth: Int
+
+    func main(_ context: OperationContext) async throws -> [String] {
+        guard depth > 0 else { return [] }
+        let names = (0..<2).map { "\(context.operationName).\($0)" }
+        let added = try await context.add(
+            try names.map { try NewOperation(Tree(depth: depth - 1), named: $0) }
+        )
+        let ends = try await context.wait(for: names)
+        return ["\(added)"] + ends.map(\.rawValue)
+    }
+}
+
+/// Waits for others.
+struct Await: Operon.Operation {
+    var names: [String]
+
+    func main(_ context: OperationContext) async throws -> [String] {
+        context.log("waiting")
+        do {
+            return try await context.wait(for: names).map(\.rawValue)
+        } catch let error as OperonError {
+            return ["\(error.code)", error.message]
+        }
+    }
+}

@@ -18,8 +18,59 @@ import Testing
         .on(Ask.self),
         .on(Fail.self),
         .on(Large.self),
-        .on(Wait.self)
+        .on(Wait.self),
+        .on(Tree.self),
+        .on(Await.self)
     )
+    private static let single = World.Member("single", slots: 1, .on(Tree.self), .on(Await.self))
+
+    // MARK: - Adding and waiting
+
+    @Test(arguments: World.Way.allCases)
+    func `a tree that grows as it runs, and waits for itself, needs one slot`(
+        way: World.Way
+    ) async throws {
+        try await World.play(way, Self.single) { world in
+            let graph = try await world.submit(
+                OperationDescription("root", "Tree", #"{"depth": 3}"#)
+            )
+            await world.coordinator.waitUntilFinished(graph)
+
+            #expect(world.record.current.entries.count == 15)
+            #expect(world.record.current[0].output == #"["2","succeeded","succeeded"]"#)
+            let outcomes = world.record.current.entries.values.map(\.outcome)
+            #expect(outcomes.allSatisfy { $0 == .succeeded })
+        }
+    }
+
+    @Test func `what it cannot wait for is told by name, and a cancel ends its wait`() async throws
+    {
+        try await World.play(.inProcess, Self.single) { world in
+            let graph = try await world.submit(
+                OperationDescription("a", "Await", #"{"names": ["nobody"]}"#),
+                OperationDescription("b", "Await", #"{"names": ["c"]}"#, after: ["a"]),
+                OperationDescription("c", "Await", #"{"names": ["a"]}"#, after: ["b"]),
+                OperationDescription("d", "Await", #"{"names": ["f"]}"#, after: ["c"]),
+                OperationDescription("e", "Nowhere", after: ["c"]),
+                OperationDescription("f", "Nowhere", after: ["e"])
+            )
+            try await world.record.wait { $0[3].log == "waiting\n" }
+            let waiting = OperationID(graph: graph, index: 3)
+            try await world.coordinator.command(
+                .cancelRequested(.operation(waiting), reason: "", cascade: false)
+            )
+            try await world.record.wait { $0[3].outcome != nil }
+
+            let unknown = world.record.current[0].output
+            #expect(unknown.contains("refused") && unknown.contains("nobody"), "\(unknown)")
+            #expect(world.record.current[1].output.contains("b → c → b"))
+            #expect(world.record.current[2].output == #"["succeeded"]"#)
+            guard case .cancelled = world.record.current[3].outcome else {
+                Issue.record("\(String(describing: world.record.current[3].outcome))")
+                return
+            }
+        }
+    }
 
     // MARK: - Inputs and outputs
 

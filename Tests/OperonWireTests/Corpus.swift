@@ -121,6 +121,17 @@ enum Corpus {
                 Control(acknowledged: 9, verdicts: Samples.verdicts)
             )
         ),
+        CorpusCase(
+            "control-ended",
+            coordinator: .control(
+                Control(
+                    acknowledged: 9,
+                    verdicts: [
+                        Verdict(number: 4, event: 12, content: .ended(OutcomeKind.allCases))
+                    ]
+                )
+            )
+        ),
         CorpusCase("control-recall", coordinator: Samples.control(.recall(Samples.held))),
         CorpusCase("control-cancel", coordinator: Samples.control(.cancel(Samples.held))),
         CorpusCase("control-stop", coordinator: Samples.control(.stop(Samples.held))),
@@ -274,6 +285,12 @@ enum Corpus {
                     Samples.held,
                     AdditionRequest(number: 4, operations: [2, 0, 0, 0, 0, 0, 0, 0, 10, 0])
                 )
+            )
+        ),
+        CorpusCase(
+            "yielded",
+            worker: Samples.events(
+                .yielded(Samples.held, WaitRequest(number: 4, names: ["b", "other/c"]))
             )
         ),
         CorpusCase("fetch", worker: .fetch([Samples.firstRequest, Samples.request])),

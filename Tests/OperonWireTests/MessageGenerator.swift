@@ -231,7 +231,8 @@ struct MessageGenerator {
     }
 
     private mutating func event() -> WorkerEvent {
-        switch below(5) {
+        switch below(6) {
+        case 5: .yielded(held(), WaitRequest(number: positive(), names: [text(), text()]))
         case 0: .started(held(), at: moment())
         case 1: .returned(held())
         case 2: .added(held(), AdditionRequest(number: positive(), operations: bytes()))
@@ -245,9 +246,10 @@ struct MessageGenerator {
 
     private mutating func verdict() -> Verdict {
         let content: Verdict.Content =
-            switch below(3) {
+            switch below(4) {
             case 0: .added(small())
             case 1: .again
+            case 2: .ended(list(0...3) { $0.pick(OutcomeKind.allCases) })
             default: .refused(refusal())
             }
         return Verdict(number: positive(), event: positive(), content: content)

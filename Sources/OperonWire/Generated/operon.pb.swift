@@ -126,6 +126,52 @@ nonisolated enum ProtoQualityOfService: SwiftProtobuf.Enum, Swift.CaseIterable {
 
 }
 
+nonisolated enum ProtoOutcomeKind: SwiftProtobuf.Enum, Swift.CaseIterable {
+  typealias RawValue = Int
+  case unspecified // = 0
+  case succeeded // = 1
+  case failed // = 2
+  case cancelled // = 3
+  case skipped // = 4
+  case UNRECOGNIZED(Int)
+
+  init() {
+    self = .unspecified
+  }
+
+  init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .unspecified
+    case 1: self = .succeeded
+    case 2: self = .failed
+    case 3: self = .cancelled
+    case 4: self = .skipped
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  var rawValue: Int {
+    switch self {
+    case .unspecified: return 0
+    case .succeeded: return 1
+    case .failed: return 2
+    case .cancelled: return 3
+    case .skipped: return 4
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  static let allCases: [ProtoOutcomeKind] = [
+    .unspecified,
+    .succeeded,
+    .failed,
+    .cancelled,
+    .skipped,
+  ]
+
+}
+
 /// Why a worker's message was not taken.
 nonisolated enum ProtoRefusalReason: SwiftProtobuf.Enum, Swift.CaseIterable {
   typealias RawValue = Int
@@ -587,6 +633,15 @@ nonisolated struct ProtoWorkerEvent: Sendable {
     set {what = .added(newValue)}
   }
 
+  /// It runs, and waits for others without a slot.
+  var yielded: ProtoWait {
+    get {
+      if case .yielded(let v)? = what {return v}
+      return ProtoWait()
+    }
+    set {what = .yielded(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
@@ -598,6 +653,8 @@ nonisolated struct ProtoWorkerEvent: Sendable {
     case returned(ProtoEmpty)
     /// It runs, and adds operations to its graph.
     case added(ProtoAddition)
+    /// It runs, and waits for others without a slot.
+    case yielded(ProtoWait)
 
   }
 
@@ -619,6 +676,24 @@ nonisolated struct ProtoAddition: Sendable {
   /// The operations as a coordinator keeps them: pieces of StoredGraph of store.proto, each behind
   /// its length in eight bytes, the least significant first.
   var operations: Data = Data()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// Operations that a running operation waits for. It has given its slot back, and its place in its
+/// queue, and goes on with the verdict.
+nonisolated struct ProtoWait: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Counts the requests of this incarnation, from 1.
+  var number: UInt64 = 0
+
+  /// As dependencies are named. At least one.
+  var names: [String] = []
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1447,6 +1522,19 @@ nonisolated struct ProtoControl: Sendable {
   fileprivate var _resendFrom: UInt64? = nil
 }
 
+/// How operations ended, in the order in which they were named.
+nonisolated struct ProtoEnded: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var outcomes: [ProtoOutcomeKind] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
 /// The answer to a request of a running operation.
 nonisolated struct ProtoVerdict: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1488,6 +1576,15 @@ nonisolated struct ProtoVerdict: Sendable {
     set {what = .again(newValue)}
   }
 
+  /// All that it waited for has ended: it goes on.
+  var ended: ProtoEnded {
+    get {
+      if case .ended(let v)? = what {return v}
+      return ProtoEnded()
+    }
+    set {what = .ended(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
@@ -1497,6 +1594,8 @@ nonisolated struct ProtoVerdict: Sendable {
     case refused(ProtoRefusal)
     /// The verdict is lost: tell of the request by a new event.
     case again(ProtoEmpty)
+    /// All that it waited for has ended: it goes on.
+    case ended(ProtoEnded)
 
   }
 
@@ -1813,6 +1912,18 @@ nonisolated struct ProtoChunk: Sendable {
 }
 
 /// What a process asks its worker.
+nonisolated struct ProtoNames: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var names: [String] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
 nonisolated struct ProtoInsideRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1832,11 +1943,22 @@ nonisolated struct ProtoInsideRequest: Sendable {
     set {what = .add(newValue)}
   }
 
+  /// Operations to wait for.
+  var wait: ProtoNames {
+    get {
+      if case .wait(let v)? = what {return v}
+      return ProtoNames()
+    }
+    set {what = .wait(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
     /// Operations to add: see `Addition.operations`.
     case add(Data)
+    /// Operations to wait for.
+    case wait(ProtoNames)
 
   }
 
@@ -1895,6 +2017,15 @@ nonisolated struct ProtoInsideAnswer: Sendable {
     set {what = .unreadable(newValue)}
   }
 
+  /// All that it waited for has ended.
+  var awaited: ProtoEnded {
+    get {
+      if case .awaited(let v)? = what {return v}
+      return ProtoEnded()
+    }
+    set {what = .awaited(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
@@ -1908,6 +2039,8 @@ nonisolated struct ProtoInsideAnswer: Sendable {
     case unknownToken(ProtoEmpty)
     /// The worker cannot read the question.
     case unreadable(String)
+    /// All that it waited for has ended.
+    case awaited(ProtoEnded)
 
   }
 
@@ -1924,6 +2057,10 @@ nonisolated extension ProtoLogStream: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension ProtoQualityOfService: SwiftProtobuf._ProtoNameProviding {
   static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0QUALITY_OF_SERVICE_DEFAULT\0\u{1}QUALITY_OF_SERVICE_BACKGROUND\0\u{1}QUALITY_OF_SERVICE_UTILITY\0\u{1}QUALITY_OF_SERVICE_USER_INITIATED\0\u{1}QUALITY_OF_SERVICE_USER_INTERACTIVE\0")
+}
+
+nonisolated extension ProtoOutcomeKind: SwiftProtobuf._ProtoNameProviding {
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0OUTCOME_KIND_UNSPECIFIED\0\u{1}OUTCOME_KIND_SUCCEEDED\0\u{1}OUTCOME_KIND_FAILED\0\u{1}OUTCOME_KIND_CANCELLED\0\u{1}OUTCOME_KIND_SKIPPED\0")
 }
 
 nonisolated extension ProtoRefusalReason: SwiftProtobuf._ProtoNameProviding {
@@ -2590,7 +2727,7 @@ nonisolated extension ProtoEventBatch: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".WorkerEvent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{3}started_at_nanoseconds\0\u{1}finished\0\u{1}returned\0\u{1}added\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{3}started_at_nanoseconds\0\u{1}finished\0\u{1}returned\0\u{1}added\0\u{1}yielded\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2646,6 +2783,19 @@ nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.what = .added(v)
         }
       }()
+      case 6: try {
+        var v: ProtoWait?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .yielded(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .yielded(v)
+        }
+      }()
       default: break
       }
     }
@@ -2675,6 +2825,10 @@ nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .added?: try {
       guard case .added(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case .yielded?: try {
+      guard case .yielded(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     }()
     case nil: break
     }
@@ -2719,6 +2873,41 @@ nonisolated extension ProtoAddition: SwiftProtobuf.Message, SwiftProtobuf._Messa
   static func ==(lhs: ProtoAddition, rhs: ProtoAddition) -> Bool {
     if lhs.number != rhs.number {return false}
     if lhs.operations != rhs.operations {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoWait: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Wait"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}names\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeRepeatedStringField(value: &self.names) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    if !self.names.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.names, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoWait, rhs: ProtoWait) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.names != rhs.names {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3988,9 +4177,39 @@ nonisolated extension ProtoControl: SwiftProtobuf.Message, SwiftProtobuf._Messag
   }
 }
 
+nonisolated extension ProtoEnded: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Ended"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}outcomes\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedEnumField(value: &self.outcomes) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.outcomes.isEmpty {
+      try visitor.visitPackedEnumField(value: self.outcomes, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoEnded, rhs: ProtoEnded) -> Bool {
+    if lhs.outcomes != rhs.outcomes {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension ProtoVerdict: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Verdict"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}event\0\u{1}added\0\u{1}refused\0\u{1}again\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}event\0\u{1}added\0\u{1}refused\0\u{1}again\0\u{1}ended\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4034,6 +4253,19 @@ nonisolated extension ProtoVerdict: SwiftProtobuf.Message, SwiftProtobuf._Messag
           self.what = .again(v)
         }
       }()
+      case 6: try {
+        var v: ProtoEnded?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .ended(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .ended(v)
+        }
+      }()
       default: break
       }
     }
@@ -4062,6 +4294,10 @@ nonisolated extension ProtoVerdict: SwiftProtobuf.Message, SwiftProtobuf._Messag
     case .again?: try {
       guard case .again(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case .ended?: try {
+      guard case .ended(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     }()
     case nil: break
     }
@@ -4622,9 +4858,39 @@ nonisolated extension ProtoChunk: SwiftProtobuf.Message, SwiftProtobuf._MessageI
   }
 }
 
+nonisolated extension ProtoNames: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Names"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}names\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedStringField(value: &self.names) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.names.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.names, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoNames, rhs: ProtoNames) -> Bool {
+    if lhs.names != rhs.names {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".InsideRequest"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}token\0\u{1}add\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}token\0\u{1}add\0\u{1}wait\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4641,6 +4907,19 @@ nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._
           self.what = .add(v)
         }
       }()
+      case 3: try {
+        var v: ProtoNames?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .wait(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .wait(v)
+        }
+      }()
       default: break
       }
     }
@@ -4654,9 +4933,17 @@ nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._
     if !self.token.isEmpty {
       try visitor.visitSingularStringField(value: self.token, fieldNumber: 1)
     }
-    try { if case .add(let v)? = self.what {
+    switch self.what {
+    case .add?: try {
+      guard case .add(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularBytesField(value: v, fieldNumber: 2)
-    } }()
+    }()
+    case .wait?: try {
+      guard case .wait(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case nil: break
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4670,7 +4957,7 @@ nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".InsideAnswer"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}added\0\u{1}refused\0\u{1}ended\0\u{3}unknown_token\0\u{1}unreadable\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}added\0\u{1}refused\0\u{1}ended\0\u{3}unknown_token\0\u{1}unreadable\0\u{1}awaited\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4733,6 +5020,19 @@ nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._M
           self.what = .unreadable(v)
         }
       }()
+      case 6: try {
+        var v: ProtoEnded?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .awaited(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .awaited(v)
+        }
+      }()
       default: break
       }
     }
@@ -4763,6 +5063,10 @@ nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._M
     case .unreadable?: try {
       guard case .unreadable(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularStringField(value: v, fieldNumber: 5)
+    }()
+    case .awaited?: try {
+      guard case .awaited(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
     }()
     case nil: break
     }

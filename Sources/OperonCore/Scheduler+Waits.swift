@@ -1,0 +1,386 @@
+package import OperonModel
+
+// Running operations that wait for others. Meanwhile they have neither a slot nor a place in their
+// queue, and so cannot keep either from what they wait for; they keep their keys, and the right to
+// go on before anything new.
+//
+// Nothing of it is kept: a coordinator that starts takes them for running until their workers tell
+// it anew, as of every open request.
+extension Scheduler {
+    /// Operations that a running one waits for, to be looked up by their names. Nothing that its
+    /// worker said after it is handled until `waitJudged` is given back.
+    package struct WaitOrder: Hashable, Sendable {
+        /// The worker's place.
+        let worker: Int
+        package let held: HeldAttempt
+        /// The number of the event.
+        package let event: UInt64
+        package let request: WaitRequest
+    }
+
+    /// What came of looking.
+    package enum WaitJudgement: Sendable {
+        /// In the order of the names.
+        case operations([OperationID])
+        case refused(Refusal)
+    }
+
+    // MARK: Beginning
+
+    /// Only who runs may wait.
+    mutating func order(
+        _ request: WaitRequest,
+        of held: HeldAttempt,
+        event: UInt64,
+        from worker: Int,
+        into effects: inout Effects
+    ) {
+        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[Int($0)] }
+        guard attempt?.hasStarted == true else {
+            effects.notices.append(.eventRefused(held.attempt))
+            return
+        }
+        workers[worker].isJudging = true
+        effects.waits.append(
+            WaitOrder(worker: worker, held: held, event: event, request: request)
+        )
+    }
+
+    mutating func judge(
+        _ order: WaitOrder,
+        _ judgement: WaitJudgement,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        // benign: a judgement that nobody asked for.
+        guard workers.indices.contains(order.worker), workers[order.worker].isJudging else {
+            return
+        }
+        workers[order.worker].isJudging = false
+        if let content = verdict(on: order, judgement, into: &effects) {
+            let verdict = Verdict(
+                number: order.request.number,
+                event: order.event,
+                content: content
+            )
+            give(verdict, to: order.worker, into: &effects)
+        }
+        handleRest(of: order.worker, at: now, into: &effects)
+    }
+
+    /// `nil`: it waits.
+    private mutating func verdict(
+        on order: WaitOrder,
+        _ judgement: WaitJudgement,
+        into effects: inout Effects
+    ) -> Verdict.Content? {
+        let operation = order.held.operation
+        if waits[operation]?.number == order.request.number {
+            // benign: told anew, by a worker that took the answer for lost.
+            waits[operation]?.event = order.event
+            return nil
+        }
+        let awaited: [OperationID]
+        switch judgement {
+        case .refused(let refusal): return .refused(refusal.cutShort)
+        case .operations(let operations): awaited = operations
+        }
+        if let refusal = refusal(of: awaited, for: operation, of: order.worker) {
+            return .refused(refusal.cutShort)
+        }
+        let outcomes = awaited.map { outcomeKind(of: $0) }
+        let wait = WaitState(
+            held: order.held,
+            number: order.request.number,
+            event: order.event,
+            awaited: awaited,
+            outcomes: outcomes
+        )
+        if isOver(wait) { return .ended(outcomes.map { $0 ?? .skipped }) }
+        begin(wait, into: &effects)
+        return nil
+    }
+
+    private func isOver(_ wait: WaitState) -> Bool {
+        if configuration.violation == .resumesEarly, wait.outcomes.count > 1 {
+            return wait.outcomes.contains { $0 != nil }
+        }
+        return wait.isOver
+    }
+
+    private func refusal(
+        of awaited: [OperationID],
+        for operation: OperationID,
+        of worker: Int
+    ) -> Refusal? {
+        let limits = configuration.limits
+        if awaited.isEmpty || waits[operation] != nil {
+            let why =
+                awaited.isEmpty
+                ? "it names no operation" : "this operation waits already: name all at once"
+            return .invalid(field: "wait", why: why)
+        }
+        if awaited.count > limits.awaitedOperations {
+            return .limitExceeded(
+                limit: .awaitedOperations,
+                value: awaited.count,
+                maximum: limits.awaitedOperations
+            )
+        }
+        if workers[worker].yielded >= limits.yieldedOperations {
+            return .limitExceeded(
+                limit: .yieldedOperations,
+                value: workers[worker].yielded + 1,
+                maximum: limits.yieldedOperations
+            )
+        }
+        guard configuration.violation != .allowsWaitCycles,
+            let path = waitPath(from: awaited, to: operation)
+        else { return nil }
+        return .dependencyCycle(path: ([operation] + path).map(\.description))
+    }
+
+    private mutating func begin(_ wait: WaitState, into effects: inout Effects) {
+        let operation = wait.held.operation
+        let graph = Int(operation.graph.rawValue)
+        let place = graphs[graph].attempt[Int(operation.index)]
+        guard let attempt = attempts[Int(place)] else {
+            preconditionFailure("`order` found it there, and nothing was handled since")
+        }
+        attempts[Int(place)]?.isYielded = true
+        workers[attempt.worker].yielded += 1
+        if configuration.violation != .keepsSlotOfWaiting { giveBackRoom(of: attempt) }
+        waits[operation] = wait
+        for (other, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
+            waiters[other, default: []].append(operation)
+        }
+        effects.notices.append(.yielded(operation, wait.held.attempt))
+    }
+
+    private mutating func giveBackRoom(of attempt: AttemptState) {
+        workers[attempt.worker].held -= 1
+        workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
+        queues[queue(of: attempt)].inFlight -= 1
+    }
+
+    private mutating func takeRoom(of attempt: AttemptState) {
+        workers[attempt.worker].held += 1
+        workers[attempt.worker].backlog += min(attempt.estimate, Self.estimateMax)
+        queues[queue(of: attempt)].inFlight += 1
+    }
+
+    // MARK: Going on
+
+    /// An operation has its outcome: whoever waited for it last may go on.
+    mutating func tellWaiters(of operation: OperationID, _ outcome: OutcomeKind) {
+        guard !waiters.isEmpty, configuration.violation != .forgetsWaiters,
+            let told = waiters.removeValue(forKey: operation)
+        else { return }
+        for waiter in told {
+            guard let wait = waits[waiter] else { continue }
+            for (place, awaited) in wait.awaited.enumerated() where awaited == operation {
+                waits[waiter]?.outcomes[place] = outcome
+            }
+            guard let now = waits[waiter], isOver(now), !resuming.contains(waiter) else { continue }
+            resuming.append(waiter)
+            workers[worker(of: waiter)].resuming += 1
+        }
+    }
+
+    private func worker(of operation: OperationID) -> Int {
+        let graph = Int(operation.graph.rawValue)
+        let place = graphs[graph].attempt[Int(operation.index)]
+        guard let attempt = attempts[Int(place)] else {
+            preconditionFailure("what waits runs: `removeAttempt` ends its wait")
+        }
+        return attempt.worker
+    }
+
+    /// Before anything new is admitted. One whose worker or queue has no room leaves those behind
+    /// it alone.
+    mutating func resumeYielded(into effects: inout Effects) {
+        guard !resuming.isEmpty else { return }
+        for operation in resuming {
+            guard let wait = waits[operation] else { continue }
+            let graph = Int(operation.graph.rawValue)
+            let queue = graphs[graph].queue(operation.index)
+            let worker = worker(of: operation)
+            guard workers[worker].held < workers[worker].slots,
+                queues[queue].hasRoom || configuration.violation == .resumesBeyondLimit
+            else { continue }
+            let outcomes = wait.outcomes.map { $0 ?? .skipped }
+            goOn(operation, with: .ended(outcomes), hasRoom: true, into: &effects)
+        }
+    }
+
+    private mutating func goOn(
+        _ operation: OperationID,
+        with content: Verdict.Content,
+        hasRoom: Bool,
+        into effects: inout Effects
+    ) {
+        guard let wait = waits[operation] else { return }
+        let worker = worker(of: operation)
+        endWait(of: operation)
+        effects.notices.append(.wentOn(operation, wait.held.attempt, hasRoom: hasRoom))
+        let verdict = Verdict(number: wait.number, event: wait.event, content: content)
+        give(verdict, to: worker, into: &effects)
+    }
+
+    // MARK: Ending
+
+    /// It runs as others do, or is about to be removed.
+    mutating func endWait(ofAttemptAt place: UInt32) {
+        guard let attempt = attempts[Int(place)], attempt.isYielded else { return }
+        endWait(of: attempt.operation)
+    }
+
+    private mutating func endWait(of operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        let place = graphs[graph].attempt[Int(operation.index)]
+        guard let wait = waits.removeValue(forKey: operation), let attempt = attempts[Int(place)]
+        else { return }
+        for (awaited, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
+            waiters[awaited]?.removeAll { $0 == operation }
+            if waiters[awaited]?.isEmpty == true { waiters[awaited] = nil }
+        }
+        if let place = resuming.firstIndex(of: operation) {
+            resuming.remove(at: place)
+            workers[attempt.worker].resuming -= 1
+        }
+        attempts[Int(place)]?.isYielded = false
+        workers[attempt.worker].yielded -= 1
+        if configuration.violation != .keepsSlotOfWaiting { takeRoom(of: attempt) }
+    }
+
+    /// Whether its request is known, and waits.
+    func isWaiting(_ request: OpenRequest) -> Bool {
+        guard let wait = waits[request.held.operation] else { return false }
+        return wait.number == request.number && wait.held == request.held
+    }
+
+    /// Whoever does not list a wait any more does not wait: what asked for it was ended, and its
+    /// operation goes on.
+    mutating func dropWaits(
+        of worker: Int,
+        notIn listed: Set<UInt64>,
+        sent: UInt64,
+        into effects: inout Effects
+    ) {
+        guard workers[worker].yielded > 0 else { return }
+        var place = workers[worker].firstAttempt
+        while place != GraphState.noAttempt, let attempt = attempts[Int(place)] {
+            place = attempt.next
+            guard let wait = waits[attempt.operation], wait.event <= sent,
+                !listed.contains(wait.number)
+            else { continue }
+            endWait(of: attempt.operation)
+            effects.notices.append(.wentOn(attempt.operation, attempt.id, hasRoom: false))
+        }
+    }
+
+    // MARK: Cycles
+
+    /// How one of these operations cannot end before another one does: by its dependencies, by what
+    /// it waits for as it runs, or by who holds a key that it needs. Each for the next, both
+    /// included; `nil`: it can. Iterative, O(operations + edges) of what they wait for.
+    ///
+    /// Any holder counts, whether or not there is room for another: what needs a key is never
+    /// awaited by who has it. A cycle is closed only by who begins to wait, or by a dependency that
+    /// is added: who takes a key waits for nothing yet.
+    package func waitPath(from starts: [OperationID], to end: OperationID) -> [OperationID]? {
+        var reachedFrom: [OperationID: OperationID] = [:]
+        var seen: Set<OperationID> = []
+        var frontier: [OperationID] = []
+        for start in starts where outcomeKind(of: start) == nil && seen.insert(start).inserted {
+            if start == end { return [end] }
+            frontier.append(start)
+        }
+        while let operation = frontier.popLast() {
+            var isFound = false
+            forEachBlocker(of: operation) { blocker in
+                guard outcomeKind(of: blocker) == nil, seen.insert(blocker).inserted else { return }
+                reachedFrom[blocker] = operation
+                frontier.append(blocker)
+                if blocker == end { isFound = true }
+            }
+            guard isFound else { continue }
+            var path = [end]
+            while let last = path.last, let before = reachedFrom[last] { path.append(before) }
+            return path.reversed()
+        }
+        return nil
+    }
+
+    private func forEachBlocker(of operation: OperationID, _ body: (OperationID) -> Void) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        if let wait = waits[operation] {
+            for (awaited, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
+                body(awaited)
+            }
+        }
+        // What a worker has waits for nothing else.
+        guard index < graphs[graph].attempt.count,
+            graphs[graph].attempt[index] == GraphState.noAttempt
+        else { return }
+        forEachDependency(of: operation) { dependency, _ in body(dependency) }
+        guard graphs[graph].rule(operation.index).hasKeys else { return }
+        for local in graphs[graph].policy(operation.index).keys {
+            for holder in keys[graphs[graph].keys[Int(local)]].holders { body(holder) }
+        }
+    }
+
+    /// A further round of something may close a cycle that nobody could refuse: whoever waits in
+    /// one is told so, and goes on.
+    mutating func breakCycles(into effects: inout Effects) {
+        guard mayHaveCycle else { return }
+        mayHaveCycle = false
+        guard !waits.isEmpty, configuration.violation != .allowsWaitCycles else { return }
+        for operation in waits.keys.sorted() {
+            guard let wait = waits[operation] else { continue }
+            let left = zip(wait.awaited, wait.outcomes).filter { $0.1 == nil }.map(\.0)
+            guard let path = waitPath(from: left, to: operation) else { continue }
+            let cycle = Refusal.dependencyCycle(path: ([operation] + path).map(\.description))
+            goOn(operation, with: .refused(cycle.cutShort), hasRoom: false, into: &effects)
+        }
+    }
+
+    // MARK: Being asked
+
+    func reasonsWhileYielded(_ operation: OperationID) -> [Reason] {
+        guard let wait = waits[operation] else { return [] }
+        let left = zip(wait.awaited, wait.outcomes).filter { $0.1 == nil }.map(\.0)
+        guard left.isEmpty else {
+            let named = Array(left.prefix(Self.namedInReasonMax))
+            return [.awaits(named, more: left.count - named.count)]
+        }
+        return [.awaitsSlot(of: workers[worker(of: operation)].identity.incarnation)]
+    }
+
+    func violatedInvariantOfWaits() -> String? {
+        for (operation, wait) in waits {
+            guard attemptPlace(of: wait.held, ownedBy: worker(of: operation)) != nil else {
+                return "\(operation) waits for others and does not run"
+            }
+            guard isOver(wait) == resuming.contains(operation) else {
+                return "\(operation) has all it waits for, or wants to go on, or one of both"
+            }
+            for (awaited, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
+                guard waiters[awaited]?.contains(operation) == true else {
+                    return "nobody tells \(operation) of the end of \(awaited)"
+                }
+            }
+        }
+        for index in workers.indices {
+            let count = resuming.count { worker(of: $0) == index }
+            guard count == workers[index].resuming else {
+                return "worker \(index) counts \(workers[index].resuming) that want to go on"
+            }
+        }
+        guard resuming.allSatisfy({ waits[$0] != nil }) else {
+            return "something wants to go on that does not wait"
+        }
+        return nil
+    }
+}

@@ -1,0 +1,87 @@
+import OperonArguments
+import OperonModel
+import OperonRuntime
+import OperonTerminal
+import OperonWire
+
+/// The worker of this process, as a command inside a running operation sees it: asks, and puts into
+/// words what came of it.
+struct InsideWorker {
+    private let client: InsideClient
+
+    /// - Throws: `Failure` with what `outside` says, if no operation is running here.
+    init(_ environment: [String: String], outside: () -> String) throws(Failure) {
+        guard let client = InsideClient(environment: environment) else {
+            throw Failure(ExitStatus.usage, outside())
+        }
+        self.client = client
+    }
+
+    /// How many of them are new.
+    func add(_ operations: [UInt8], _ sentence: (Refusal) -> String) throws(Failure) -> Int {
+        let lead = "Nothing was added"
+        switch try ask(.add(operations), lead: lead) {
+        case .added(let count): return Int(count)
+        case .refused(let refusal): throw Failure(ExitStatus.usage, sentence(refusal))
+        case let other: throw Self.failure(other, lead: lead)
+        }
+    }
+
+    /// How they ended, in the order of the names.
+    func wait(for names: [String]) throws(Failure) -> [OutcomeKind] {
+        let lead = "Nothing was waited for"
+        switch try ask(.wait(names), lead: lead) {
+        case .awaited(let outcomes) where outcomes.count == names.count: return outcomes
+        case .refused(let refusal): throw Failure(ExitStatus.usage, Self.sentence(refusal))
+        case let other: throw Self.failure(other, lead: lead)
+        }
+    }
+
+    private static func sentence(_ refusal: Refusal) -> String {
+        switch refusal {
+        case .unknownOperation(let name, _):
+            "There is no operation “\(TerminalText.line(name))” to wait for."
+        case .dependencyCycle(let path):
+            "This operation cannot wait for what waits for it: "
+                + path.map(TerminalText.line).joined(separator: " → ")
+        default: TerminalText.line(refusal.description)
+        }
+    }
+
+    /// That of the work: 1 if any failed, else 3 if any was cancelled, else 7 if any was skipped.
+    static func exitCode(of outcomes: [OutcomeKind]) -> Int32 {
+        if outcomes.contains(.failed) { return ExitStatus.failed }
+        if outcomes.contains(.cancelled) { return ExitStatus.cancelled }
+        return outcomes.contains(.skipped) ? ExitStatus.skipped : ExitStatus.success
+    }
+
+    private func ask(
+        _ what: InsideFormat.Request.What,
+        lead: String
+    ) throws(Failure) -> InsideFormat.Answer {
+        do throws(InsideError) {
+            return try client.ask(what)
+        } catch {
+            throw Failure(ExitStatus.unreachable, "\(lead): \(error.message)")
+        }
+    }
+
+    private static func failure(_ answer: InsideFormat.Answer, lead: String) -> Failure {
+        switch answer {
+        case .unknownToken:
+            Failure(
+                ExitStatus.noSuchObject,
+                "\(lead): the worker does not know \(InsideClient.tokenVariable). It ends with the "
+                    + "attempt that it was given to."
+            )
+        case .unreadable(let why):
+            Failure(ExitStatus.usage, "\(lead): the worker cannot read it: \(why).")
+        case .ended, .added, .awaited, .refused:
+            // The last three are no answer to what was asked.
+            Failure(
+                ExitStatus.noSuchObject,
+                "\(lead): this attempt has ended, or the operation runs elsewhere by now."
+            )
+        }
+    }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Commands that wait for others of their graph.
+@Suite struct AwaitTests {
+    private static let more = """
+        {"name":"one","run":"echo one >> ledger"}
+        {"name":"two","run":"echo two >> ledger; exit 3","dependencies":["one"]}
+        {"name":"three","run":"echo three >> ledger","dependencies":["two"]}
+
+        """
+
+    /// The parent comes first, whatever waits.
+    private static func graph(_ script: String, others: String = "") throws -> String {
+        let operon = try Program.executable("operon")
+        let lines = script.replacing("operon a", with: "'\(operon)' a")
+            .split(separator: "\n").map { "      \($0)" }.joined(separator: "\n")
+        return """
+            name: waiting
+            operations:
+              parent:
+                priority: veryHigh
+                run: |
+            \(lines)
+            \(others)
+            """
+    }
+
+    @Test func `on one slot it goes on when all that it added has ended`() async throws {
+        try await Scene.play { scene in
+            _ = try scene.write("more.jsonl", Self.more)
+            let script = """
+                operon add more.jsonl --wait > added; echo $? > code
+                echo parent >> ledger
+                operon await one three > ended; echo $? >> code
+                operon await one --output json > json; echo $? >> code
+                """
+            let file = try scene.write("graph.yaml", try Self.graph(script))
+
+            let ended = try await scene.operon(["run", file, "--slots", "1"])
+
+            #expect(ended.end == .exit(1), "\(ended.errors)")
+            #expect(ended.errors.contains("2 succeeded, 1 failed, 1 skipped"), "\(ended.errors)")
+            #expect(scene.lines(of: "ledger") == ["one", "two", "parent"])
+            #expect(scene.lines(of: "added") == ["one", "two", "three"])
+            #expect(scene.lines(of: "ended") == ["one succeeded", "three skipped"])
+            let json = #"{"operations":[{"name":"one","outcome":"succeeded"}],"version":1}"#
+            #expect(scene.lines(of: "json") == [json])
+            #expect(scene.lines(of: "code") == ["1", "7", "0"])
+        }
+    }
+
+    @Test func `what could never end is refused by name, and so is what is not there`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let script = """
+                operon await parent 2> itself; echo $? > codes
+                operon await last 2> last; echo $? >> codes
+                operon await nobody 2> nobody; echo $? >> codes
+                OPERON_TOKEN=old operon await last 2> token; echo $? >> codes
+                operon await 2> none; echo $? >> codes
+                """
+            let others = """
+                  after: { run: "true", dependencies: [parent] }
+                  last: { run: "true", dependencies: [after] }
+                """
+            let file = try scene.write("graph.yaml", try Self.graph(script, others: others))
+
+            let ended = try await scene.operon(["run", file, "--slots", "1"])
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(scene.lines(of: "codes") == ["2", "2", "2", "6", "2"])
+            #expect(try scene.read("itself").contains("parent → parent"))
+            let last = try scene.read("last")
+            #expect(last.contains("parent → last → after → parent"), "\(last)")
+            #expect(try scene.read("nobody").contains("no operation “nobody”"))
+            #expect(try scene.read("token").contains("does not know OPERON_TOKEN"))
+
+            let outside = try await scene.operon(["await", "x"])
+            #expect(outside.end == .exit(2))
+            #expect(outside.errors.contains("operon wait GRAPH"))
+        }
+    }
+
+    /// Waits for what is held up, on the only slot there is.
+    private static let held = """
+        echo $OPERON_ATTEMPT >> attempts
+        touch has-begun
+        operon await gated
+        echo "parent $?" >> ledger
+        """
+    private static let gated = """
+          gated: { queue: held, run: "echo gated >> ledger" }
+        """
+
+    /// The worker has told the coordinator, which says so.
+    private static func untilItWaits(_ explain: () async throws -> Ended) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < deadline {
+            if try await explain().output.contains("It runs, and waits for “gated”") { return }
+        }
+        Issue.record("the coordinator never heard of the wait")
+    }
+
+    @Test func `explain says what it waits for, and another attempt waits again`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                "queues: { held: { isSuspended: true } }\n"
+                    + (try Self.graph(Self.held, others: Self.gated))
+            )
+            let up = try await Up(scene)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            try await scene.waitForFile("has-begun")
+            try await Self.untilItWaits { try await up.operon("explain", "waiting/parent") }
+
+            try await up.restart()
+            #expect(try await up.operon("resume", "--queue", "held").end == .exit(0))
+            let ended = try await up.operon("wait", "waiting")
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(scene.lines(of: "ledger").suffix(2) == ["gated", "parent 0"])
+        }
+    }
+
+    @Test func `a worker that is killed under a wait costs its operation an attempt`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let script = Self.held.replacing(
+                "operon await gated",
+                with: "operon await slow; operon await gated"
+            )
+            let others = """
+                  slow: { run: "touch slow; until test -e go; do sleep 0.05; done" }
+                  gated: { run: "echo gated >> ledger", dependencies: [slow] }
+                """
+            let file = try scene.write("graph.yaml", try Self.graph(script, others: others))
+            let first = try scene.startWorkers(1, slots: 1)
+            let run = try scene.startRun(file, on: .broker)
+            // It runs on the slot that was given back.
+            try await scene.waitForFile("slow")
+            first[0].signal(SIGKILL)
+            _ = try scene.write("go", "")
+            try scene.startWorkers(1, slots: 1)
+            let ended = try await run.end()
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.contains("3 operations: 3 succeeded"), "\(ended.errors)")
+            #expect(scene.lines(of: "attempts").last == "2")
+            #expect(scene.lines(of: "ledger") == ["gated", "parent 0"])
+        }
+    }
+}

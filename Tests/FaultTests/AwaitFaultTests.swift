@@ -1,0 +1,65 @@
+import Foundation
+import OperonFaultKit
+import Testing
+
+/// Running operations that wait for others while coordinators die.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct AwaitFaultTests {
+    @Test func `a wait outlives the coordinators that knew of it, in one attempt`() async throws {
+        try await Scene.play { scene in
+            let operon = try Program.executable("operon")
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                name: waiting
+                queues: { held: { isSuspended: true } }
+                operations:
+                  parent:
+                    run: |
+                      echo $OPERON_ATTEMPT >> attempts
+                      touch has-begun
+                      '\(operon)' await gated
+                      echo "parent $?" >> ledger
+                  gated: { queue: held, run: "echo gated >> ledger" }
+                """
+            )
+            let keeper = Keeper(scene)
+            try await keeper.start()
+            try scene.startWorkers(1, slots: 1)
+            try await keeper.submit(file, key: "once")
+            try await scene.waitForFile("has-begun")
+            for life in 1...3 {
+                try await untilItWaits(keeper, scene)
+                try await keeper.kill()
+                try await keeper.start()
+                #expect(keeper.deaths == life)
+            }
+            try await untilItWaits(keeper, scene)
+            let resumed = try await scene.operon(
+                ["resume", "--queue", "held"],
+                environment: keeper.environment
+            )
+            #expect(resumed.end == .exit(0), "\(resumed.errors)")
+            let ended = try await scene.operon(
+                ["wait", "waiting"],
+                environment: keeper.environment
+            )
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(scene.lines(of: "attempts") == ["1"])
+            #expect(scene.lines(of: "ledger") == ["gated", "parent 0"])
+        }
+    }
+
+    /// The coordinator was told by the worker, and says so.
+    private func untilItWaits(_ keeper: Keeper, _ scene: Scene) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < deadline {
+            let explained = try await scene.operon(
+                ["explain", "waiting/parent"],
+                environment: keeper.environment
+            )
+            if explained.output.contains("It runs, and waits for “gated”") { return }
+        }
+        Issue.record("the coordinator never heard of the wait")
+    }
+}
