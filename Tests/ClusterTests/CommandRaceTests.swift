@@ -5,7 +5,7 @@ import OperonRuntime
 import Testing
 
 /// Commands that meet, in the middle, what they are about.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct CommandRaceTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct CommandRaceTests {
     private static let rounds = 1_000
 
     /// Moves the start of one side before or behind that of the other, so that each wins about as

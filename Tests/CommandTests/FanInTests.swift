@@ -50,7 +50,7 @@ import Testing
             let file = try write(in: scene, count: 1_000, bytes: 256 << 10)
             if place == .broker { try scene.startWorkers(2, slots: 2) }
             let run = try scene.startRun(file, on: place, ["--output", "json"])
-            let ended = try await run.end(within: .seconds(300))
+            let ended = try await run.end(within: .seconds(900))
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             try ended.report().expectSuccess(attempts: 1)
@@ -66,13 +66,13 @@ import Testing
             let file = try write(in: scene, count: 150, bytes: 1 << 20, gate: gate)
             let workers = try scene.startWorkers(2, slots: 2)
             let run = try scene.startRun(file, on: .broker, ["--output", "json"])
-            try await run.says("[150/152]", within: .seconds(120))
+            try await run.says("[150/152]", within: .seconds(600))
             _ = try scene.write("go", "")
             try await run.says("succeeded gate")
             // 150 MiB are on their way to one of them.
             for worker in workers { worker.signal(SIGKILL) }
             try scene.startWorkers(1, slots: 1)
-            let ended = try await run.end()
+            let ended = try await run.end(within: .seconds(600))
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             let report = try ended.report()

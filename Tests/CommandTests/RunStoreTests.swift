@@ -25,6 +25,8 @@ import Testing
             let file = try scene.write("graph.yaml", Self.graph)
             let run = try scene.start("operon", ["run", "--local"] + Self.arguments(file))
             try await run.says("running slow\n")
+            // Said of its process, which may not have come so far yet.
+            try await scene.waitForLines(2, of: "ran")
             run.signal(SIGKILL)
             _ = try await run.end()
             try await scene.waitUntilNoProcess(named: "sleep")
@@ -63,7 +65,7 @@ import Testing
             )
             try await again.says("Goes on where it was")
             _ = try scene.write("go", "")
-            let ended = try await again.end(within: .seconds(60))
+            let ended = try await again.end()
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(try ended.report().counts == Report.Counts(succeeded: 3, total: 3))
             #expect(scene.lines(of: "ran") == ["first", "slow", "last"])
@@ -99,6 +101,8 @@ import Testing
             let file = try scene.write("graph.yaml", Self.graph)
             let run = try scene.start("operon", ["run", "--local"] + Self.arguments(file))
             try await run.says("running slow\n")
+            // Said of its process, which may not have come so far yet.
+            try await scene.waitForLines(2, of: "ran")
             run.signal(SIGINT)
             #expect(try await run.end().end == .exit(130))
 

@@ -13,7 +13,7 @@ import Testing
         try await Scene.play { scene in
             let (file, graph) = try scene.writeGraph(layers: 4, width: 3, milliseconds: 50...150)
             try scene.startWorkers(2, slots: 2)
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             // Early enough for everything to be in the middle, late enough for workers to be there.
             try await keeper.start(killAt: "\(point.rawValue):4")
             try await keeper.submit(file, key: "once")
@@ -32,7 +32,7 @@ import Testing
                 milliseconds: 10...30
             )
             try scene.startWorkers(3, slots: 2)
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             var generator = faultGenerator(4)
             try await keeper.start()
             try await keeper.submit(file, key: "once")
@@ -51,7 +51,7 @@ import Testing
 
     @Test func `a second coordinator on the same file says who has it`() async throws {
         try await Scene.play { scene in
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             try await keeper.start()
             let second = try await keeper.second()
             #expect(second.end == .exit(8))

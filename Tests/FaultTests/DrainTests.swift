@@ -7,8 +7,10 @@ import Testing
         try await Scene.play { scene in
             let (file, graph) = try scene.writeGraph(layers: 12, width: 4, milliseconds: 20...60)
             let workers = try scene.startWorkers(2, slots: 2)
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             try await keeper.start()
+            // It is known from there on: before, the other may have had all that ran.
+            try await workers[0].says("welcomed by the coordinator")
             try await keeper.submit(file, key: "once")
             try await keeper.waitForLedger(toGrowBy: 8)
 
@@ -31,7 +33,7 @@ import Testing
 
     @Test func `a worker that is not there cannot be drained`() async throws {
         try await Scene.play { scene in
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             try await keeper.start()
             let drain = try await scene.operon(["drain", "w9"], environment: keeper.environment)
             #expect(drain.end == .exit(6))

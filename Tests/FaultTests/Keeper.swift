@@ -6,11 +6,14 @@ import Testing
 final class Keeper {
     private let scene: Scene
     private(set) var program: Program?
-    /// Taken by the first life that comes so far; clients find the later ones there.
-    private var address = "127.0.0.1:0"
+    /// The same in every life.
+    private let address: String
     private(set) var deaths = 0
 
-    init(_ scene: Scene) { self.scene = scene }
+    init(_ scene: Scene) throws {
+        self.scene = scene
+        address = "127.0.0.1:\(try LoopbackPort.take())"
+    }
 
     private func arguments() throws -> [String] {
         [
@@ -31,8 +34,6 @@ final class Keeper {
         } catch {
             guard program.hasEnded else { throw error }
         }
-        let line = program.errors.text.split(separator: "\n").last { $0.contains("answers at ") }
-        address = line?.split(separator: " ").last.map(String.init) ?? address
     }
 
     func second() async throws -> Ended { try await scene.operon(try arguments()) }
@@ -105,7 +106,7 @@ final class Keeper {
 
     func waitForLedger(toGrowBy count: Int) async throws {
         let before = scene.lines(of: "ledger").count
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(120)
         while scene.lines(of: "ledger").count < before + count {
             guard ContinuousClock.now < deadline else {
                 throw CommandFailure("nothing runs: \(program?.errors.text ?? "")")

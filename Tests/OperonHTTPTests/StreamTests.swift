@@ -8,7 +8,7 @@ import OperonTestKit
 import Testing
 
 /// Streams of events and of logs, and what becomes of them when connections break.
-@Suite(.timeLimit(.minutes(2))) struct StreamTests {
+@Suite(.timeLimit(.minutes(5))) struct StreamTests {
     private static func sequences(
         _ stream: AsyncThrowingStream<ClientEvent, any Error>,
         _ count: Int
