@@ -32,7 +32,8 @@ final class Keeper {
         do {
             try await program.says("answers at ")
         } catch {
-            guard program.hasEnded else { throw error }
+            // It died: that its streams have ended may be known before its own end is.
+            try await program.end()
         }
     }
 
