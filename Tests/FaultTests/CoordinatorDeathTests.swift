@@ -29,8 +29,11 @@ import Testing
             let (file, graph) = try scene.writeGraph(
                 layers: 100,
                 width: 20,
-                milliseconds: 10...30
+                milliseconds: 10...30,
+                // However far it has come, it is not at its end.
+                gates: [99: "died"]
             )
+            let before = 99 * 20 * 2
             try scene.startWorkers(3, slots: 2)
             let keeper = try Keeper(scene)
             var generator = faultGenerator(4)
@@ -38,10 +41,14 @@ import Testing
             try await keeper.submit(file, key: "once")
             for _ in 0..<20 {
                 // Some more have started or ended: anywhere between two of them.
-                try await keeper.waitForLedger(toGrowBy: Int(generator.next() % 120) + 1)
+                try await keeper.waitForLedger(
+                    toGrowBy: Int(generator.next() % 120) + 1,
+                    upTo: before
+                )
                 try await keeper.kill()
                 try await keeper.start()
             }
+            _ = try scene.write("died", "")
             try await keeper.restartUntilFinished()
 
             #expect(keeper.deaths == 20)

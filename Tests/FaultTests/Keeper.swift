@@ -105,15 +105,9 @@ final class Keeper {
         return try await client.end()
     }
 
-    func waitForLedger(toGrowBy count: Int) async throws {
+    /// Returns when so many entries have come, or there are `end` of them.
+    func waitForLedger(toGrowBy count: Int, upTo end: Int) async throws {
         let before = scene.lines(of: "ledger").count
-        let deadline = ContinuousClock.now + .seconds(120)
-        while scene.lines(of: "ledger").count < before + count {
-            guard ContinuousClock.now < deadline else {
-                throw CommandFailure("nothing runs: \(program?.errors.text ?? "")")
-            }
-            // What an operation does gives no signal.
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        try await scene.waitForLines(min(before + count, end), of: "ledger")
     }
 }
