@@ -155,6 +155,27 @@ import Testing
         }
     }
 
+    @Test func `a stream is opened where another has just ended`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let selector = OperationSelector("g", "a")
+            _ = try await scene.fake.submit(Submission(graph: .of("g", [("a", [])])))
+            try await scene.fake.world.change { truth throws(ClientError) in
+                try truth.start(selector)
+            }
+            try await scene.client { client in
+                for _ in 0..<300 {
+                    let stream = try await client.followLog(of: selector)
+                    await scene.fake.world.waitForFollowers(1)
+                    // Its connection is kept, and closed by the coordinator when the client may
+                    // be about to use it again.
+                    let why = ClientError(.unavailable, "leaves")
+                    await scene.fake.world.endStreams(throwing: why)
+                    await #expect(throws: why) { for try await _ in stream {} }
+                }
+            }
+        }
+    }
+
     @Test func `a quiet stream shows that it lives`() async throws {
         var limits = HTTPLimits()
         limits.keepAlive = .milliseconds(10)
