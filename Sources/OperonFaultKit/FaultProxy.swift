@@ -83,7 +83,7 @@ package final class FaultProxy: @unchecked Sendable {
         fileprivate func happened() { latch.open(true) }
 
         /// Returns when it has cut a connection.
-        package func happens(within limit: Duration = .seconds(60)) async throws {
+        package func happens(within limit: Duration = .seconds(120)) async throws {
             guard await latch.wait(until: ContinuousClock.now + limit) != nil else {
                 throw CommandFailure("\(cut) did not happen within \(limit)")
             }

@@ -1,10 +1,10 @@
 import Foundation
-package import Glibc
+import Glibc
 
 /// What the system says about a process.
 package enum ProcessFacts {
     /// Bytes of its memory that are in use.
-    package static func residentBytes(_ process: pid_t = getpid()) throws -> Int {
+    package static func residentBytes(_ process: Int32 = getpid()) throws -> Int {
         let text = try String(contentsOfFile: "/proc/\(process)/statm", encoding: .utf8)
         guard let pages = text.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
             throw CommandFailure("statm of \(process) says “\(text)”")
@@ -12,7 +12,20 @@ package enum ProcessFacts {
         return pages * sysconf(Int32(_SC_PAGESIZE))
     }
 
-    package static func descriptorCount(_ process: pid_t = getpid()) throws -> Int {
+    /// Whether every thread of it has been stopped by a signal.
+    package static func isStopped(_ process: Int32) -> Bool {
+        let folder = "/proc/\(process)/task"
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return !threads.isEmpty
+            && threads.allSatisfy { thread in
+                let stat = try? String(contentsOfFile: "\(folder)/\(thread)/stat", encoding: .utf8)
+                // “number (name) state …”; the name may contain anything.
+                guard let stat, let end = stat.lastIndex(of: ")") else { return false }
+                return stat[end...].hasPrefix(") T")
+            }
+    }
+
+    package static func descriptorCount(_ process: Int32 = getpid()) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").count
     }
 }

@@ -1,6 +1,6 @@
 import COperonProcess
 import Foundation
-package import Glibc
+import Glibc
 
 /// One of our programs, built beside these tests, running in a process group of its own.
 ///
@@ -28,7 +28,7 @@ package final class Program: Sendable {
     }
 
     package let name: String
-    package let process: pid_t
+    package let process: Int32
     package let output = Transcript()
     package let errors = Transcript()
     private let ending = Latch<End>()
@@ -76,13 +76,26 @@ package final class Program: Sendable {
         kill(process, number)
     }
 
+    /// Returns when it stands still, each of its threads: a signal takes its time to get there.
+    package func freeze() async throws {
+        signal(SIGSTOP)
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !ProcessFacts.isStopped(process) {
+            guard !hasEnded, ContinuousClock.now < deadline else {
+                throw CommandFailure("\(name) cannot be stopped; it said:\n\(said)")
+            }
+            // A process that stops tells nobody but its parent's thread, which waits for its end.
+            try await Task.sleep(for: .milliseconds(1))
+        }
+    }
+
     package var hasEnded: Bool { ending.value != nil }
 
     /// Returns when it has ended and both streams are read to their end.
     ///
     /// - Throws: `CommandFailure` with what it said, after `limit`; it is killed then.
     @discardableResult
-    package func end(within limit: Duration = .seconds(90)) async throws -> Ended {
+    package func end(within limit: Duration = .seconds(180)) async throws -> Ended {
         let deadline = ContinuousClock.now + limit
         guard let end = await ending.wait(until: deadline) else {
             kill(-process, SIGKILL)
@@ -99,7 +112,7 @@ package final class Program: Sendable {
     package func says(
         _ text: String,
         times: Int = 1,
-        within limit: Duration = .seconds(60)
+        within limit: Duration = .seconds(120)
     ) async throws {
         let deadline = ContinuousClock.now + limit
         let found = await withTaskGroup(of: Bool.self) { group in
@@ -164,7 +177,7 @@ package final class Program: Sendable {
         return (screen, side)
     }
 
-    private static func waitFor(_ process: pid_t) -> End {
+    private static func waitFor(_ process: Int32) -> End {
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
         let number = status & 0x7F
@@ -181,7 +194,7 @@ private final class Start: @unchecked Sendable {
     private let standard: [Int32]
     // Protects `started`.
     private let condition = NSCondition()
-    private var started: Result<pid_t, CommandFailure>?
+    private var started: Result<Int32, CommandFailure>?
 
     package init(
         _ path: String,
@@ -198,7 +211,7 @@ private final class Start: @unchecked Sendable {
     }
 
     /// Blocks until it has been started, or could not be.
-    package var result: Result<pid_t, CommandFailure> {
+    package var result: Result<Int32, CommandFailure> {
         condition.lock()
         defer { condition.unlock() }
         while true {
@@ -207,7 +220,7 @@ private final class Start: @unchecked Sendable {
         }
     }
 
-    package func spawn() -> pid_t? {
+    package func spawn() -> Int32? {
         let candidates = [strdup(path), nil]
         let argv = arguments.map { strdup($0) } + [nil]
         let envp = environment.map { strdup("\($0)=\($1)") } + [nil]

@@ -1,5 +1,5 @@
 import Foundation
-package import Glibc
+import Glibc
 
 /// Where a graph runs.
 package enum Place: String, CaseIterable, Sendable {
@@ -73,13 +73,34 @@ package final class Scene {
         return (text ?? "").split(separator: "\n").map(String.init)
     }
 
-    /// Returns when an operation has made this file.
-    package func waitForFile(_ name: String, within limit: Duration = .seconds(60)) async throws {
+    /// Returns when an operation has made this file, whatever is in it yet.
+    package func waitForFile(_ name: String, within limit: Duration = .seconds(120)) async throws {
+        try await wait("\(name) did not come", within: limit) {
+            FileManager.default.fileExists(atPath: path(name))
+        }
+    }
+
+    /// Returns when operations have appended so many lines to this file.
+    package func waitForLines(
+        _ count: Int,
+        of name: String,
+        within limit: Duration = .seconds(120)
+    ) async throws {
+        try await wait("\(name) has fewer than \(count) lines", within: limit) {
+            lines(of: name).count >= count
+        }
+    }
+
+    private func wait(
+        _ failure: String,
+        within limit: Duration,
+        until isDone: () -> Bool
+    ) async throws {
         let deadline = ContinuousClock.now + limit
-        while !FileManager.default.fileExists(atPath: path(name)) {
+        while !isDone() {
             guard ContinuousClock.now < deadline else {
                 let said = programs.map { "\($0.name): \($0.errors.text)" }
-                throw CommandFailure("\(name) did not come; \(said.joined(separator: "\n"))")
+                throw CommandFailure("\(failure); \(said.joined(separator: "\n"))")
             }
             // What an operation does gives no signal.
             try await Task.sleep(for: .milliseconds(10))
@@ -192,11 +213,11 @@ package final class Scene {
 
     /// The ids of all processes that have the scene's directory in their environment; with a name:
     /// of those that have it in their command line.
-    package func processes(named name: String = "") -> [pid_t] {
+    package func processes(named name: String = "") -> [Int32] {
         let marker = Data(directory.utf8)
         let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return entries.compactMap { entry in
-            guard let number = pid_t(entry),
+            guard let number = Int32(entry),
                 let file = FileHandle(forReadingAtPath: "/proc/\(number)/environ")
             else { return nil }
             defer { file.closeFile() }
@@ -211,7 +232,7 @@ package final class Scene {
     /// Returns when none of its processes is left; with a name: none with that in its command line.
     package func waitUntilNoProcess(
         named name: String = "",
-        within limit: Duration = .seconds(20)
+        within limit: Duration = .seconds(60)
     ) async throws {
         let deadline = ContinuousClock.now + limit
         while true {
@@ -227,8 +248,8 @@ package final class Scene {
 
     /// Returns when this process of the scene has ended.
     package func waitUntilGone(
-        _ process: pid_t,
-        within limit: Duration = .seconds(20)
+        _ process: Int32,
+        within limit: Duration = .seconds(60)
     ) async throws {
         let deadline = ContinuousClock.now + limit
         while processes().contains(process) {
@@ -240,7 +261,7 @@ package final class Scene {
         }
     }
 
-    private static func describe(_ process: pid_t) -> String {
+    private static func describe(_ process: Int32) -> String {
         let line = (try? String(contentsOfFile: "/proc/\(process)/cmdline", encoding: .utf8)) ?? ""
         return "\(process) \(line.replacingOccurrences(of: "\0", with: " "))"
     }
@@ -259,7 +280,7 @@ package final class Scene {
         }
         for program in programs {
             do {
-                try await program.end(within: .seconds(20))
+                try await program.end(within: .seconds(60))
             } catch {
                 left.append("\(error)")
             }

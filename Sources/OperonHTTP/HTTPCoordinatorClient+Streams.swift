@@ -58,6 +58,7 @@ extension HTTPCoordinatorClient {
         let url = configuration.url
         if let error = error as? ClientError { return error }
         if error is CancellationError { return ClientError(.timedOut, "It was given up.") }
+        if Self.isCut(error) { return .cut(url) }
         if let error = error as? HTTPClientError {
             switch error {
             case .connectTimeout, .getConnectionFromPoolTimeout: return .nobody(url)
@@ -69,13 +70,7 @@ extension HTTPCoordinatorClient {
                 )
             case .cancelled, .requestStreamCancelled:
                 return ClientError(.timedOut, "It was given up.")
-            case .remoteConnectionClosed, .writeTimeout:
-                return ClientError(
-                    .unreachable,
-                    "The connection to \(url) was cut before the answer came: whether it was "
-                        + "done is not known. Ask again; a submission with its idempotency key is "
-                        + "done once."
-                )
+            case .writeTimeout: return .cut(url)
             case .tlsHandshakeTimeout: return .noTLS(url, "it did not answer to TLS")
             default: break
             }
@@ -106,6 +101,14 @@ extension ClientError {
             .unreachable,
             "Nobody answers at \(url): start “operon coordinator” or “operon up”, or say where one "
                 + "is with --coordinator."
+        )
+    }
+
+    fileprivate static func cut(_ url: String) -> ClientError {
+        ClientError(
+            .unreachable,
+            "The connection to \(url) was cut before the answer came: whether it was done is not "
+                + "known. Ask again; a submission with its idempotency key is done once."
         )
     }
 

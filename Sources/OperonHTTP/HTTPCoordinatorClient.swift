@@ -223,22 +223,34 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         return response
     }
 
-    /// A kept connection may have been closed by the other side just now: what changes nothing is
-    /// asked once more.
+    /// A kept connection may have been closed by the other side just now, and so may the next: what
+    /// changes nothing is asked again.
     private func execute(
         _ client: HTTPClient,
         _ request: HTTPClientRequest,
         _ deadline: NIODeadline
     ) async throws -> HTTPClientResponse {
-        do {
-            return try await client.execute(request, deadline: deadline)
-        } catch let error where request.method == .GET && Self.isCut(error) {
-            return try await client.execute(request, deadline: deadline)
+        for _ in 1..<Self.triesMax {
+            do {
+                return try await client.execute(request, deadline: deadline)
+            } catch let error where request.method == .GET && Self.isCut(error) {
+                continue
+            }
         }
+        return try await client.execute(request, deadline: deadline)
     }
 
-    private static func isCut(_ error: any Error) -> Bool {
+    private static let triesMax = 4
+
+    /// The connection was there, and is no more.
+    static func isCut(_ error: any Error) -> Bool {
         if let error = error as? HTTPClientError { return error == .remoteConnectionClosed }
+        if let error = error as? ChannelError {
+            let cuts: [ChannelError] = [
+                .ioOnClosedChannel, .alreadyClosed, .outputClosed, .inputClosed, .eof,
+            ]
+            return cuts.contains(error)
+        }
         guard let error = error as? IOError else { return false }
         return error.errnoCode == ECONNRESET || error.errnoCode == EPIPE
     }

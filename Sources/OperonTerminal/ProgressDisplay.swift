@@ -11,6 +11,7 @@ package actor ProgressDisplay {
     private let line: ProgressLine
     private let change: StateChangeLine
     private let isQuiet: Bool
+    private var isFinished = false
 
     /// `isQuiet`: counts, but shows neither progress nor changes of state; `print` still prints.
     package init(printer: LinePrinter, startedAt: Timestamp, isQuiet: Bool = false) {
@@ -97,15 +98,17 @@ package actor ProgressDisplay {
     /// Time has passed.
     package func tick(at now: Timestamp) { redraw(at: now) }
 
-    /// Draws the final state and leaves it on the screen. Nothing is drawn after it.
+    /// Draws the final state and leaves it on the screen. Nothing is drawn after it, whoever still
+    /// says that time has passed.
     package func finish(at now: Timestamp) {
-        guard !isQuiet else { return }
+        guard !isQuiet, !isFinished else { return }
+        isFinished = true
         let lines = self.lines(at: now)
         printer.finish(lines: lines)
     }
 
     private func redraw(at now: Timestamp) {
-        guard !isQuiet else { return }
+        guard !isQuiet, !isFinished else { return }
         let lines = self.lines(at: now)
         printer.redraw(at: now, lines: lines)
     }

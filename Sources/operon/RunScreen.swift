@@ -14,6 +14,8 @@ struct RunScreen: Sendable {
     private let done = Latch()
     private let isQuiet: Bool
     private let place: RunStall.Place
+    /// It goes on where an earlier life of the run was: until that is known, nothing is news.
+    private let resumes: Bool
 
     private enum Item: Sendable {
         case notices([Scheduler.Notice], Timestamp)
@@ -28,11 +30,13 @@ struct RunScreen: Sendable {
         graph: GrowingGraph,
         place: RunStall.Place,
         isQuiet: Bool,
+        resumes: Bool,
         environment: [String: String]
     ) {
         self.graph = graph
         self.place = place
         self.isQuiet = isQuiet
+        self.resumes = resumes
         let output = FileOutput.standardError
         style = TerminalStyle(environment: environment, isTerminal: output.isTerminal)
         display = ProgressDisplay(
@@ -68,7 +72,7 @@ struct RunScreen: Sendable {
     /// From here on somebody could come to run something.
     func connected() { continuation.yield(.connected) }
 
-    /// The graph had come this far when this run took it up.
+    /// The graph had come this far when this run took it up; empty: there was none.
     func restored(_ operations: [OperationProgress]) { continuation.yield(.restored(operations)) }
 
     /// Lines at the end, when nothing is drawn any more.
@@ -87,21 +91,30 @@ struct RunScreen: Sendable {
             to: group,
             work: state.work.reduce(0, +)
         )
+        // What happened before it is known how far the run had come.
+        var early: [(notices: [Scheduler.Notice], at: Timestamp)] = []
+        var isTakenUp = !resumes
         await withTaskGroup(of: Void.self) { tasks in
             tasks.addTask { await tick() }
             for await item in inbox {
                 switch item {
                 case .notices(let notices, let now):
+                    guard isTakenUp else {
+                        early.append((notices, now))
+                        continue
+                    }
                     await show(notices, group: group, state: &state, at: now)
                 case .line(let line):
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
                 case .connected:
                     await remark([stall.began(at: SystemClock.now())])
                 case .restored(let operations):
-                    let now = SystemClock.now()
-                    let moves = state.restore(operations, at: now)
-                    await display.operationsMoved(moves, in: group, at: now, areNews: false)
-                    await remark([Self.resumption(operations)])
+                    await takeUp(operations, group: group, state: &state)
+                    isTakenUp = true
+                    for item in early {
+                        await show(item.notices, group: group, state: &state, at: item.at)
+                    }
+                    early = []
                 case .tick:
                     let now = SystemClock.now()
                     await explain(&stall, state, asking: coordinator, at: now)
@@ -117,6 +130,25 @@ struct RunScreen: Sendable {
             await display.finish(at: SystemClock.now())
             done.open()
         }
+    }
+
+    private func takeUp(
+        _ operations: [OperationProgress],
+        group: Int,
+        state: inout ScreenState
+    ) async {
+        guard !operations.isEmpty else { return }
+        let now = SystemClock.now()
+        await grow(&state, group)
+        let moves = state.restore(operations, at: now)
+        await display.operationsMoved(moves, in: group, at: now, areNews: false)
+        await remark([Self.resumption(operations)])
+    }
+
+    /// With what running operations added.
+    private func grow(_ state: inout ScreenState, _ group: Int) async {
+        let work = state.grow(to: graph.operations)
+        await display.operationsAdded(work.count, to: group, work: work.reduce(0, +))
     }
 
     private static func resumption(_ operations: [OperationProgress]) -> String {
@@ -178,9 +210,14 @@ struct RunScreen: Sendable {
             let line: String
             switch notice {
             case .workerLost(let worker):
-                let name = TerminalText.line(worker.name)
                 let hasLeft = state.lost(worker, at: now)
-                line = hasLeft ? "Worker \(name) has left." : "Worker \(name) is gone."
+                // One that only an earlier life of the run knew. In this process it was a part
+                // of that.
+                if worker.name.isEmpty, place == .thisProcess { continue }
+                let name =
+                    worker.name.isEmpty
+                    ? "A worker of before" : "Worker \(TerminalText.line(worker.name))"
+                line = hasLeft ? "\(name) has left." : "\(name) is gone."
             case .workerDraining(let worker):
                 state.drains(worker, at: now)
                 line = "Worker \(TerminalText.line(worker.name)) takes nothing new."
@@ -194,8 +231,7 @@ struct RunScreen: Sendable {
             case .operationsAdded:
                 await display.operationsMoved(moves, in: group, at: now)
                 moves.removeAll()
-                let work = state.grow(to: self.graph.operations)
-                await display.operationsAdded(work.count, to: group, work: work.reduce(0, +))
+                await grow(&state, group)
                 continue
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .yielded, .wentOn, .attemptEnded, .result,

@@ -50,6 +50,7 @@ struct RunSession {
             graph: growing,
             place: options.brokerURL == nil ? .thisProcess : .broker,
             isQuiet: options.output == .quiet,
+            resumes: options.store != nil,
             environment: environment
         )
         self.screen = screen
@@ -326,10 +327,8 @@ struct RunSession {
                 compiled: graph.compiled,
                 traceParent: Environment.traceParent(in: environment) ?? ""
             )
-            if !operations.isEmpty {
-                recorder.restore(operations)
-                screen.restored(operations)
-            }
+            if !operations.isEmpty { recorder.restore(operations) }
+            screen.restored(operations)
             return id
         } catch {
             await coordinator.shutDown()

@@ -210,7 +210,7 @@ final class Stage: @unchecked Sendable {
             if startCount >= count { latch.open() } else { waiters.append((count, latch)) }
             return latch
         }
-        await latch.wait(within: .seconds(60))
+        await latch.wait(within: .seconds(120))
         guard latch.isOpen else { throw ClusterFailure("\(allStarts.count) of \(count) started") }
     }
 

@@ -175,7 +175,7 @@ final class History: @unchecked Sendable {
 
     /// Returns when this holds.
     ///
-    /// - Throws: `ClusterFailure` after a minute.
+    /// - Throws: `ClusterFailure` after two minutes.
     func wait(until isDone: @escaping @Sendable (State) -> Bool) async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
@@ -183,7 +183,7 @@ final class History: @unchecked Sendable {
                 return true
             }
             group.addTask {
-                try await Task.sleep(for: .seconds(60))
+                try await Task.sleep(for: .seconds(120))
                 return false
             }
             let isDone = try await group.next() ?? false
@@ -192,7 +192,7 @@ final class History: @unchecked Sendable {
             // Lets go of who still waits, so that the failure is heard.
             for waiter in self.lock.withLock({ self.waiters }) { waiter.continuation.resume() }
             self.lock.withLock { self.waiters = [] }
-            throw ClusterFailure("it did not happen within a minute")
+            throw ClusterFailure("it did not happen within two minutes")
         }
     }
 

@@ -5,23 +5,34 @@ import OperonRuntime
 import Testing
 
 /// Commands that meet, in the middle, what they are about.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct CommandRaceTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct CommandRaceTests {
     private static let rounds = 1_000
 
     /// Moves the start of one side before or behind that of the other, so that each wins about as
-    /// often: towards whoever lost, in larger steps the longer it loses.
+    /// often, however fast the machine is: towards whoever lost, in larger steps the longer it
+    /// loses.
     private struct Handicap {
-        /// Turns that the second side waits; negative: that the first waits.
-        private(set) var turns = 0
-        private var step = 1
+        /// How long the second side waits; negative: how long the first does.
+        private var delay = Duration.zero
+        private var step = stepMin
         private var firstWonLast: Bool?
 
-        private static let turnsMax = 4_000
+        private static let stepMin = Duration.microseconds(2)
+        private static let stepMax = Duration.milliseconds(20)
+        private static let delayMax = Duration.milliseconds(500)
 
         mutating func note(firstWon: Bool) {
-            step = firstWon == firstWonLast ? min(step * 2, 256) : max(step / 4, 1)
+            let isRepeated = firstWon == firstWonLast
+            step = isRepeated ? min(step * 2, Self.stepMax) : max(step / 4, Self.stepMin)
             firstWonLast = firstWon
-            turns = min(max(turns + (firstWon ? -step : step), -Self.turnsMax), Self.turnsMax)
+            delay += firstWon ? .zero - step : step
+            delay = min(max(delay, .zero - Self.delayMax), Self.delayMax)
+        }
+
+        /// A timer is too coarse for what is raced here.
+        private static func wait(_ time: Duration) async {
+            let end = ContinuousClock.now + time
+            while ContinuousClock.now < end { await Task.yield() }
         }
 
         /// Runs both at once.
@@ -29,14 +40,14 @@ import Testing
             _ first: @escaping @Sendable () async throws -> Void,
             _ second: @escaping @Sendable () async throws -> Void
         ) async throws {
-            let turns = turns
+            let delay = delay
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    for _ in 0..<max(0, -turns) { await Task.yield() }
+                    await Self.wait(.zero - delay)
                     try await first()
                 }
                 group.addTask {
-                    for _ in 0..<max(0, turns) { await Task.yield() }
+                    await Self.wait(delay)
                     try await second()
                 }
                 try await group.waitForAll()

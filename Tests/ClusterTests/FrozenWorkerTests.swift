@@ -38,7 +38,7 @@ import Testing
                 try await scene.waitForFile("ledger")
                 try await cluster.history.wait { $0.started.contains(a) }
 
-                frozen.signal(SIGSTOP)
+                try await frozen.freeze()
                 // This one lies in its socket, and is cancelled there.
                 let second = try await cluster.submit(graph(operation("b", in: scene)))
                 let b = OperationID(graph: second, index: 0)
@@ -82,7 +82,7 @@ import Testing
                 try await scene.waitForFile("ledger")
                 try await cluster.history.wait { $0.started.contains(a) }
 
-                frozen.signal(SIGSTOP)
+                try await frozen.freeze()
                 try await cluster.history.wait { $0.attempts.last?.ending == .lost }
                 frozen.signal(SIGCONT)
                 try await cluster.history.wait { $0.resumed == [a] }

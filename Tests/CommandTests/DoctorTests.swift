@@ -202,10 +202,7 @@ import Testing
     {
         let folder = try Self.makeCertificates()
         defer { _ = try? Self.shell("rm -r \(folder)") }
-        let port = try Self.shell(
-            "python3 -c 'import socket; s = socket.socket(); s.bind((\"127.0.0.1\", 0)); "
-                + "print(s.getsockname()[1])'"
-        )
+        let port = try LoopbackPort.take()
         let configuration = """
             listeners.ssl.1 = 127.0.0.1:\(port)
             ssl_options.cacertfile = \(folder)/ca.pem

@@ -231,7 +231,7 @@ import Testing
             let file = try scene.write("graph.yaml", "operations: { a: { run: touch ran } }")
             let first = try scene.startRun(file, on: .broker)
             try await first.says("Waiting for a worker")
-            first.signal(SIGSTOP)
+            try await first.freeze()
             try scene.startWorkers(1, slots: 1)
             let ended = try await scene.startRun(file, on: .broker).end()
 

@@ -3,7 +3,7 @@ import OperonModel
 import Testing
 
 /// What `operon explain` says of a real coordinator, for every reason that it may give.
-@Suite(.timeLimit(.minutes(3))) struct ExplainGoldenTests {
+@Suite(.timeLimit(.minutes(5))) struct ExplainGoldenTests {
     @Test func `every reason is told as the golden file has it`() async throws {
         var golden = Explanations()
         try await withoutWorkers(&golden)

@@ -13,6 +13,7 @@ import Testing
     ) throws -> String {
         // What is around the body: two quotes and a name of five bytes.
         _ = try scene.write("body", String(repeating: "x", count: bytes - 7))
+        var wait = ""
         var names = (0..<count).map { "o" + String(10_000 + $0).dropFirst() }
         var operations = names.map { name in
             "  \(name): { run: '(printf \"\\\"\(name)\"; cat body; printf \"\\\"\")"
@@ -21,11 +22,14 @@ import Testing
         if let gate {
             operations.append("  gate: { run: '\(gate)', dependencies: [\(names[0])] }")
             names.append("gate")
+            // Whatever it has by then, it has not ended when its worker is killed.
+            wait = "until test -e killed; do sleep 0.1; done"
         }
         operations.append(
             """
               join:
                 run: |
+                  \(wait)
                   tr '{,' '\\n' < $OPERON_INPUTS | grep -c '^"o[0-9]*":"o[0-9]*x*"}*$' > names
                   wc -c < $OPERON_INPUTS > bytes
                 dependencies: [\(names.joined(separator: ", "))]
@@ -50,7 +54,7 @@ import Testing
             let file = try write(in: scene, count: 1_000, bytes: 256 << 10)
             if place == .broker { try scene.startWorkers(2, slots: 2) }
             let run = try scene.startRun(file, on: place, ["--output", "json"])
-            let ended = try await run.end(within: .seconds(300))
+            let ended = try await run.end(within: .seconds(900))
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             try ended.report().expectSuccess(attempts: 1)
@@ -66,13 +70,14 @@ import Testing
             let file = try write(in: scene, count: 150, bytes: 1 << 20, gate: gate)
             let workers = try scene.startWorkers(2, slots: 2)
             let run = try scene.startRun(file, on: .broker, ["--output", "json"])
-            try await run.says("[150/152]", within: .seconds(120))
+            try await run.says("[150/152]", within: .seconds(600))
             _ = try scene.write("go", "")
             try await run.says("succeeded gate")
             // 150 MiB are on their way to one of them.
             for worker in workers { worker.signal(SIGKILL) }
+            _ = try scene.write("killed", "")
             try scene.startWorkers(1, slots: 1)
-            let ended = try await run.end()
+            let ended = try await run.end(within: .seconds(600))
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             let report = try ended.report()

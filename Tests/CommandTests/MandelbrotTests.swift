@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// The example with operations in Swift, as its page says to run it.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct MandelbrotTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct MandelbrotTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// The worker as a service of systemd: what its manager is told.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct ServiceTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ServiceTests {
     @Test func `a service is ready without a coordinator, and says how it is until its end`()
         async throws
     {

@@ -30,7 +30,7 @@ import Testing
         try await Scene.play { scene in
             let run = try await Self.startEndless(scene, place)
             run.signal(signal)
-            let ended = try await run.end(within: .seconds(20))
+            let ended = try await run.end()
 
             let report = try ended.report()
             #expect(ended.end == .exit(128 + signal))
@@ -107,7 +107,7 @@ import Testing
             try await run.says("Cancelling")
             #expect(!run.hasEnded)
             run.signal(signal)
-            let ended = try await run.end(within: .seconds(20))
+            let ended = try await run.end()
 
             let report = try ended.report()
             #expect(ended.end == .exit(128 + signal))
@@ -141,7 +141,7 @@ import Testing
             let run = try scene.startRun(file, on: .broker, ["--output", "json"])
             try await run.says("Waiting for a worker")
             run.signal(SIGINT)
-            let ended = try await run.end(within: .seconds(20))
+            let ended = try await run.end()
 
             #expect(ended.end == .exit(130))
             #expect(try ended.report().counts == Report.Counts(cancelled: 6, total: 6))
@@ -271,7 +271,7 @@ import Testing
             worker.signal(signal)
             try await worker.says("draining")
             worker.signal(signal)
-            let ended = try await worker.end(within: .seconds(10))
+            let ended = try await worker.end()
 
             #expect(ended.end == .exit(128 + signal))
             try await scene.waitUntilNoProcess(named: "ready")

@@ -9,7 +9,7 @@ import Testing
         of supervisor: Program,
         after last: pid_t? = nil
     ) async throws -> pid_t {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(120)
         while ContinuousClock.now < deadline {
             if let child = children(of: supervisor.process).first(where: { $0 != last }) {
                 return child

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Operations in Swift that behave badly, in workers that are processes of their own.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct SwiftOperationTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct SwiftOperationTests {
     /// A crash that is meant needs no explanation.
     private static let quiet: [String: String?] = ["SWIFT_BACKTRACE": "enable=no"]
 

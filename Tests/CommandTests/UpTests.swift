@@ -226,15 +226,17 @@ import Testing
 final class Up {
     private let scene: Scene
     private(set) var program: Program
-    private(set) var address = "127.0.0.1:0"
+    /// The same in every life.
+    let address: String
 
     private let options: [String]
 
     init(_ scene: Scene, _ options: String...) async throws {
         self.scene = scene
         self.options = options
+        address = "127.0.0.1:\(try LoopbackPort.take())"
         program = try Self.start(in: scene, address, options)
-        try await findAddress()
+        try await program.says("answers at \(address)")
     }
 
     private static func start(
@@ -244,13 +246,6 @@ final class Up {
     ) throws -> Program {
         let arguments = ["up", "--store", scene.path("graphs.db"), "--listen", address]
         return try scene.start("operon", arguments + ["--slots", "2"] + options)
-    }
-
-    private func findAddress() async throws {
-        try await program.says("answers at ")
-        // In a sentence, or in an object.
-        let rest = program.errors.text.split(separator: "answers at ").last ?? ""
-        address = String(rest.prefix { !$0.isWhitespace && $0 != "\"" })
     }
 
     func restart() async throws {
@@ -269,7 +264,7 @@ final class Up {
     /// Its next life.
     func begin() async throws {
         program = try Self.start(in: scene, address, options)
-        try await findAddress()
+        try await program.says("answers at \(address)")
     }
 
     /// Asks for something that there is no command for.

@@ -6,7 +6,7 @@ import Testing
 
 /// What the commands say to somebody who uses them wrongly, or where nobody can answer: whole, so
 /// that a person can judge it.
-@Suite(.timeLimit(.minutes(3))) struct WrongCallTests {
+@Suite(.timeLimit(.minutes(5))) struct WrongCallTests {
     /// Every command that asks a coordinator, with names that it does not know.
     private static let asking = [
         "submit g.yaml --graph nosuch", "list --status running --name nosuch", "status nosuch",

@@ -28,6 +28,8 @@ struct BrokerRuleTests {
                 let pause = 100 + Int(generator.next() % 1_000)
                 try await Task.sleep(for: .milliseconds(pause))
                 let victim = Int(generator.next() % UInt64(workers.count))
+                // One that has not come so far has nothing to lose.
+                try await workers[victim].says("welcomed by the coordinator")
                 workers[victim].signal(SIGKILL)
                 #expect(try await workers[victim].end().end == .signal(SIGKILL))
                 workers[victim] = try scene.startWorkers(1, slots: 3)[0]
@@ -80,6 +82,20 @@ struct BrokerRuleTests {
         }
     }
 
+    /// From the end of an operation to the start of the next in its column, in the first layers.
+    private static func handOvers(in ledger: Ledger, layers: Int) -> [Duration] {
+        (1..<layers).flatMap { layer in
+            (0..<4).compactMap { column in
+                let end = ledger.entries.first {
+                    $0.kind == .end && $0.operation == "o\(layer - 1)-\(column)"
+                }
+                let start = ledger.starts(of: "o\(layer)-\(column)").first
+                guard let end, let start else { return nil }
+                return start.time - end.time
+            }
+        }
+    }
+
     @Test func `an alarm of three leases costs no attempt, and its end is noticed at once`()
         async throws
     {
@@ -112,8 +128,10 @@ struct BrokerRuleTests {
             let next = try #require(
                 try scene.ledger().entries.dropFirst(before).first { $0.kind == .start }
             )
-            // Less than a beat: nothing waited for the next one.
-            #expect(next.time - over < .seconds(1))
+            // Less than a beat: nothing waited for the next one. A busy machine takes its time for
+            // every operation, also before the alarm.
+            let usual = try Self.handOvers(in: scene.ledger(), layers: 3).max() ?? .zero
+            #expect(next.time - over < .seconds(1) + usual * 2)
         }
     }
 }

@@ -13,7 +13,7 @@ import Testing
         try await Scene.play { scene in
             let (file, graph) = try scene.writeGraph(layers: 4, width: 3, milliseconds: 50...150)
             try scene.startWorkers(2, slots: 2)
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             // Early enough for everything to be in the middle, late enough for workers to be there.
             try await keeper.start(killAt: "\(point.rawValue):4")
             try await keeper.submit(file, key: "once")
@@ -29,19 +29,26 @@ import Testing
             let (file, graph) = try scene.writeGraph(
                 layers: 100,
                 width: 20,
-                milliseconds: 10...30
+                milliseconds: 10...30,
+                // However far it has come, it is not at its end.
+                gates: [99: "died"]
             )
+            let before = 99 * 20 * 2
             try scene.startWorkers(3, slots: 2)
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             var generator = faultGenerator(4)
             try await keeper.start()
             try await keeper.submit(file, key: "once")
             for _ in 0..<20 {
                 // Some more have started or ended: anywhere between two of them.
-                try await keeper.waitForLedger(toGrowBy: Int(generator.next() % 120) + 1)
+                try await keeper.waitForLedger(
+                    toGrowBy: Int(generator.next() % 120) + 1,
+                    upTo: before
+                )
                 try await keeper.kill()
                 try await keeper.start()
             }
+            _ = try scene.write("died", "")
             try await keeper.restartUntilFinished()
 
             #expect(keeper.deaths == 20)
@@ -51,7 +58,7 @@ import Testing
 
     @Test func `a second coordinator on the same file says who has it`() async throws {
         try await Scene.play { scene in
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             try await keeper.start()
             let second = try await keeper.second()
             #expect(second.end == .exit(8))

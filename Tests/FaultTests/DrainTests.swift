@@ -5,17 +5,28 @@ import Testing
 @Suite struct DrainTests {
     @Test func `a worker is drained by its coordinator, and the others do the rest`() async throws {
         try await Scene.play { scene in
-            let (file, graph) = try scene.writeGraph(layers: 12, width: 4, milliseconds: 20...60)
+            let (file, graph) = try scene.writeGraph(
+                layers: 8,
+                width: 4,
+                milliseconds: 20...60,
+                gates: [2: "asked"]
+            )
             let workers = try scene.startWorkers(2, slots: 2)
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             try await keeper.start()
+            for worker in workers { try await worker.says("welcomed by the coordinator") }
             try await keeper.submit(file, key: "once")
-            try await keeper.waitForLedger(toGrowBy: 8)
+            // Two layers are done, and four operations run on four slots: it has two in hand.
+            try await scene.waitForLines(20, of: "ledger")
 
-            let drain = try await scene.operon(
-                ["drain", "w1", "--wait", "--timeout", "60s"],
+            let draining = try scene.start(
+                "operon",
+                ["drain", "w1", "--wait", "--timeout", "100s"],
                 environment: keeper.environment
             )
+            try await workers[0].says("finishing 2")
+            _ = try scene.write("asked", "")
+            let drain = try await draining.end()
             #expect(drain.end == .exit(0), "\(drain.errors)")
             let left = try await workers[0].end()
             #expect(left.end == .exit(0), "\(left.errors)")
@@ -31,7 +42,7 @@ import Testing
 
     @Test func `a worker that is not there cannot be drained`() async throws {
         try await Scene.play { scene in
-            let keeper = Keeper(scene)
+            let keeper = try Keeper(scene)
             try await keeper.start()
             let drain = try await scene.operon(["drain", "w9"], environment: keeper.environment)
             #expect(drain.end == .exit(6))

@@ -6,7 +6,7 @@ import OperonFaultKit
 import Testing
 
 /// The proxy does what it says, and nothing else, to bytes between two sockets.
-@Suite(.timeLimit(.minutes(1))) struct FaultProxyTests {
+@Suite(.timeLimit(.minutes(5))) struct FaultProxyTests {
     private static func bytes(_ count: Int) -> [UInt8] {
         var generator = SeededGenerator(seed: 1)
         return (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }

@@ -34,7 +34,7 @@ import Testing
             let run = try scene.startReportedRun(file)
             try await run.says("running long\n")
             try await run.says("running first\n")
-            worker.signal(SIGSTOP)
+            try await worker.freeze()
             _ = try scene.write("frozen", "")
             // It has a slot for the second, so that lies in its socket from now on.
             try await run.says("succeeded first ")
@@ -68,7 +68,7 @@ import Testing
             let run = try scene.startReportedRun(file)
             try await run.says("running long\n")
             try await run.says("running first\n")
-            worker.signal(SIGSTOP)
+            try await worker.freeze()
             try await run.says("is gone")
             worker.signal(SIGCONT)
             _ = try scene.write("frozen", "")

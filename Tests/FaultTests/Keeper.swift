@@ -6,11 +6,14 @@ import Testing
 final class Keeper {
     private let scene: Scene
     private(set) var program: Program?
-    /// Taken by the first life that comes so far; clients find the later ones there.
-    private var address = "127.0.0.1:0"
+    /// The same in every life.
+    private let address: String
     private(set) var deaths = 0
 
-    init(_ scene: Scene) { self.scene = scene }
+    init(_ scene: Scene) throws {
+        self.scene = scene
+        address = "127.0.0.1:\(try LoopbackPort.take())"
+    }
 
     private func arguments() throws -> [String] {
         [
@@ -29,10 +32,9 @@ final class Keeper {
         do {
             try await program.says("answers at ")
         } catch {
-            guard program.hasEnded else { throw error }
+            // It died: that its streams have ended may be known before its own end is.
+            try await program.end()
         }
-        let line = program.errors.text.split(separator: "\n").last { $0.contains("answers at ") }
-        address = line?.split(separator: " ").last.map(String.init) ?? address
     }
 
     func second() async throws -> Ended { try await scene.operon(try arguments()) }
@@ -103,15 +105,9 @@ final class Keeper {
         return try await client.end()
     }
 
-    func waitForLedger(toGrowBy count: Int) async throws {
+    /// Returns when so many entries have come, or there are `end` of them.
+    func waitForLedger(toGrowBy count: Int, upTo end: Int) async throws {
         let before = scene.lines(of: "ledger").count
-        let deadline = ContinuousClock.now + .seconds(60)
-        while scene.lines(of: "ledger").count < before + count {
-            guard ContinuousClock.now < deadline else {
-                throw CommandFailure("nothing runs: \(program?.errors.text ?? "")")
-            }
-            // What an operation does gives no signal.
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        try await scene.waitForLines(min(before + count, end), of: "ledger")
     }
 }

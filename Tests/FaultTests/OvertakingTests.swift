@@ -4,7 +4,7 @@ import OperonPorts
 import Testing
 
 /// What a slow link keeps from being heard.
-@Suite(.timeLimit(.minutes(2))) struct OvertakingTests {
+@Suite(.timeLimit(.minutes(5))) struct OvertakingTests {
     /// Bytes that arrive in a second on the link of these tests.
     private static let rate = 10_000_000 / 8
 

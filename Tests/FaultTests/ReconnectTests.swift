@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(
-        .timeLimit(.minutes(3)),
+        .timeLimit(.minutes(5)),
         arguments: TransportPair.Side.allCases,
         FaultProxy.Direction.allCases
     )

@@ -8,7 +8,7 @@ import OperonTestKit
 import Testing
 
 /// Who may use the API, and from where.
-@Suite(.timeLimit(.minutes(2))) struct AccessTests {
+@Suite(.timeLimit(.minutes(5))) struct AccessTests {
     static let token = "3e1c4d2f6a7b8c9d0e1f"
     static let readToken = "aaaaaaaaaaaaaaaaaaaa"
 

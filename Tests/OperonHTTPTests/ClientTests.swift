@@ -6,7 +6,7 @@ import OperonTestKit
 import Testing
 
 /// What a client says when nobody answers, or the wrong one does.
-@Suite(.timeLimit(.minutes(2))) struct ClientTests {
+@Suite(.timeLimit(.minutes(5))) struct ClientTests {
     private func failure(
         _ configuration: HTTPCoordinatorClient.Configuration
     ) async throws -> ClientError? {
@@ -16,17 +16,11 @@ import Testing
     }
 
     @Test func `nobody answers`() async throws {
-        // A port that was free a moment ago.
-        let url = Box("")
-        try await Scene.play { url.value = $0.url }
-        let error = try await failure(.init(url: url.value))
+        // Nobody may listen there but root's tcpmux, of long ago.
+        let url = "http://127.0.0.1:1"
+        let error = try await failure(.init(url: url))
         #expect(error?.code == .unreachable)
-        #expect(error?.message.hasPrefix("Nobody answers at \(url.value): start") == true)
-    }
-
-    private final class Box: @unchecked Sendable {
-        var value: String
-        init(_ value: String) { self.value = value }
+        #expect(error?.message.hasPrefix("Nobody answers at \(url): start") == true)
     }
 
     @Test func `an address that is none is said before anything is asked`() async throws {

@@ -3,7 +3,7 @@ import OperonHTTP
 import Testing
 
 /// The document says what the server does, and the server does what the document says.
-@Suite(.timeLimit(.minutes(1))) struct DocumentTests {
+@Suite(.timeLimit(.minutes(5))) struct DocumentTests {
     @Test func `every route is documented, and nothing else is`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             let answer = try await scene.raw("GET", "/v1/openapi.json")

@@ -7,7 +7,7 @@ import OperonTestKit
 import Testing
 
 /// What is wrong with a request is said, as a problem, and never an error of the server.
-@Suite(.timeLimit(.minutes(2))) struct RequestTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestTests {
     private func expectProblem(
         _ answer: RawAnswer,
         _ status: Int,

@@ -6,7 +6,7 @@ import OperonTestKit
 import Testing
 
 /// Every method of the port means the same over HTTP as in the same process.
-@Suite(.timeLimit(.minutes(2))) struct RoundTripTests {
+@Suite(.timeLimit(.minutes(5))) struct RoundTripTests {
     @Test func `a graph is submitted, listed, shown and closed`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             try await scene.client { client in

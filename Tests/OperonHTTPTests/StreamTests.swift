@@ -8,7 +8,7 @@ import OperonTestKit
 import Testing
 
 /// Streams of events and of logs, and what becomes of them when connections break.
-@Suite(.timeLimit(.minutes(2))) struct StreamTests {
+@Suite(.timeLimit(.minutes(5))) struct StreamTests {
     private static func sequences(
         _ stream: AsyncThrowingStream<ClientEvent, any Error>,
         _ count: Int
@@ -151,6 +151,27 @@ import Testing
                 var texts: [String] = []
                 for try await log in again { texts.append(log.text) }
                 #expect(texts == ["three"])
+            }
+        }
+    }
+
+    @Test func `a stream is opened where another has just ended`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let selector = OperationSelector("g", "a")
+            _ = try await scene.fake.submit(Submission(graph: .of("g", [("a", [])])))
+            try await scene.fake.world.change { truth throws(ClientError) in
+                try truth.start(selector)
+            }
+            try await scene.client { client in
+                for _ in 0..<300 {
+                    let stream = try await client.followLog(of: selector)
+                    await scene.fake.world.waitForFollowers(1)
+                    // Its connection is kept, and closed by the coordinator when the client may
+                    // be about to use it again.
+                    let why = ClientError(.unavailable, "leaves")
+                    await scene.fake.world.endStreams(throwing: why)
+                    await #expect(throws: why) { for try await _ in stream {} }
+                }
             }
         }
     }

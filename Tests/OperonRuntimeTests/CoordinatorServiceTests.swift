@@ -41,7 +41,7 @@ private final class ScriptedTransport: CoordinatorTransport {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct CoordinatorServiceTests {
+@Suite(.timeLimit(.minutes(5))) struct CoordinatorServiceTests {
     private func service(_ transport: ScriptedTransport) -> CoordinatorService {
         let scheduler = Scheduler(
             configuration: Scheduler.Configuration(),

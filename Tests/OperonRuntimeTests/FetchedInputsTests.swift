@@ -7,7 +7,7 @@ import Testing
 @testable import OperonRuntime
 
 /// A coordinator and a worker in one process, with pieces so small that short outputs are fetched.
-@Suite(.timeLimit(.minutes(2))) struct FetchedInputsTests {
+@Suite(.timeLimit(.minutes(5))) struct FetchedInputsTests {
     private static var limits: Limits {
         var limits = Limits()
         limits.inlineInputBytes = 70

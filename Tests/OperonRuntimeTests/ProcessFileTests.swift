@@ -5,7 +5,7 @@ import Testing
 @testable import OperonRuntime
 
 /// What processes are given and give through files.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProcessFileTests {
     private func run(
         _ line: String,

@@ -4,7 +4,7 @@ import OperonRuntime
 import Testing
 
 /// What a process leaves behind: nothing.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProcessGroupTests {
     @Test func `grandchildren in the group do not outlive the process`() async throws {
         try await ProcessSupport.withRunner { runner in
@@ -67,8 +67,9 @@ struct ProcessGroupTests {
 
             try #require(try entries("/proc/self/fd") == before)
             try #require(try entries(folder) == ["no-inputs.json", "worker.sock"])
-            // The guard is the only child, and it sleeps.
-            try #require(try children().map(\.state) == ["S"])
+            // The guard is the only child, and it sleeps; it may be at what it was told last.
+            let isAlone = await eventually { (try? children().map(\.state)) == ["S"] }
+            try #require(isAlone)
             await runner.shutdown()
             try #require(try children().isEmpty)
             try #require(access(folder, F_OK) != 0)
@@ -84,7 +85,7 @@ struct ProcessGroupTests {
                 + "while [ $(ls \(folder) | wc -l) -lt 50 ]; do sleep 0.05; done"
             await withTaskGroup(of: AttemptEnd.self) { group in
                 for index in 0..<50 {
-                    var context = ProcessSupport.context(timeout: .seconds(30))
+                    var context = ProcessSupport.context(timeout: .seconds(200))
                     context.ordinal = UInt32(index)
                     group.addTask { [context] in
                         await runner.run(ProcessSupport.shell(line), attempt: context).attempt.end

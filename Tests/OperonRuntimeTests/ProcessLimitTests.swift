@@ -5,7 +5,7 @@ import Testing
 @testable import OperonRuntime
 
 /// Limits of memory and CPU time, with real children that go beyond them.
-@Suite(.timeLimit(.minutes(2))) struct ProcessLimitTests {
+@Suite(.timeLimit(.minutes(5))) struct ProcessLimitTests {
     private func command(
         _ line: String,
         memory: Int? = nil,

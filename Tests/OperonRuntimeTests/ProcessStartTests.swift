@@ -4,7 +4,7 @@ import OperonRuntime
 import Testing
 
 /// With what processes start, and why they do not.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProcessStartTests {
     private func run(
         _ command: CommandDescription,

@@ -4,7 +4,7 @@ import OperonRuntime
 import Testing
 
 /// Asking processes to stop.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProcessStopTests {
     /// Runs a line, and asks it to stop once it has printed “ready”.
     private func run(

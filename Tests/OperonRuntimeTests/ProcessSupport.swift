@@ -121,9 +121,9 @@ func readProc(_ path: String) throws -> String {
     return String(decoding: text, as: UTF8.self)
 }
 
-/// Waits until `condition` holds, at most ten seconds; returns whether it did.
+/// Waits until `condition` holds, at most a minute; returns whether it did.
 func eventually(_ condition: () -> Bool) async -> Bool {
-    let deadline = SystemClock.now() + .seconds(10)
+    let deadline = SystemClock.now() + .seconds(60)
     while !condition() {
         guard SystemClock.now() < deadline else { return false }
         // The only thing that ends is another process, which sends no signal to us.

@@ -19,7 +19,7 @@ private final class QuietTransport: CoordinatorTransport {
 }
 
 /// What a running coordinator drops from its store, it forgets.
-@Suite(.timeLimit(.minutes(1))) struct PruningTests {
+@Suite(.timeLimit(.minutes(5))) struct PruningTests {
     private func withService(
         _ store: InMemoryStore,
         _ body: (CoordinatorService, LocalCoordinator) async throws -> Void

@@ -182,6 +182,27 @@ import Testing
         )
     }
 
+    @Test func `after the last line nothing is drawn, whoever still tells the time`() async throws {
+        let output = ScreenOutput(columns: 41)
+        let display = ProgressDisplay(
+            printer: LinePrinter(output: output, style: unicode),
+            startedAt: at(0)
+        )
+        let group = await display.addGroup(name: "one")
+        await display.operationsAdded(1, to: group, in: .succeeded, work: 1)
+        await display.tick(at: at(0))
+
+        await display.finish(at: at(1))
+        await display.tick(at: at(2))
+        await display.print(["said later"], at: at(3))
+        await display.finish(at: at(4))
+
+        let screen = try output.screen()
+        #expect(screen.count == 2, "\(screen)")
+        #expect(screen.first?.contains("1/1") == true)
+        #expect(screen.last == "said later")
+    }
+
     @Test func `a quiet display counts and prints, and shows no progress`() async {
         let output = ScreenOutput()
         let display = ProgressDisplay(

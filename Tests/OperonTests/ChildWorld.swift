@@ -12,8 +12,8 @@ final class ChildWorld: Sendable {
     private let events: AsyncStream<WorkerEnvelope>
     private let log = Transcript()
 
-    /// What operations print, as far as it was heard.
-    var printed: String { log.text }
+    /// What operations print, once so many bytes of it have been heard; less after two minutes.
+    func printed(_ count: Int) async -> String { await log.text(count) }
 
     /// Runs `body` when the worker is there; then everything is closed. `kinds` are what the
     /// parent knows; `program` is what it starts.
@@ -201,13 +201,26 @@ final class ChildWorld: Sendable {
 
 /// Text that grows.
 final class Transcript: @unchecked Sendable {
-    // Protects the bytes.
+    // Protects everything below.
     private let lock = NSLock()
     private var bytes: [UInt8] = []
+    private var waiters: [(count: Int, latch: Latch)] = []
 
-    func append(_ more: [UInt8]) { lock.withLock { bytes += more } }
+    func append(_ more: [UInt8]) {
+        lock.withLock {
+            bytes += more
+            for waiter in waiters where waiter.count <= bytes.count { waiter.latch.open() }
+        }
+    }
 
-    var text: String { lock.withLock { String(decoding: bytes, as: UTF8.self) } }
+    func text(_ count: Int) async -> String {
+        let latch = Latch()
+        lock.withLock {
+            if bytes.count >= count { latch.open() } else { waiters.append((count, latch)) }
+        }
+        await latch.wait(within: .seconds(120))
+        return lock.withLock { String(decoding: bytes, as: UTF8.self) }
+    }
 }
 
 /// A value that comes once, or again.
@@ -223,9 +236,9 @@ final class Once<Value: Sendable>: @unchecked Sendable {
     }
 
     func value() async throws -> Value {
-        await latch.wait(within: .seconds(30))
+        await latch.wait(within: .seconds(120))
         guard let value = lock.withLock({ known }) else {
-            throw WorldFailure("it did not come within half a minute")
+            throw WorldFailure("it did not come within two minutes")
         }
         return value
     }

@@ -28,7 +28,7 @@ final class Meeting: @unchecked Sendable {
         defer { condition.unlock() }
         arrivals += 1
         condition.broadcast()
-        let deadline = Date() + 20
+        let deadline = Date() + 120
         while arrivals < count {
             guard condition.wait(until: deadline) else { return false }
         }

@@ -9,7 +9,7 @@ import ServiceLifecycleTestKit
 import Testing
 
 /// Operations of registered kinds, from the graph to their outcome.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct WorkerTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct WorkerTests {
     private static let all = World.Member(
         "all",
         .on(Square.self),

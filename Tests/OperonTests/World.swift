@@ -221,14 +221,14 @@ final class Record: @unchecked Sendable {
 
     /// Returns when this holds.
     ///
-    /// - Throws: `WorldFailure` after half a minute.
+    /// - Throws: `WorldFailure` after two minutes.
     func wait(until isDone: @escaping @Sendable (State) -> Bool) async throws {
         let id = lock.withLock {
             nextWaiter += 1
             return nextWaiter
         }
         let timeout = Task {
-            try await Task.sleep(for: .seconds(30))
+            try await Task.sleep(for: .seconds(120))
             lock.withLock { waiters.removeValue(forKey: id) }?.continuation
                 .resume(returning: false)
         }
@@ -241,7 +241,7 @@ final class Record: @unchecked Sendable {
             }
             if isDone { continuation.resume(returning: true) }
         }
-        guard isInTime else { throw WorldFailure("it did not happen within half a minute") }
+        guard isInTime else { throw WorldFailure("it did not happen within two minutes") }
     }
 }
 

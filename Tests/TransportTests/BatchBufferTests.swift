@@ -1,7 +1,7 @@
 import OperonPorts
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct BatchBufferTests {
     @Test func `what waits is handed over in one batch`() async {
         let buffer = BatchBuffer<Int>(costLimit: 100)

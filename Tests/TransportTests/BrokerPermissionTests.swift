@@ -10,7 +10,7 @@ import Testing
 
 /// What each side's user may not do on the broker: every one of these is refused with 403. What
 /// they may do is what all other tests do.
-@Suite(.serialized, .timeLimit(.minutes(3)), .ownBroker)
+@Suite(.serialized, .timeLimit(.minutes(5)), .ownBroker)
 struct BrokerPermissionTests {
     private static let own = "worker.00000000000000aa.1"
     private static let another = "worker.00000000000000bb.1"

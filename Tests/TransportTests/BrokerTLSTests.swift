@@ -5,13 +5,13 @@ import OperonPorts
 import Testing
 
 /// The same code over TLS, with certificates made for the test.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct BrokerTLSTests {
     @Test func `messages pass over TLS, and a certificate of somebody else does not`() async throws
     {
         let certificates = try Certificates()
         defer { certificates.remove() }
-        let port = try freePort()
+        let port = try LoopbackPort.take()
         let configuration = """
             listeners.ssl.1 = 127.0.0.1:\(port)
             ssl_options.cacertfile = \(certificates.path("ca.pem"))
@@ -47,7 +47,7 @@ struct BrokerTLSTests {
     {
         let certificates = try Certificates()
         defer { certificates.remove() }
-        let port = try freePort()
+        let port = try LoopbackPort.take()
         let configuration = """
             listeners.ssl.1 = 127.0.0.1:\(port)
             ssl_options.cacertfile = \(certificates.path("ca.pem"))
@@ -85,20 +85,6 @@ struct BrokerTLSTests {
             #expect(reason?.contains("CERTIFICATE_REQUIRED") == true, "\(reason ?? "none")")
             try await stranger.close()
         }
-    }
-
-    /// A port that nobody listened on a moment ago.
-    private func freePort() throws -> Int {
-        let text = try Certificates.run(
-            "/usr/bin/python3",
-            [
-                "-c",
-                "import socket; s=socket.socket(); s.bind(('127.0.0.1',0)); "
-                    + "print(s.getsockname()[1])",
-            ]
-        )
-        guard let port = Int(text) else { throw TestFailure("no port: \(text)") }
-        return port
     }
 }
 

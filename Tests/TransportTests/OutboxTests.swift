@@ -51,7 +51,7 @@ import Testing
         #expect(outbox.bytes == 0)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func `whoever sends bulk waits behind a mebibyte of it, and nobody else does`() async {
         let outbox = Outbox(bytesMax: 1 << 20)
         outbox.begin()
@@ -113,7 +113,7 @@ import Testing
         #expect(outbox.take(bytesMax: 1 << 20).isEmpty)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func `senders wait while there is too much and go on when it is taken`() async {
         let outbox = Outbox(bytesMax: 10_000)
         outbox.begin()
@@ -139,7 +139,7 @@ import Testing
         #expect(taken + outbox.take(bytesMax: .max).count == 50)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func `a sender that is cancelled does not wait`() async {
         let outbox = Outbox(bytesMax: 10)
         outbox.begin()

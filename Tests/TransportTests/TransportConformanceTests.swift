@@ -4,7 +4,7 @@ import OperonPorts
 import Testing
 
 /// What every transport promises, whatever carries it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransportConformanceTests {
     @Test(arguments: TransportKind.allCases)
     func `up is the first event on both sides`(kind: TransportKind) async throws {

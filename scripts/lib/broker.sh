@@ -31,14 +31,25 @@ broker_sbin() {
     return 1
 }
 
-# Three ports that nobody listens on: AMQP, the distribution port and the port mapper's.
+# Three ports that nobody listens on: AMQP, the distribution port and the port mapper's. Of those
+# that the kernel gives to nobody by itself: one of its own choice may be somebody's end of a
+# connection before the broker listens on it, or while the broker is dead.
 broker_free_ports() {
     python3 - <<'PYTHON'
-import socket
-sockets = [socket.socket() for _ in range(3)]
-for one in sockets:
-    one.bind(("127.0.0.1", 0))
-print(*[one.getsockname()[1] for one in sockets])
+import random, socket
+with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+    end = int(file.read().split()[0])
+found = []
+for port in random.sample(range(10000, end if end > 11000 else 32768), 1000):
+    with socket.socket() as one:
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+    found.append(port)
+    if len(found) == 3:
+        break
+print(*found)
 PYTHON
 }
 
