@@ -221,12 +221,35 @@ private final class Start: @unchecked Sendable {
     }
 
     package func spawn() -> Int32? {
+        var spawned = spawnOnce()
+        // A program that was just copied: somebody who was started meanwhile has not executed its
+        // own yet, and still has the copy open for writing. There is nothing to await.
+        for _ in 0..<Self.busyTries
+        where spawned.step == OPERON_PROCESS_EXECUTE && spawned.error == ETXTBSY {
+            usleep(10_000)
+            spawned = spawnOnce()
+        }
+        if spawned.descriptor >= 0 { close(spawned.descriptor) }
+        let isStarted = spawned.step == OPERON_PROCESS_STARTED
+        condition.lock()
+        started =
+            isStarted
+            ? .success(spawned.process)
+            : .failure(CommandFailure("\(path) does not start: error \(spawned.error)"))
+        condition.signal()
+        condition.unlock()
+        return isStarted ? spawned.process : nil
+    }
+
+    private static let busyTries = 500
+
+    private func spawnOnce() -> operon_process_spawned {
         let candidates = [strdup(path), nil]
         let argv = arguments.map { strdup($0) } + [nil]
         let envp = environment.map { strdup("\($0)=\($1)") } + [nil]
         let folder = strdup(directory)
         defer { for text in candidates + argv + envp + [folder] { free(text) } }
-        let spawned = candidates.map { UnsafePointer($0) }.withUnsafeBufferPointer { candidates in
+        return candidates.map { UnsafePointer($0) }.withUnsafeBufferPointer { candidates in
             argv.withUnsafeBufferPointer { argv in
                 envp.withUnsafeBufferPointer { envp in
                     var request = operon_process_request()
@@ -241,16 +264,6 @@ private final class Start: @unchecked Sendable {
                 }
             }
         }
-        if spawned.descriptor >= 0 { close(spawned.descriptor) }
-        let isStarted = spawned.step == OPERON_PROCESS_STARTED
-        condition.lock()
-        started =
-            isStarted
-            ? .success(spawned.process)
-            : .failure(CommandFailure("\(path) does not start: error \(spawned.error)"))
-        condition.signal()
-        condition.unlock()
-        return isStarted ? spawned.process : nil
     }
 }
 
