@@ -3,16 +3,25 @@ package import OperonCore
 package import OperonModel
 
 /// Writes down what happens to the operations of one graph, for the report at its end. 56 bytes an
-/// operation, and about 100 an attempt.
+/// operation, and about 130 an attempt.
 package struct RunRecord: Sendable {
     /// One try at an operation.
     package struct Attempt: Sendable {
         package let id: AttemptID
         package let worker: Incarnation
         package var start: Timestamp?
+        /// How long it waited for others without a slot, as far as it has gone on since.
+        package var waited = Duration.zero
+        fileprivate var yieldedAt: Timestamp?
         package var end: Timestamp?
         /// `nil`: it has not ended.
         package var ending: Scheduler.AttemptEnding?
+
+        fileprivate mutating func goOn(at now: Timestamp) {
+            guard let yieldedAt else { return }
+            waited = waited + max(.zero, now - yieldedAt)
+            self.yieldedAt = nil
+        }
     }
 
     package struct Operation: Sendable {
@@ -66,6 +75,7 @@ package struct RunRecord: Sendable {
         case .attemptEnded(let operation, let attempt, let ending, let start, let end):
             change(attempt, of: operation) { entry in
                 entry.start = start ?? entry.start
+                entry.goOn(at: end)
                 entry.end = end
                 entry.ending = ending
             }
@@ -81,7 +91,11 @@ package struct RunRecord: Sendable {
             slotsMax = max(slotsMax, slots.values.reduce(0, +))
         case .workerLost(let worker), .workerDraining(let worker):
             slots[worker.incarnation] = nil
-        case .ready, .retry, .yielded, .wentOn, .graphFinished, .workerBusy, .graphClosedIdle,
+        case .yielded(let operation, let attempt):
+            change(attempt, of: operation) { $0.yieldedAt = now }
+        case .wentOn(let operation, let attempt, _):
+            change(attempt, of: operation) { $0.goOn(at: now) }
+        case .ready, .retry, .graphFinished, .workerBusy, .graphClosedIdle,
             .superseded,
             .eventRefused, .log:
             break

@@ -56,7 +56,8 @@ struct ReportAssembly: Sendable {
         guard let last = operation.lastAttempt, let start = last.start, let end = last.end else {
             return .zero
         }
-        return end - start
+        // What it waited for is counted itself.
+        return end - start - last.waited
     }
 
     private func operation(_ index: Int) -> OperationReport {

@@ -48,6 +48,8 @@ import Testing
             let json = #"{"operations":[{"name":"one","outcome":"succeeded"}],"version":1}"#
             #expect(scene.lines(of: "json") == [json])
             #expect(scene.lines(of: "code") == ["1", "7", "0"])
+            // What it waited for is not counted twice.
+            #expect(!ended.errors.contains("(0."), "\(ended.errors)")
         }
     }
 
