@@ -156,6 +156,18 @@ extension HTTPCoordinatorClient {
         try await value(Ask(.PATCH, "queues", name).with(json: change))
     }
 
+    package func keys() async throws(ClientError) -> [KeyView] {
+        try await value(Ask(.GET, "keys"), KeysBody.self).keys
+    }
+
+    package func key(_ name: String) async throws(ClientError) -> KeyView {
+        try await value(Ask(.GET, "keys", name))
+    }
+
+    package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
+        try await value(Ask(.PUT, "keys", settings.name).with(json: ["limit": settings.limit]))
+    }
+
     package func workers() async throws(ClientError) -> [WorkerView] {
         try await value(Ask(.GET, "workers"), WorkersBody.self).workers
     }

@@ -3,7 +3,7 @@ import NIOCore
 import OperonModel
 import OperonPorts
 
-// What can be asked about queues, workers and the coordinator itself.
+// What can be asked about queues, keys, workers and the coordinator itself.
 
 extension HTTPServer {
     static let queueRoutes: [Route] = [
@@ -25,6 +25,20 @@ extension HTTPServer {
         },
         Route("POST", "/v1/queues/{queue}/cancel", .operate, body: .options) { call in
             .json(try await call.cancel(.queue(call.queue)))
+        },
+    ]
+
+    static let keyRoutes: [Route] = [
+        Route("GET", "/v1/keys", .read) { call in
+            .json(KeysBody(keys: try await call.client.keys()))
+        },
+        Route("GET", "/v1/keys/{key}", .read) { call in
+            .json(try await call.client.key(call.key))
+        },
+        Route("PUT", "/v1/keys/{key}", .operate, body: .json(isRequired: true)) { call in
+            let limit = try call.json(KeyBody.self).limit
+            let settings = KeySettings(name: call.key, limit: limit)
+            return .json(try await call.client.setKey(settings))
         },
     ]
 
@@ -83,7 +97,7 @@ extension HTTPServer {
 
     /// Everything that can be asked.
     package static let routes: [Route] =
-        graphRoutes + operationRoutes + queueRoutes + clusterRoutes + healthRoutes
+        graphRoutes + operationRoutes + queueRoutes + keyRoutes + clusterRoutes + healthRoutes
 }
 
 /// How the coordinator is, as the executable knows it.

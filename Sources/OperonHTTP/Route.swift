@@ -89,6 +89,7 @@ struct Call: Sendable {
         OperationSelector(graph: graph, operation: names["operation"] ?? "")
     }
     var queue: String { names["queue"] ?? "" }
+    var key: String { names["key"] ?? "" }
 
     func flag(_ name: String) throws(Failure) -> Bool {
         switch query[name] {

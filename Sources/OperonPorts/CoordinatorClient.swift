@@ -64,6 +64,11 @@ package protocol CoordinatorClient: Sendable {
     func queue(_ name: String) async throws(ClientError) -> QueueView
     /// Makes the queue if there is none of this name.
     func setQueue(_ name: String, _ change: QueueChange) async throws(ClientError) -> QueueView
+    func keys() async throws(ClientError) -> [KeyView]
+    func key(_ name: String) async throws(ClientError) -> KeyView
+    /// How many operations may hold a key, whatever graphs say from then on. Makes the key if there
+    /// is none of this name.
+    func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView
     func workers() async throws(ClientError) -> [WorkerView]
     /// By its name or its id: it is given nothing more and ends when it has finished what it has.
     func drain(worker: String) async throws(ClientError) -> WorkerView

@@ -39,8 +39,8 @@ struct Operon: AsyncParsableCommand {
             CommandGroup(
                 name: "Cluster",
                 subcommands: [
-                    Coordinator.self, Up.self, Queue.self, Workers.self, Drain.self, Events.self,
-                    Store.self,
+                    Coordinator.self, Up.self, Queue.self, Key.self, Workers.self, Drain.self,
+                    Events.self, Store.self,
                 ]
             ),
         ]

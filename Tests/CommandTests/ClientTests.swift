@@ -343,6 +343,9 @@ import Testing
         ("queue set q", "say what to change: --max, --unlimited or --priority"),
         ("queue set q --max=-1", "--max takes a number from 0"),
         ("queue set q --max 1 --unlimited", "--max and --unlimited exclude each other"),
+        ("key", "operon key <subcommand>"),
+        ("key set db", "Missing expected argument '--limit <limit>'"),
+        ("key set db --limit 0", "--limit takes a number from 1"),
         ("wait 1 --timeout never", "Give up waiting after this long, for example 30s"),
         ("drain", "Missing expected argument '<worker>'"),
         ("drain w1 --timeout 3s", "--timeout goes with --wait"),
@@ -361,10 +364,11 @@ import Testing
                 let ended = try await server.operon(line.split(separator: " ").map(String.init))
                 let said = ended.errors + ended.output
 
-                let code: Int32 = line == "queue" ? 0 : 2
+                let isHelp = line == "queue" || line == "key"
+                let code: Int32 = isHelp ? 0 : 2
                 #expect(ended.end == .exit(code), "\(line): \(ended.end)")
                 #expect(said.contains(sentence), "\(line): \(said)")
-                #expect(ended.output.isEmpty || line == "queue", "\(line): \(ended.output)")
+                #expect(ended.output.isEmpty || isHelp, "\(line): \(ended.output)")
             }
             #expect(await server.coordinator.world.calls.isEmpty)
         }

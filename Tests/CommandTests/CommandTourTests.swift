@@ -127,6 +127,9 @@ private struct Tour {
         try await run("queue resume licensed")
         try await run("queue show licensed")
         try await run("queue list --output quiet")
+        try await run("key list")
+        try await run("key set db --limit 2")
+        try await run("key show db")
         try await run("workers")
         try await run("drain worker-2")
     }

@@ -12,7 +12,8 @@ import Testing
             try await Self.prepare(server)
             for line in [
                 "list", "status", "status wordcount", "operations wordcount", "show 1/count-a",
-                "explain 1/merge", "workers", "queue list", "dead", "events --after 8",
+                "explain 1/merge", "workers", "queue list", "key list", "dead",
+                "events --after 8",
                 "watch wordcount",
             ] {
                 let ended = try await server.operon(

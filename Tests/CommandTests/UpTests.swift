@@ -285,7 +285,9 @@ final class Up {
         }
     }
 
-    func operon(_ arguments: String...) async throws -> Ended {
+    func operon(_ arguments: String...) async throws -> Ended { try await operon(arguments) }
+
+    func operon(_ arguments: [String]) async throws -> Ended {
         try await scene.operon(
             arguments,
             environment: ["OPERON_COORDINATOR": "http://\(address)"]

@@ -15,13 +15,14 @@ import Testing
         "operations nosuch", "show nosuch/a", "explain nosuch/a", "logs nosuch/a",
         "logs nosuch/a --follow", "output nosuch/a", "priority nosuch/a high",
         "queue show nosuch", "drain nosuch", "events --graph nosuch", "graph close nosuch",
-        "queue list", "queue set q --max 1", "queue suspend q", "queue resume q", "workers",
+        "queue list", "queue set q --max 1", "queue suspend q", "queue resume q", "key show nosuch",
+        "key list", "key set k --limit 2", "workers",
     ]
 
     /// They find nothing, or make what they name.
     private static let content: Set<String> = [
         "list --status running --name nosuch", "queue list", "queue set q --max 1",
-        "queue suspend q", "workers",
+        "queue suspend q", "key list", "key set k --limit 2", "workers",
     ]
 
     private static func arguments(_ line: String) -> [String] {
@@ -36,7 +37,7 @@ import Testing
             let help = try await scene.operon(["--experimental-dump-help"])
             let tree = try JSONDecoder().decode(HelpTree.self, from: Data(help.output.utf8))
             let commands = tree.command.leaves(below: [])
-            #expect(commands.count >= 36, "\(commands)")
+            #expect(commands.count >= 39, "\(commands)")
             for command in commands {
                 let ended = try await scene.operon(command + ["--nosuch"])
                 let line = command.joined(separator: " ")
@@ -82,7 +83,8 @@ import Testing
         "operations 1 --state ready --outcome failed", "show merge", "show /merge",
         "explain @latest", "logs 1/", "output", "priority 1/merge", "priority 1/merge urgent",
         "queue set", "queue set q", "queue set q --max=-1", "queue set q --max 1 --unlimited",
-        "queue show", "queue suspend", "queue resume", "queue list all", "workers all", "drain",
+        "queue show", "queue suspend", "queue resume", "queue list all",
+        "key set", "key set db", "key set db --limit 0", "key show", "workers all", "drain",
         "drain w1 --timeout 3s", "events --after x", "events --graph 1/a", "graph close",
         "coordinator", "coordinator --broker nohost", "up --slots 0", "up --keep never",
         "up --listen 1.2.3.4:1", "up --listen nowhere:x", "up --tls-key key.pem",

@@ -189,6 +189,36 @@ import Testing
         }
     }
 
+    @Test func `keys are shown with who holds them, and set`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            var graph = GraphDescription.of("a", [("one", []), ("two", [])])
+            for index in 0..<2 { graph.operations[index].exclusive = ["data/µ"] }
+            _ = try await scene.fake.submit(Submission(graph: graph))
+            try await scene.fake.world.change { truth throws(ClientError) in
+                try truth.start(OperationSelector("a", "one"))
+            }
+            try await scene.client { client in
+                let key = try await client.setKey(KeySettings(name: "data/µ", limit: 3))
+                #expect(key.limit == 3 && key.held == 1 && key.waiting == 1)
+                #expect(key.holders.map(\.name) == ["one"])
+                #expect(try await client.key("data/µ") == key)
+                #expect(try await client.keys() == [key])
+                let low = await #expect(throws: ClientError.self) {
+                    _ = try await client.setKey(KeySettings(name: "data/µ", limit: 0))
+                }
+                #expect(low?.code == .invalid)
+                let other = await #expect(throws: ClientError.self) {
+                    _ = try await client.key("other")
+                }
+                #expect(other?.code == .notFound)
+            }
+            for body in ["{}", #"{"limit": "2"}"#, #"{"limit": 2, "maximum": 2}"#] {
+                let answer = try await scene.json("PUT", "/v1/keys/data", body)
+                #expect(answer.status == 400, "\(body): \(answer.text)")
+            }
+        }
+    }
+
     static let names = [
         "a/b", "/", "//", "a%2Fb", "a b", "a+b", "?x=1&y#z", "日本語", "é", "e\u{301}", "🦑", ".", "..",
         "../..", "@latest", "0", "\"quoted\\\"", "a;b", "%", "\u{202E}abc",
@@ -209,6 +239,7 @@ import Testing
                 query.name = name
                 #expect(try await client.graphs(query).graphs.count == 1)
                 #expect(try await client.setQueue(name, QueueChange()).name == name)
+                #expect(try await client.setKey(KeySettings(name: name)).name == name)
             }
         }
     }

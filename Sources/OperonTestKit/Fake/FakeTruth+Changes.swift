@@ -165,6 +165,25 @@ extension FakeTruth {
         return view(queue: name)
     }
 
+    package func key(_ name: String) throws(ClientError) -> KeyView {
+        guard keys[name] != nil else {
+            throw ClientError(.notFound, "There is no key “\(name)”.")
+        }
+        return view(key: name)
+    }
+
+    package mutating func setKey(_ settings: KeySettings) throws(ClientError) -> KeyView {
+        guard (1...Limits().nameBytes).contains(settings.name.utf8.count) else {
+            throw ClientError(refused: .invalid(field: "key", why: "a name has 1 to 256 bytes"))
+        }
+        guard settings.limit >= 1 else {
+            throw ClientError(refused: .invalid(field: "limit", why: "1 or more"))
+        }
+        keys[settings.name] = settings.limit
+        note("keySet") { $0.key = settings.name }
+        return view(key: settings.name)
+    }
+
     package mutating func drain(worker: String) throws(ClientError) -> WorkerView {
         guard let index = workers.firstIndex(where: { $0.name == worker || $0.id == worker }) else {
             throw ClientError(.notFound, "There is no worker “\(worker)”.")

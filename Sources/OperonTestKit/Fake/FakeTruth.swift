@@ -6,6 +6,8 @@ package import OperonPorts
 package struct FakeTruth: Sendable {
     package var graphs: [FakeGraph] = []
     package var queues: [String: FakeQueue] = [:]
+    /// How many may hold a key.
+    package var keys: [String: Int] = [:]
     package var workers: [WorkerView] = []
     /// From the first that is kept.
     package internal(set) var events: [EventView] = []

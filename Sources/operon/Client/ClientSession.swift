@@ -16,6 +16,7 @@ struct ClientSession: Sendable {
         case graph(String)
         case operation(OperationSelector)
         case queue(String)
+        case key(String)
         case worker(String)
     }
 
@@ -88,6 +89,9 @@ struct ClientSession: Sendable {
         case .queue(let name):
             let names = (try? await client.queues())?.map(\.name) ?? []
             return near(name, among: names) ?? "\nThose that exist: operon queue list"
+        case .key(let name):
+            let names = (try? await client.keys())?.map(\.name) ?? []
+            return near(name, among: names) ?? "\nThose that exist: operon key list"
         case .worker(let name):
             let names = (try? await client.workers())?.map(\.name) ?? []
             return near(name, among: names) ?? "\nThose that exist: operon workers"
