@@ -50,6 +50,10 @@ extension HTTPServer {
             .json(try await call.client.drain(worker: call.names["worker"] ?? ""))
         },
         Route("GET", "/v1/status", .read) { call in .json(try await call.client.status()) },
+        // Whoever may read sees less than a copy has; and it costs the coordinator's disk room.
+        Route("POST", "/v1/backup", .operate) { call in
+            .file(try await call.client.backup(), type: "application/vnd.sqlite3")
+        },
         Route("GET", "/v1/events", .read, query: ["after", "graph"]) { call in
             // As JSON has them everywhere: without a sign, in 63 bits.
             var after = try call.number("after", Int64.self).map { UInt64($0) }

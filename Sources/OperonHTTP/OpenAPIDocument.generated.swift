@@ -2760,6 +2760,57 @@ enum OpenAPIDocument {
     "x-operon-scope": "read"
    }
   },
+  "/v1/backup": {
+   "post": {
+    "operationId": "backup",
+    "summary": "A copy of the coordinator's store, while it goes on",
+    "tags": [
+     "cluster"
+    ],
+    "responses": {
+     "200": {
+      "description": "Done.",
+      "content": {
+       "application/vnd.sqlite3": {}
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "operate"
+   }
+  },
   "/v1/events": {
    "get": {
     "operationId": "events",

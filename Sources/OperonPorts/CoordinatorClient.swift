@@ -73,6 +73,8 @@ package protocol CoordinatorClient: Sendable {
     /// By its name or its id: it is given nothing more and ends when it has finished what it has.
     func drain(worker: String) async throws(ClientError) -> WorkerView
     func status() async throws(ClientError) -> ClusterView
+    /// A copy of all that the coordinator keeps, with everything that it told anybody before.
+    func backup() async throws(ClientError) -> StoreBackup
 
     /// What happens from now on, or from after a number that was seen; of one graph only, if one
     /// is named. Numbers that are not there any more are told as a gap.

@@ -42,6 +42,11 @@ package protocol OperationStore: Sendable {
     /// dropped already, is left as it is.
     func drop(_ graphs: [GraphID]) async throws
 
+    /// Copies everything, as it is when the copy is whole, while the store goes on.
+    ///
+    /// - Throws: `StoreError`: a store in memory has nothing to copy; one copy at a time (`busy`).
+    func backup() async throws -> StoreBackup
+
     func close() async
 }
 

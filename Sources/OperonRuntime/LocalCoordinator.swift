@@ -333,6 +333,15 @@ package struct LocalCoordinator: CoordinatorClient {
         await service.clusterView(version: version)
     }
 
+    package func backup() async throws(ClientError) -> StoreBackup {
+        // What was told to others is on the disk; what is in hand shall be, too.
+        try await service.durable()
+        guard let backup = try await stored({ try await $0.backup() }) else {
+            throw ClientError(.unavailable, "This coordinator keeps nothing that could be copied.")
+        }
+        return backup
+    }
+
     // MARK: - Events
 
     package func events(

@@ -149,6 +149,16 @@ extension ViewText {
         return DurationText.short(.nanoseconds(Int64(seconds * 1e9)))
     }
 
+    /// After `backup`.
+    package func copied(_ path: String, _ bytes: Int) -> [String] {
+        [
+            said(
+                "\(shown(path)): a copy of the coordinator's store, \(bytes) bytes."
+                    + " Check it: operon store check \(shown(path))"
+            )
+        ]
+    }
+
     /// After `drain`.
     package func draining(_ worker: WorkerView) -> [String] {
         let name = "Worker \(quoted(worker.name))"

@@ -40,7 +40,7 @@ struct Operon: AsyncParsableCommand {
                 name: "Cluster",
                 subcommands: [
                     Coordinator.self, Up.self, Queue.self, Key.self, Workers.self, Drain.self,
-                    Events.self, Store.self,
+                    Events.self, Store.self, Backup.self,
                 ]
             ),
         ]

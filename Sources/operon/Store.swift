@@ -12,7 +12,8 @@ struct Store: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Look after the store of a coordinator: check it, copy it, make it smaller.",
         discussion: """
-            For a store that no coordinator has open; a coordinator that runs looks after its own.
+            For a store that no coordinator has open; a coordinator that runs looks after its \
+            own, and “operon backup” asks it for a copy.
 
             Exit codes: 0 done, and sound; 1 the store is damaged, or the disk refuses; 2 the call \
             was wrong, or a later version wrote the store; 6 there is no such store; 8 a \

@@ -132,6 +132,7 @@ private struct Tour {
         try await run("key show db")
         try await run("workers")
         try await run("drain worker-2")
+        try await run("backup monday.db")
     }
 
     mutating func mend() async throws {

@@ -16,13 +16,14 @@ import Testing
         "logs nosuch/a --follow", "output nosuch/a", "priority nosuch/a high",
         "queue show nosuch", "drain nosuch", "events --graph nosuch", "graph close nosuch",
         "queue list", "queue set q --max 1", "queue suspend q", "queue resume q", "key show nosuch",
-        "key list", "key set k --limit 2", "workers",
+        "key list", "key set k --limit 2", "backup nosuch.db", "workers",
     ]
 
     /// They find nothing, or make what they name.
     private static let content: Set<String> = [
         "list --status running --name nosuch", "queue list", "queue set q --max 1",
-        "queue suspend q", "key list", "key set k --limit 2", "workers",
+        "queue suspend q", "key list", "key set k --limit 2", "backup nosuch.db",
+        "workers",
     ]
 
     private static func arguments(_ line: String) -> [String] {
@@ -37,7 +38,7 @@ import Testing
             let help = try await scene.operon(["--experimental-dump-help"])
             let tree = try JSONDecoder().decode(HelpTree.self, from: Data(help.output.utf8))
             let commands = tree.command.leaves(below: [])
-            #expect(commands.count >= 39, "\(commands)")
+            #expect(commands.count >= 40, "\(commands)")
             for command in commands {
                 let ended = try await scene.operon(command + ["--nosuch"])
                 let line = command.joined(separator: " ")
@@ -91,7 +92,7 @@ import Testing
         "up --tokens nosuch", "up --store g.yaml --listen 127.0.0.1:0", "store check",
         "store check nosuch.db", "store check g.yaml", "store backup nosuch.db",
         "store backup nosuch.db copy.db", "store vacuum nosuch.db", "store prune nosuch.db",
-        "store prune nosuch.db --keep soon", "workers --token-file nosuch",
+        "store prune nosuch.db --keep soon", "backup", "backup g.yaml", "workers --token-file nosuch",
         "workers --coordinator here", "workers --ca-file nosuch",
         "workers --coordinator ftp://localhost",
     ]

@@ -219,6 +219,23 @@ import Testing
         }
     }
 
+    @Test func `a copy of the store comes whole, or is known not to be`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let bytes = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+            try await scene.fake.world.change { truth throws(ClientError) in truth.backup = bytes }
+            try await scene.client { client in
+                let backup = try await client.backup()
+                #expect(backup.byteCount == bytes.count)
+                var copy: [UInt8] = []
+                for try await piece in backup.pieces { copy += piece }
+                #expect(copy == bytes)
+                let busy = ClientError(.unavailable, "Another backup is on its way.")
+                await scene.fake.world.failNext("backup", with: busy)
+                await #expect(throws: busy) { _ = try await client.backup() }
+            }
+        }
+    }
+
     static let names = [
         "a/b", "/", "//", "a%2Fb", "a b", "a+b", "?x=1&y#z", "日本語", "é", "e\u{301}", "🦑", ".", "..",
         "../..", "@latest", "0", "\"quoted\\\"", "a;b", "%", "\u{202E}abc",

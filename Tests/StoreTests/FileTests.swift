@@ -272,6 +272,43 @@ import Testing
         await copy.close()
     }
 
+    @Test func `a copy that is read away is whole, alone, and leaves nothing`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        // What a life before did not finish.
+        let left = world.path + ".copy"
+        try write([1, 2, 3], to: left)
+        let store = world.sqlite()
+        var workload = StoreWorkload(seed: 9, reign: StoreWorld.reign)
+        workload.open()
+        _ = try await store.open()
+        #expect(!FileManager.default.fileExists(atPath: left))
+        for _ in 0..<50 { try await store.commit(workload.next()) }
+        let kept = workload.image.state
+        var bytes: [UInt8] = []
+        do {
+            let copy = try await store.backup()
+            let second = try await storeError { _ = try await store.backup() }
+            #expect(second.code == .busy)
+            for _ in 0..<50 { try await store.commit(workload.next()) }
+            for try await piece in copy.pieces { bytes += piece }
+            #expect(bytes.count == copy.byteCount)
+        }
+        // The next one may follow, whether or not it is read.
+        _ = try await store.backup()
+        await store.close()
+        #expect(world.files == ["store.db"])
+
+        let target = world.folder.appendingPathComponent("copy.db").path
+        try write(bytes, to: target)
+        let next = SQLiteStore(path: target, newReign: StoreWorld.reign)
+        let state = try await next.open()
+        #expect(state.reign != StoreWorld.reign)
+        #expect(kept.holdsWhat(state))
+        #expect(try await next.check().isEmpty)
+        await next.close()
+    }
+
     @Test func `vacuuming gives back what pruning freed`() async throws {
         let world = try StoreWorld(.sqlite)
         defer { world.remove() }

@@ -223,6 +223,21 @@ package struct FakeCoordinator: CoordinatorClient {
         try await world.answer("status", caller) { truth throws(ClientError) in truth.status() }
     }
 
+    package func backup() async throws(ClientError) -> StoreBackup {
+        let bytes = try await world.answer("backup", caller) { truth throws(ClientError) in
+            truth.backup
+        }
+        let half = bytes.count / 2
+        return StoreBackup(
+            byteCount: bytes.count,
+            pieces: AsyncThrowingStream { continuation in
+                continuation.yield(Array(bytes[..<half]))
+                continuation.yield(Array(bytes[half...]))
+                continuation.finish()
+            }
+        )
+    }
+
     package func events(
         after sequence: UInt64?,
         graph: String?

@@ -15,6 +15,8 @@ package struct FakeTruth: Sendable {
     package internal(set) var lastSequence: UInt64 = 0
     /// 2026-01-01T00:00:00Z at first.
     package var now = WallTime(nanosecondsSince1970: 1_767_225_600_000_000_000)
+    /// What a copy of the store consists of.
+    package var backup = [UInt8](repeating: 7, count: 4_096)
     package var broker = "ok"
     package var store = "ok"
     /// By key: what was submitted with it, and what it became.
