@@ -131,6 +131,10 @@ package final class SQLiteStore: OperationStore {
         try await sweep()
     }
 
+    package func forget(workers: [Incarnation]) async throws -> [Incarnation] {
+        try await perform { try $0.write { try $0.forget(workers) } }
+    }
+
     /// Deletes what tombstones left, some rows at a time: commits go on in between.
     private func sweep() async throws {
         for id in try await perform({ try $0.read { $0.unswept } }) {

@@ -73,6 +73,11 @@ package actor InMemoryStore: OperationStore {
         image.drop(graphs)
     }
 
+    package func forget(workers: [Incarnation]) throws -> [Incarnation] {
+        try checkOpen()
+        return image.forget(workers: workers)
+    }
+
     package func backup() throws -> StoreBackup {
         throw StoreError(.failed, "What is kept in memory cannot be copied.")
     }

@@ -168,8 +168,9 @@ struct Store: ParsableCommand {
 
         func run() async throws {
             let before = age.map { SystemClock.wall() + (.zero - $0) }
-            try await store.withStore { opened, _ in
+            try await store.withStore { opened, state in
                 let dropped = try await opened.prune(finishedBefore: before, keeping: count)
+                _ = try await opened.forget(workers: state.workers.map(\.incarnation))
                 print("\(store.path): \(Store.count(dropped, "graph", "graphs")) dropped")
             }
         }
