@@ -13,7 +13,8 @@ enum CommandNames {
         "pause": "suspend", "hold": "suspend", "unpause": "resume", "continue": "resume",
         "describe": "show", "inspect": "show", "why": "explain", "log": "logs", "tail": "logs",
         "top": "watch", "rerun": "retry", "restart": "retry", "failed": "dead",
-        "queues": "queue", "keys": "key", "lock": "key", "locks": "key", "serve": "coordinator",
+        "queues": "queue", "keys": "key", "lock": "key", "locks": "key",
+        "depend": "dependency", "dependencies": "dependency", "serve": "coordinator",
         "check": "validate", "lint": "validate",
     ]
 

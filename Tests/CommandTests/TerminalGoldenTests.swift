@@ -11,8 +11,8 @@ import Testing
         try await FakeServer.play { server in
             try await Self.prepare(server)
             for line in [
-                "list", "status", "status wordcount", "operations wordcount", "show 1/count-a",
-                "explain 1/merge", "workers", "queue list", "key list", "dead",
+                "list", "status", "status wordcount", "operations wordcount", "show 0/count-a",
+                "explain 0/merge", "workers", "queue list", "key list", "dead",
                 "events --after 8",
                 "watch wordcount",
             ] {

@@ -17,6 +17,7 @@ import Testing
         "queue show nosuch", "drain nosuch", "events --graph nosuch", "graph close nosuch",
         "queue list", "queue set q --max 1", "queue suspend q", "queue resume q", "key show nosuch",
         "key list", "key set k --limit 2", "backup nosuch.db", "workers",
+        "dependency add nosuch/a --on nosuch/b", "dependency remove nosuch/a --on nosuch/b",
     ]
 
     /// They find nothing, or make what they name.
@@ -38,7 +39,7 @@ import Testing
             let help = try await scene.operon(["--experimental-dump-help"])
             let tree = try JSONDecoder().decode(HelpTree.self, from: Data(help.output.utf8))
             let commands = tree.command.leaves(below: [])
-            #expect(commands.count >= 40, "\(commands)")
+            #expect(commands.count >= 42, "\(commands)")
             for command in commands {
                 let ended = try await scene.operon(command + ["--nosuch"])
                 let line = command.joined(separator: " ")
@@ -92,7 +93,10 @@ import Testing
         "up --tokens nosuch", "up --store g.yaml --listen 127.0.0.1:0", "store check",
         "store check nosuch.db", "store check g.yaml", "store backup nosuch.db",
         "store backup nosuch.db copy.db", "store vacuum nosuch.db", "store prune nosuch.db",
-        "store prune nosuch.db --keep soon", "backup", "backup g.yaml", "workers --token-file nosuch",
+        "dependency add 1/a", "dependency add 1/a --on b",
+        "dependency add 1/a --on 1/b --when ready", "dependency remove 1/a",
+        "store prune nosuch.db --keep soon", "backup", "backup g.yaml",
+        "workers --token-file nosuch",
         "workers --coordinator here", "workers --ca-file nosuch",
         "workers --coordinator ftp://localhost",
     ]
@@ -129,6 +133,15 @@ import Testing
         try golden.check()
     }
 
+    private static let waiting = """
+        operations:
+          a: { operation: Play, queue: idle }
+          b: { operation: Play, queue: idle }
+          c: { operation: Play, queue: idle, dependencies: [b] }
+        queues: { idle: { isSuspended: true } }
+
+        """
+
     @Test func `what a coordinator refuses is answered as the golden file has it`() async throws {
         var golden = Golden("refused.txt")
         try await LiveServer.play { server in
@@ -142,7 +155,16 @@ import Testing
             )
             for line in [
                 "submit g.yaml --graph done", "submit lost.yaml", "priority done/a high",
-                "graph close done",
+                "graph close done", "dependency add done/a --on done/a",
+            ] {
+                golden.add(refused: line, try await server.operon(line))
+            }
+            try await server.submit("waiting", Self.waiting)
+            for line in [
+                "dependency add waiting/b --on waiting/c", "dependency add waiting/b --on done/b",
+                "dependency add waiting/b --on waiting/b",
+                "dependency add waiting/c --on waiting/b --when failed",
+                "dependency remove waiting/b --on done/a", "retry waiting c", "retry done a",
             ] {
                 golden.add(refused: line, try await server.operon(line))
             }

@@ -30,7 +30,7 @@ import Testing
 
                 let more = Submission(graph: .of("", [("after", ["end"])]))
                 #expect(try await client.add(more, to: "@latest").counts.total == 5)
-                #expect(try await client.close(graph: "1").isOpen == false)
+                #expect(try await client.close(graph: "0").isOpen == false)
                 #expect(try await client.graph("diamond") == scene.fake.graph("diamond"))
             }
         }
@@ -68,7 +68,7 @@ import Testing
                 failed.state = .finished
                 failed.outcome = .failed
                 failed.queue = "default"
-                #expect(try await client.operations(of: "1", failed).operations.count == 1)
+                #expect(try await client.operations(of: "0", failed).operations.count == 1)
 
                 for name in ["top", "left", "right", "end"] {
                     let selector = OperationSelector("diamond", name)
@@ -86,7 +86,7 @@ import Testing
             }
             let text = try await scene.raw(
                 "GET",
-                "/v1/graphs/1/operations/0/log",
+                "/v1/graphs/0/operations/0/log",
                 ["Accept": "text/plain"]
             )
             #expect(text.text == "colour red\n")

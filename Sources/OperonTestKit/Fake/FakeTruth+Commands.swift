@@ -10,7 +10,7 @@ extension FakeTruth {
     ) throws(ClientError) -> GraphView {
         if let known = try answered(submission, target: "") { return view(graph: known) }
         var graph = FakeGraph(
-            id: UInt32(graphs.count + 1),
+            id: UInt32(graphs.count),
             name: submission.graph.name,
             isOpen: submission.isOpen,
             submittedBy: caller,

@@ -77,20 +77,20 @@ extension FakeTruth {
     // Changed in place: a copy of a large graph for each change would take minutes.
 
     subscript(id: OperationID) -> FakeOperation {
-        get { graphs[Int(id.graph.rawValue) - 1].operations[Int(id.index)] }
-        _modify { yield &graphs[Int(id.graph.rawValue) - 1].operations[Int(id.index)] }
+        get { graphs[Int(id.graph.rawValue)].operations[Int(id.index)] }
+        _modify { yield &graphs[Int(id.graph.rawValue)].operations[Int(id.index)] }
     }
 
     subscript(graph id: UInt32) -> FakeGraph {
-        get { graphs[Int(id) - 1] }
-        _modify { yield &graphs[Int(id) - 1] }
+        get { graphs[Int(id)] }
+        _modify { yield &graphs[Int(id)] }
     }
 
     /// By number, by name (the newest of it) or `@latest`.
     package func graphID(_ text: String) throws(ClientError) -> UInt32 {
         if text == "@latest", let last = graphs.last { return last.id }
         if let found = graphs.last(where: { $0.name == text }) { return found.id }
-        if let number = UInt32(text), number >= 1, number <= graphs.count { return number }
+        if let number = UInt32(text), number < graphs.count { return number }
         throw ClientError(.notFound, "There is no graph “\(text)”.")
     }
 
