@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -235,6 +236,43 @@ import Testing
         let last = world.sqlite()
         expectEqual(try await last.open(), workload.image.state)
         await last.close()
+    }
+
+    @Test func `a store of an earlier format is brought up to date, and keeps what it has`()
+        async throws
+    {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let store = world.sqlite()
+        var workload = StoreWorkload(seed: 11, reign: StoreWorld.reign)
+        workload.open()
+        _ = try await store.open()
+        for _ in 0..<40 { try await store.commit(workload.next()) }
+        await store.close()
+        #expect(!workload.image.state.workers.isEmpty)
+        // The format that knew no names of workers.
+        let database = try DatabaseQueue(path: world.path)
+        try database.inDatabase { database in
+            try database.execute(
+                sql: """
+                    DROP VIEW readable_attempts;
+                    DROP TABLE workers;
+                    CREATE VIEW readable_attempts AS SELECT 1 AS operation;
+                    PRAGMA user_version = 2;
+                    """
+            )
+        }
+        try database.close()
+        // The second time it is looked at as one of the latest format.
+        for _ in 0..<2 {
+            let next = world.sqlite()
+            workload.open()
+            var expected = workload.image.state
+            expected.workers = []
+            expectEqual(try await next.open(), expected)
+            #expect(try await next.check().isEmpty)
+            await next.close()
+        }
     }
 
     // MARK: - Backup, vacuum, check
