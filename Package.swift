@@ -408,6 +408,7 @@ let package = Package(
             dependencies: [
                 "store-writer", "OperonCore", "OperonModel", "OperonPorts", "OperonSQLite",
                 "OperonTestKit",
+                .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: testSettings
         ),

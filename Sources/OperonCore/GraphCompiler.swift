@@ -198,7 +198,10 @@ struct GraphCompiler {
                 outer[end] = one
                 end += 1
             case one.on.condition: continue
-            case .some: throw listedTwice(one.on.operation.description, by: operation)
+            case .some:
+                let named = operation.dependencies.first { $0.elsewhere == one.on.operation }
+                let name = named?.name ?? one.on.operation.description
+                throw listedTwice(name, by: operation)
             }
         }
         outer.removeSubrange(end...)

@@ -110,21 +110,31 @@ extension Scheduler {
         keyNumbers[name].map { keys[$0].limit } ?? 1
     }
 
-    /// Every key that was named, in the order in which they were.
+    /// Every key that was named, in the order in which they were. O(operations) of the unfinished
+    /// graphs that name any.
     package var keyStatus: [KeyStatus] {
-        keys.map { key in
+        var waiting = [Int](repeating: 0, count: keys.count)
+        for graph in graphs where graph.unfinished > 0 && !graph.keys.isEmpty {
+            for index in graph.state.indices where graph.state[index] == .ready {
+                let index = UInt32(index)
+                guard graph.rule(index).hasKeys else { continue }
+                for local in graph.policy(index).keys { waiting[graph.keys[Int(local)]] += 1 }
+            }
+        }
+        return keys.enumerated().map { number, key in
             KeyStatus(
                 settings: KeySettings(name: key.name, limit: key.limit),
                 holders: key.holders,
-                waiting: key.parked.reduce(0) { $0 + $1.heap.count }
+                waiting: waiting[number]
             )
         }
     }
 
     package struct KeyStatus: Hashable, Sendable {
         package let settings: KeySettings
+        /// Whoever was given it first is first.
         package let holders: [OperationID]
-        /// Ready operations that came up for it in vain; a few of them may have ended since.
+        /// Ready operations that need it, whatever else keeps them.
         package let waiting: Int
     }
 

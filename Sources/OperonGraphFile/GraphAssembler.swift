@@ -148,37 +148,61 @@ struct GraphAssembler {
     private static let queueKeys = ["maxConcurrentOperationCount", "isSuspended", "priority"]
 
     private mutating func readQueues(_ node: Node) throws(Stop) {
-        if node.isNull { return }
-        guard let entries = node.entries else {
-            return try reader.fields.mismatch(node, "queues", "a map from names to settings")
-        }
-        guard entries.count <= limits.queues else {
-            throw .problem(
-                GraphFileError.Problem(
-                    limit: .queues,
-                    value: entries.count,
-                    maximum: limits.queues,
-                    at: node.position,
-                    "queues",
-                    "too many queues"
-                )
-            )
-        }
-        for entry in entries {
-            if let queue = try queue(entry) { queues.append(queue) }
+        for entry in try namedEntries(node, "queues", .queues, limits.queues) {
+            guard let (name, settings) = try named(entry, "queues") else { continue }
+            queues.append(try queue(name, settings))
         }
     }
 
-    private mutating func queue(_ entry: Node.Entry) throws(Stop) -> QueueSettings? {
-        guard let name = try reader.fields.name(entry.key, at: entry.keyPosition, "queues") else {
+    /// The entries of a map from names to settings.
+    private mutating func namedEntries(
+        _ node: Node,
+        _ field: String,
+        _ limit: LimitName,
+        _ maximum: Int
+    ) throws(Stop) -> [Node.Entry] {
+        if node.isNull { return [] }
+        guard let entries = node.entries else {
+            try reader.fields.mismatch(node, field, "a map from names to settings")
+            return []
+        }
+        guard entries.count <= maximum else {
+            throw .problem(
+                GraphFileError.Problem(
+                    limit: limit,
+                    value: entries.count,
+                    maximum: maximum,
+                    at: node.position,
+                    field,
+                    "too many \(field)"
+                )
+            )
+        }
+        return entries
+    }
+
+    /// The name of such an entry and its settings, which may be left out; `nil`: it was told what
+    /// is wrong.
+    private mutating func named(
+        _ entry: Node.Entry,
+        _ field: String
+    ) throws(Stop) -> (name: String, settings: [Node.Entry])? {
+        guard let name = try reader.fields.name(entry.key, at: entry.keyPosition, field) else {
             return nil
         }
-        var queue = QueueSettings(name: name)
-        if entry.value.isNull { return queue }
+        if entry.value.isNull { return (name, []) }
         guard let settings = entry.value.entries else {
             try reader.fields.mismatch(entry.value, name, "a map of settings")
             return nil
         }
+        return (name, settings)
+    }
+
+    private mutating func queue(
+        _ name: String,
+        _ settings: [Node.Entry]
+    ) throws(Stop) -> QueueSettings {
+        var queue = QueueSettings(name: name)
         for setting in settings {
             let node = setting.value
             switch setting.key {
@@ -202,37 +226,17 @@ struct GraphAssembler {
     // MARK: - Keys
 
     private mutating func readKeys(_ node: Node) throws(Stop) {
-        if node.isNull { return }
-        guard let entries = node.entries else {
-            return try reader.fields.mismatch(node, "keys", "a map from names to settings")
-        }
-        guard entries.count <= limits.keys else {
-            throw .problem(
-                GraphFileError.Problem(
-                    limit: .keys,
-                    value: entries.count,
-                    maximum: limits.keys,
-                    at: node.position,
-                    "keys",
-                    "too many keys"
-                )
-            )
-        }
-        for entry in entries {
-            if let key = try key(entry) { keySettings.append(key) }
+        for entry in try namedEntries(node, "keys", .keys, limits.keys) {
+            guard let (name, settings) = try named(entry, "keys") else { continue }
+            keySettings.append(try key(name, settings))
         }
     }
 
-    private mutating func key(_ entry: Node.Entry) throws(Stop) -> KeySettings? {
-        guard let name = try reader.fields.name(entry.key, at: entry.keyPosition, "keys") else {
-            return nil
-        }
+    private mutating func key(
+        _ name: String,
+        _ settings: [Node.Entry]
+    ) throws(Stop) -> KeySettings {
         var key = KeySettings(name: name)
-        if entry.value.isNull { return key }
-        guard let settings = entry.value.entries else {
-            try reader.fields.mismatch(entry.value, name, "a map of settings")
-            return nil
-        }
         for setting in settings {
             guard setting.key == "limit" else {
                 try reader.fields.unknownKey(setting, among: ["limit"])

@@ -156,6 +156,18 @@ extension HTTPCoordinatorClient {
         try await value(Ask(.PATCH, "queues", name).with(json: change))
     }
 
+    package func keys() async throws(ClientError) -> [KeyView] {
+        try await value(Ask(.GET, "keys"), KeysBody.self).keys
+    }
+
+    package func key(_ name: String) async throws(ClientError) -> KeyView {
+        try await value(Ask(.GET, "keys", name))
+    }
+
+    package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
+        try await value(Ask(.PUT, "keys", settings.name).with(json: ["limit": settings.limit]))
+    }
+
     package func workers() async throws(ClientError) -> [WorkerView] {
         try await value(Ask(.GET, "workers"), WorkersBody.self).workers
     }
@@ -166,6 +178,46 @@ extension HTTPCoordinatorClient {
 
     package func status() async throws(ClientError) -> ClusterView {
         try await value(Ask(.GET, "status"))
+    }
+
+    package func backup() async throws(ClientError) -> StoreBackup {
+        var ask = Ask(.POST, "backup").within(configuration.backupTime)
+        ask.headers.add(name: "Accept", value: "*/*")
+        let response = try await response(to: ask)
+        guard let length = response.headers.first(name: "Content-Length").flatMap({ Int($0) })
+        else {
+            throw ClientError(
+                .internal,
+                "\(configuration.url) does not say how large its copy is, as no coordinator does."
+            )
+        }
+        let reader = BodyReader(self, response.body)
+        return StoreBackup(
+            byteCount: length,
+            pieces: AsyncThrowingStream { try await reader.next() }
+        )
+    }
+}
+
+/// Takes the body of an answer piece by piece.
+private actor BodyReader {
+    private let client: HTTPCoordinatorClient
+    private var body: HTTPClientResponse.Body.AsyncIterator?
+
+    init(_ client: HTTPCoordinatorClient, _ body: HTTPClientResponse.Body) {
+        self.client = client
+        self.body = body.makeAsyncIterator()
+    }
+
+    /// `nil`: that was all.
+    func next() async throws -> [UInt8]? {
+        guard var iterator = body else { return nil }
+        defer { body = iterator }
+        do {
+            return try await iterator.next(isolation: self).map { Array($0.readableBytesView) }
+        } catch {
+            throw client.sentence(error)
+        }
     }
 }
 

@@ -37,6 +37,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         package var answerTime = Duration.seconds(60)
         /// For the answer to a submission.
         package var submitTime = Duration.seconds(600)
+        /// For a copy of the store, which takes about as long as copying a file of its size.
+        package var backupTime = Duration.seconds(86_400)
         /// Silence after which a stream is opened anew.
         package var silence = Duration.seconds(60)
         /// How long a stream that was cut is tried again; `nil`: for ever.

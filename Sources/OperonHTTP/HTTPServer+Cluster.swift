@@ -3,7 +3,7 @@ import NIOCore
 import OperonModel
 import OperonPorts
 
-// What can be asked about queues, workers and the coordinator itself.
+// What can be asked about queues, keys, workers and the coordinator itself.
 
 extension HTTPServer {
     static let queueRoutes: [Route] = [
@@ -28,6 +28,20 @@ extension HTTPServer {
         },
     ]
 
+    static let keyRoutes: [Route] = [
+        Route("GET", "/v1/keys", .read) { call in
+            .json(KeysBody(keys: try await call.client.keys()))
+        },
+        Route("GET", "/v1/keys/{key}", .read) { call in
+            .json(try await call.client.key(call.key))
+        },
+        Route("PUT", "/v1/keys/{key}", .operate, body: .json(isRequired: true)) { call in
+            let limit = try call.json(KeyBody.self).limit
+            let settings = KeySettings(name: call.key, limit: limit)
+            return .json(try await call.client.setKey(settings))
+        },
+    ]
+
     static let clusterRoutes: [Route] = [
         Route("GET", "/v1/workers", .read) { call in
             .json(WorkersBody(workers: try await call.client.workers()))
@@ -36,6 +50,10 @@ extension HTTPServer {
             .json(try await call.client.drain(worker: call.names["worker"] ?? ""))
         },
         Route("GET", "/v1/status", .read) { call in .json(try await call.client.status()) },
+        // Whoever may read sees less than a copy has; and it costs the coordinator's disk room.
+        Route("POST", "/v1/backup", .operate) { call in
+            .file(try await call.client.backup(), type: "application/vnd.sqlite3")
+        },
         Route("GET", "/v1/events", .read, query: ["after", "graph"]) { call in
             // As JSON has them everywhere: without a sign, in 63 bits.
             var after = try call.number("after", Int64.self).map { UInt64($0) }
@@ -83,7 +101,7 @@ extension HTTPServer {
 
     /// Everything that can be asked.
     package static let routes: [Route] =
-        graphRoutes + operationRoutes + queueRoutes + clusterRoutes + healthRoutes
+        graphRoutes + operationRoutes + queueRoutes + keyRoutes + clusterRoutes + healthRoutes
 }
 
 /// How the coordinator is, as the executable knows it.

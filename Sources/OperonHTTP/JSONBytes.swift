@@ -219,13 +219,23 @@ struct QueueBody: Decodable {
     }
 }
 
+struct KeyBody: Decodable {
+    let limit: Int
+
+    init(from decoder: any Decoder) throws {
+        let fields = try StrictFields(decoder, ["limit"])
+        limit = try fields.required(Int.self, "limit")
+    }
+}
+
 /// An object without a field.
 struct EmptyBody: Decodable {
     init(from decoder: any Decoder) throws { _ = try StrictFields(decoder, []) }
 }
 
-/// Operations, queues, workers and logs as one object each, so that fields can be added beside.
+/// Queues, keys, workers and logs as one object each, so that fields can be added beside.
 struct QueuesBody: Codable { let queues: [QueueView] }
+struct KeysBody: Codable { let keys: [KeyView] }
 struct WorkersBody: Codable { let workers: [WorkerView] }
 struct LogsBody: Codable { let logs: [LogView] }
 struct GapBody: Codable {

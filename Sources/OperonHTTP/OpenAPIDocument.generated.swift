@@ -32,6 +32,9 @@ enum OpenAPIDocument {
    "name": "queues"
   },
   {
+   "name": "keys"
+  },
+  {
    "name": "cluster"
   },
   {
@@ -2391,6 +2394,199 @@ enum OpenAPIDocument {
     }
    ]
   },
+  "/v1/keys": {
+   "get": {
+    "operationId": "listKeys",
+    "summary": "List the keys: who holds them, how many wait",
+    "tags": [
+     "keys"
+    ],
+    "responses": {
+     "200": {
+      "description": "Here it is.",
+      "content": {
+       "application/json": {
+        "schema": {
+         "$ref": "#/components/schemas/Keys"
+        }
+       }
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "read"
+   }
+  },
+  "/v1/keys/{key}": {
+   "get": {
+    "operationId": "getKey",
+    "summary": "Show a key",
+    "tags": [
+     "keys"
+    ],
+    "responses": {
+     "200": {
+      "description": "Here it is.",
+      "content": {
+       "application/json": {
+        "schema": {
+         "$ref": "#/components/schemas/Key"
+        }
+       }
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "read"
+   },
+   "put": {
+    "operationId": "setKey",
+    "summary": "Set how many may hold a key, or make it",
+    "tags": [
+     "keys"
+    ],
+    "requestBody": {
+     "required": true,
+     "content": {
+      "application/json": {
+       "schema": {
+        "$ref": "#/components/schemas/KeyRequest"
+       },
+       "example": {
+        "limit": 3
+       }
+      }
+     }
+    },
+    "responses": {
+     "200": {
+      "description": "Done.",
+      "content": {
+       "application/json": {
+        "schema": {
+         "$ref": "#/components/schemas/Key"
+        }
+       }
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "408": {
+      "$ref": "#/components/responses/408"
+     },
+     "409": {
+      "$ref": "#/components/responses/409"
+     },
+     "413": {
+      "$ref": "#/components/responses/413"
+     },
+     "415": {
+      "$ref": "#/components/responses/415"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "operate"
+   },
+   "parameters": [
+    {
+     "$ref": "#/components/parameters/key"
+    }
+   ]
+  },
   "/v1/workers": {
    "get": {
     "operationId": "listWorkers",
@@ -2562,6 +2758,57 @@ enum OpenAPIDocument {
      }
     ],
     "x-operon-scope": "read"
+   }
+  },
+  "/v1/backup": {
+   "post": {
+    "operationId": "backup",
+    "summary": "A copy of the coordinator's store, while it goes on",
+    "tags": [
+     "cluster"
+    ],
+    "responses": {
+     "200": {
+      "description": "Done.",
+      "content": {
+       "application/vnd.sqlite3": {}
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "operate"
    }
   },
   "/v1/events": {
@@ -3018,8 +3265,11 @@ enum OpenAPIDocument {
        "eventBytesPerWorker",
        "eventBytes",
        "yieldedOperations",
+       "additionBytes",
+       "openRequests",
        "slots",
-       "queues"
+       "queues",
+       "keys"
       ]
      },
      "value": {
@@ -3711,6 +3961,59 @@ enum OpenAPIDocument {
      "queues"
     ]
    },
+   "Key": {
+    "type": "object",
+    "description": "A name that operations hold while they run.",
+    "properties": {
+     "name": {
+      "type": "string"
+     },
+     "limit": {
+      "type": "integer",
+      "minimum": 1,
+      "description": "How many may hold it at a time."
+     },
+     "held": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "How many do: more, if it was lowered meanwhile."
+     },
+     "waiting": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "Ready operations that need it."
+     },
+     "holders": {
+      "type": "array",
+      "items": {
+       "$ref": "#/components/schemas/OperationName"
+      },
+      "description": "Those that hold it, at most a hundred."
+     }
+    },
+    "required": [
+     "name",
+     "limit",
+     "held",
+     "waiting",
+     "holders"
+    ]
+   },
+   "Keys": {
+    "type": "object",
+    "description": "All keys.",
+    "properties": {
+     "keys": {
+      "type": "array",
+      "items": {
+       "$ref": "#/components/schemas/Key"
+      }
+     }
+    },
+    "required": [
+     "keys"
+    ]
+   },
    "Worker": {
     "type": "object",
     "description": "A worker.",
@@ -3878,7 +4181,7 @@ enum OpenAPIDocument {
      },
      "kind": {
       "type": "string",
-      "description": "`graphSubmitted`, `graphAdded`, `graphClosed`, `graphFinished`, `graphCancelled`, `suspended`, `resumed`, `queueSet`, `priority`, `ready`, `granted`, `started`, `attemptEnded`, `retry`, `finished`, `reopened`, `workerJoined`, `workerLost`, `workerDraining`, `dependencyAdded`, `dependencyRemoved`."
+      "description": "`graphSubmitted`, `graphAdded`, `graphClosed`, `graphFinished`, `graphCancelled`, `suspended`, `resumed`, `queueSet`, `keySet`, `priority`, `ready`, `granted`, `started`, `attemptEnded`, `retry`, `finished`, `reopened`, `workerJoined`, `workerLost`, `workerDraining`, `dependencyAdded`, `dependencyRemoved`."
      },
      "graph": {
       "type": "integer",
@@ -3913,6 +4216,9 @@ enum OpenAPIDocument {
       "type": "string"
      },
      "queue": {
+      "type": "string"
+     },
+     "key": {
       "type": "string"
      },
      "by": {
@@ -4033,6 +4339,22 @@ enum OpenAPIDocument {
       ]
      }
     },
+    "additionalProperties": false
+   },
+   "KeyRequest": {
+    "type": "object",
+    "description": "How many may hold a key.",
+    "properties": {
+     "limit": {
+      "type": "integer",
+      "minimum": 1,
+      "description": "In the whole cluster.",
+      "maximum": 9223372036854775807
+     }
+    },
+    "required": [
+     "limit"
+    ],
     "additionalProperties": false
    },
    "GraphFile": {
@@ -4848,6 +5170,17 @@ enum OpenAPIDocument {
      "minLength": 1
     },
     "example": "default"
+   },
+   "key": {
+    "name": "key",
+    "in": "path",
+    "required": true,
+    "schema": {
+     "type": "string",
+     "description": "The name of a key.",
+     "minLength": 1
+    },
+    "example": "db"
    },
    "worker": {
     "name": "worker",

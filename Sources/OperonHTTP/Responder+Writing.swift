@@ -45,6 +45,7 @@ extension Responder {
             if !isShown { fields[.contentDisposition] = "attachment" }
             let status = HTTPResponse.Status(code: status)
             try await send(status, fields, bytes, request, writer, channel)
+        case .file(let file, let type): try await copy(file, type, writer, channel)
         case .nothing:
             try await send(.noContent, Self.fields(nil), nil, request, writer, channel)
         case .stream:
@@ -115,6 +116,28 @@ extension Responder {
             let content = ResponseBody(byteBuffer: body ?? ByteBuffer())
             try await writer.write(response: head, body: content)
         }
+    }
+
+    /// A file that ends early cuts the connection: the bytes that were announced are missing.
+    @concurrent func copy(
+        _ file: StoreBackup,
+        _ type: String,
+        _ writer: consuming ResponseWriter,
+        _ channel: any Channel
+    ) async throws {
+        var fields = Self.fields(type)
+        fields[.contentLength] = String(file.byteCount)
+        fields[.contentDisposition] = "attachment"
+        let head = HTTPResponse(status: .ok, headerFields: fields)
+        var bodyWriter = try await writer.writeHead(head)
+        for try await piece in file.pieces {
+            let alarm = channel.eventLoop.scheduleTask(in: TimeAmount(limits.writeTime)) {
+                channel.close(promise: nil)
+            }
+            defer { alarm.cancel() }
+            try await bodyWriter.write(ByteBuffer(bytes: piece))
+        }
+        try await bodyWriter.finish(nil)
     }
 
     // MARK: - Streams

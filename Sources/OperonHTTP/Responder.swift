@@ -28,6 +28,9 @@ struct Responder: Sendable {
             guard failure.closes, hasBody(request.head) else { return }
             return try await drain(request, &body, channel)
         }
+        if case .file(let file, let type) = answer {
+            return try await copy(file, type, writer, channel)
+        }
         guard case .stream(let events) = answer, request.method == .get else {
             return try await write(answer, request, writer, channel)
         }

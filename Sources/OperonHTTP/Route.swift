@@ -89,6 +89,7 @@ struct Call: Sendable {
         OperationSelector(graph: graph, operation: names["operation"] ?? "")
     }
     var queue: String { names["queue"] ?? "" }
+    var key: String { names["key"] ?? "" }
 
     func flag(_ name: String) throws(Failure) -> Bool {
         switch query[name] {
@@ -150,6 +151,8 @@ enum Answer: Sendable {
     /// Bytes of their own type.
     case bytes(ByteBuffer, type: String, status: Int = 200)
     case nothing
+    /// A file of as many bytes as it says.
+    case file(StoreBackup, type: String)
     /// Server-sent events until there are no more.
     case stream(@Sendable (EventWriter) async throws -> Void)
 }

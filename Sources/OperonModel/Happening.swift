@@ -23,6 +23,7 @@ package struct Happening: Hashable, Sendable {
         case workerJoined
         case workerLost
         case workerDraining
+        case keySet
 
         /// `EventView.kind`.
         package var name: String { "\(self)" }
@@ -41,6 +42,7 @@ package struct Happening: Hashable, Sendable {
     package var queue = ""
     package var by = ""
     package var reason = ""
+    package var key = ""
 
     /// `AttemptEnding` without what belongs to it.
     package enum Ending: UInt8, Hashable, Sendable, CaseIterable {
@@ -126,6 +128,9 @@ extension Happening {
         case .reopened(let id): self.init(.reopened, at: at, id)
         case .dependencyAdded(let id, _, _): self.init(.dependencyAdded, at: at, id)
         case .dependencyRemoved(let id, _): self.init(.dependencyRemoved, at: at, id)
+        case .keyLimit(let settings, byCommand: true):
+            self.init(.keySet, at: at)
+            key = settings.name
         case .queueDefined, .keyLimit, .delayed, .deadlinePassed: return nil
         }
     }

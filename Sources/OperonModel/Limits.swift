@@ -119,6 +119,9 @@ public struct Limits: Hashable, Sendable {
     /// Events that a store keeps for listeners that come back: the last ones. Whoever was away
     /// for longer is shown what is, not what happened.
     package var storedEvents = 100_000
+    /// Names of workers that a coordinator keeps, before it looks which of them no attempt has
+    /// that is kept: each life of a worker process is one.
+    package var storedWorkers = 10_000
     /// Queues named by one graph, or there are when a command makes one.
     public var queues = 10_000
     /// Keys whose limit one graph names, or there are when a command names another.

@@ -9,6 +9,8 @@ package struct StoreBatch: Sendable {
     package var results: [StoredResult] = []
     /// What clients that listen are told, numbered on from the last of the batch before.
     package var events: [StoredEvent] = []
+    /// Workers that came, before attempts are theirs.
+    package var workers: [StoredWorker] = []
 
     package init(wall: WallTime, records: [StoreRecord] = []) {
         self.wall = wall
@@ -17,7 +19,7 @@ package struct StoreBatch: Sendable {
 
     /// Whether there is nothing to keep.
     package var isEmpty: Bool {
-        records.isEmpty && graphs.isEmpty && results.isEmpty && events.isEmpty
+        records.isEmpty && graphs.isEmpty && results.isEmpty && events.isEmpty && workers.isEmpty
     }
 
     /// Adds what is to be kept behind it, in the same transaction.
@@ -27,6 +29,7 @@ package struct StoreBatch: Sendable {
         graphs += later.graphs
         results += later.results
         events += later.events
+        workers += later.workers
     }
 }
 
@@ -140,6 +143,17 @@ package struct StoredAttempt: Hashable, Sendable {
     }
 }
 
+/// What a life of a worker process is called, which attempts know by its id only.
+package struct StoredWorker: Hashable, Sendable {
+    package var incarnation: Incarnation
+    package var name: String
+
+    package init(_ incarnation: Incarnation, name: String) {
+        self.incarnation = incarnation
+        self.name = name
+    }
+}
+
 /// One thing that happened, as listeners are told: opaque to the store but for its number.
 package struct StoredEvent: Hashable, Sendable {
     /// From 1, without gaps within a reign.
@@ -165,6 +179,8 @@ package struct StoredState: Sendable {
     package var inFlight: [StoredInFlight] = []
     /// Number of the last event; 0: there was none.
     package var lastEvent: UInt64 = 0
+    /// By their ids.
+    package var workers: [StoredWorker] = []
 
     package init(reign: Reign, epoch: Epoch) {
         self.reign = reign

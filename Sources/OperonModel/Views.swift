@@ -307,6 +307,29 @@ package struct QueueChange: Hashable, Sendable, Codable {
     package init() {}
 }
 
+/// A name that operations hold while they run.
+package struct KeyView: Hashable, Sendable, Codable {
+    package var name: String
+    /// How many may hold it at a time; those that had it before it was lowered keep it.
+    package var limit: Int
+    /// How many do.
+    package var held: Int
+    /// Ready operations that need it.
+    package var waiting: Int
+    /// Those that hold it, at most a hundred.
+    package var holders: [OperationName] = []
+
+    package init(name: String, limit: Int, held: Int, waiting: Int) {
+        self.name = name
+        self.limit = limit
+        self.held = held
+        self.waiting = waiting
+    }
+
+    /// Holders named in one answer.
+    package static let holdersMax = 100
+}
+
 package struct WorkerView: Hashable, Sendable, Codable {
     package var id: String
     package var name: String
@@ -422,7 +445,7 @@ package struct EventView: Hashable, Sendable, Codable {
     package var sequence: UInt64
     package var at: TimeText
     /// `graphSubmitted`, `graphAdded`, `graphClosed`, `graphFinished`, `graphCancelled`,
-    /// `suspended`, `resumed`, `queueSet`, `priority`, `ready`, `granted`, `started`,
+    /// `suspended`, `resumed`, `queueSet`, `keySet`, `priority`, `ready`, `granted`, `started`,
     /// `attemptEnded`, `retry`, `finished`, `reopened`, `workerJoined`, `workerLost`,
     /// `workerDraining`, `dependencyAdded`, `dependencyRemoved`.
     package var kind: String
@@ -435,6 +458,7 @@ package struct EventView: Hashable, Sendable, Codable {
     package var error: ErrorView?
     package var worker: String?
     package var queue: String?
+    package var key: String?
     package var by: String?
     package var reason: String?
 

@@ -64,10 +64,17 @@ package protocol CoordinatorClient: Sendable {
     func queue(_ name: String) async throws(ClientError) -> QueueView
     /// Makes the queue if there is none of this name.
     func setQueue(_ name: String, _ change: QueueChange) async throws(ClientError) -> QueueView
+    func keys() async throws(ClientError) -> [KeyView]
+    func key(_ name: String) async throws(ClientError) -> KeyView
+    /// How many operations may hold a key, whatever graphs say from then on. Makes the key if there
+    /// is none of this name.
+    func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView
     func workers() async throws(ClientError) -> [WorkerView]
     /// By its name or its id: it is given nothing more and ends when it has finished what it has.
     func drain(worker: String) async throws(ClientError) -> WorkerView
     func status() async throws(ClientError) -> ClusterView
+    /// A copy of all that the coordinator keeps, with everything that it told anybody before.
+    func backup() async throws(ClientError) -> StoreBackup
 
     /// What happens from now on, or from after a number that was seen; of one graph only, if one
     /// is named. Numbers that are not there any more are told as a gap.

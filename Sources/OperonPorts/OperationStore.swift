@@ -42,6 +42,17 @@ package protocol OperationStore: Sendable {
     /// dropped already, is left as it is.
     func drop(_ graphs: [GraphID]) async throws
 
+    /// Drops the names of those of these workers that no attempt has which is kept. Reads all
+    /// attempts.
+    ///
+    /// - Returns: those that were dropped.
+    func forget(workers: [Incarnation]) async throws -> [Incarnation]
+
+    /// Copies everything, as it is when the copy is whole, while the store goes on.
+    ///
+    /// - Throws: `StoreError`: a store in memory has nothing to copy; one copy at a time (`busy`).
+    func backup() async throws -> StoreBackup
+
     func close() async
 }
 

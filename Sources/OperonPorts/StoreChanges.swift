@@ -29,6 +29,7 @@ package struct StoreChanges: Sendable {
     package private(set) var logs: [Log] = []
     package private(set) var droppedLogs: [(operation: OperationID, attempt: AttemptID)] = []
     package private(set) var events: [StoredEvent] = []
+    package private(set) var workers: [StoredWorker] = []
     /// Events up to this number are dropped; `nil`: none.
     package private(set) var dropsEventsThrough: UInt64?
 
@@ -54,12 +55,13 @@ package struct StoreChanges: Sendable {
             graphs[id] = graph
         }
         try append(batch.events, rows)
+        workers = batch.workers
     }
 
     package var isEmpty: Bool {
         graphs.isEmpty && operations.isEmpty && attempts.isEmpty && queues.isEmpty
             && keys.isEmpty && dependencyChanges.isEmpty && outputs.isEmpty && logs.isEmpty
-            && events.isEmpty
+            && events.isEmpty && workers.isEmpty
     }
 
     private mutating func apply(

@@ -21,6 +21,7 @@ package struct StoreImage: Sendable {
     private var open: [OperationID: AttemptID] = [:]
     private var queues: [String: StoredQueue] = [:]
     private var keys: [String: StoredKey] = [:]
+    private var workers: [Incarnation: String] = [:]
     private var kept: [StoredEvent] = []
     package private(set) var lastEvent: UInt64 = 0
     private let limits: Limits
@@ -65,6 +66,7 @@ package struct StoreImage: Sendable {
         for id in changes.open.keys.sorted() { open[id] = changes.open[id] ?? nil }
         for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
         for name in changes.keys.keys.sorted() { keys[name] = changes.keys[name] }
+        for worker in changes.workers { workers[worker.incarnation] = worker.name }
         for record in changes.dependencyChanges {
             guard let id = record.changedDependent else { continue }
             graphs[id.graph]?.dependencyChanges.append(record)
@@ -106,6 +108,17 @@ package struct StoreImage: Sendable {
         )
     }
 
+    /// Drops the names of those of these workers that no attempt has; which those were.
+    package mutating func forget(workers gone: [Incarnation]) -> [Incarnation] {
+        var used: Set<Incarnation> = []
+        for graph in graphs.values {
+            for attempts in graph.attempts.values { used.formUnion(attempts.map(\.worker)) }
+        }
+        let unused = gone.filter { !used.contains($0) }
+        for worker in unused { workers[worker] = nil }
+        return unused
+    }
+
     /// Drops finished graphs but for a tombstone.
     package mutating func drop(_ dropped: [GraphID]) {
         for id in dropped {
@@ -130,6 +143,9 @@ extension StoreImage {
         state.graphs = graphs.keys.sorted().compactMap { graphs[$0].map(stored) }
         state.queues = queues.keys.sorted().compactMap { queues[$0] }
         state.keys = keys.keys.sorted().compactMap { keys[$0] }
+        for id in workers.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
+            if let name = workers[id] { state.workers.append(StoredWorker(id, name: name)) }
+        }
         for id in open.keys.sorted() {
             guard let number = open[id], let attempt = attempt(number, of: id) else { continue }
             state.inFlight.append(StoredInFlight(attempt, of: id))

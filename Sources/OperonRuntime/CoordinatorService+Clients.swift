@@ -12,15 +12,25 @@ extension CoordinatorService {
     }
 
     /// With the names of operations in place of the numbers that the scheduler knows them by.
-    private func named(_ refusal: Refusal) -> Refusal {
+    func named(_ refusal: Refusal) -> Refusal {
         switch refusal {
         case .alreadyStarted(let name): .alreadyStarted(name: named(name))
         case .alreadyFinished(let name): .alreadyFinished(name: named(name))
         case .dependencyCycle(let path): .dependencyCycle(path: path.map { named($0) })
-        case .unknownOperation, .duplicateOperation, .alreadySubmitted, .graphClosed, .invalid,
-            .limitExceeded, .unreachable:
+        case .unknownOperation(let name, let namedBy):
+            .unknownOperation(name: named(name), namedBy: named(namedBy))
+        // Of queues and keys it speaks too, and those may be called as operations are numbered.
+        case .invalid(let field, let why)
+        where field.hasPrefix("dependencies of “") || field.hasPrefix("retry of “"):
+            .invalid(field: namedWithin(field), why: namedWithin(why))
+        case .invalid, .duplicateOperation, .alreadySubmitted, .graphClosed, .limitExceeded,
+            .unreachable:
             refusal
         }
+    }
+
+    private func namedWithin(_ text: String) -> String {
+        text.replacing(/“(\d+\/\d+)”/) { "“\(named(String($0.1)))”" }
     }
 
     private func named(_ operation: String) -> String {

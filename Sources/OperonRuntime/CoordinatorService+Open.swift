@@ -49,7 +49,7 @@ extension CoordinatorService {
         keeping?.submitted.append(kept)
         // Checked before: nothing else may be refused.
         if let refusal = handle([.operationsAdded(graph, compiled)]) {
-            throw ClientError(refusal)
+            throw ClientError(named(refusal))
         }
         try await durable()
         return view(of: graph)
@@ -208,7 +208,7 @@ extension CoordinatorService {
                 cancelled: request.cancelled
             )
         } catch {
-            throw ClientError(error)
+            throw ClientError(named(error))
         }
     }
 
@@ -217,6 +217,14 @@ extension CoordinatorService {
         on other: OperationID,
         _ condition: DependencyCondition
     ) throws(ClientError) {
+        let known = scheduler.dependencies(of: operation).first { $0.operation == other }
+        if let known, known.condition != condition, scheduler.outcome(of: operation) == nil {
+            throw ClientError(
+                .conflict,
+                "“\(selector(operation))” depends on “\(selector(other))” already, with the "
+                    + "condition \(known.condition.name): remove that first."
+            )
+        }
         try request(.dependencyAdded(operation, on: other, condition))
     }
 
@@ -224,7 +232,19 @@ extension CoordinatorService {
         of operation: OperationID,
         on other: OperationID
     ) throws(ClientError) {
+        guard scheduler.dependencies(of: operation).contains(where: { $0.operation == other })
+        else {
+            throw ClientError(
+                .notFound,
+                "“\(selector(operation))” does not depend on “\(selector(other))”."
+            )
+        }
         try request(.dependencyRemoved(operation, on: other))
+    }
+
+    /// As a person names it: `3/merge`.
+    private func selector(_ operation: OperationID) -> String {
+        "\(operation.graph)/\(name(of: operation).name)"
     }
 
     func setPriority(

@@ -40,7 +40,11 @@ extension CoordinatorService {
             store: store,
             lastEvent: state.lastEvent,
             contents: contents,
-            register: names.register
+            register: names.register,
+            workerNames: Dictionary(
+                state.workers.map { ($0.incarnation, $0.name) },
+                uniquingKeysWith: { $1 }
+            )
         )
         return (scheduler, restored)
     }

@@ -13,6 +13,7 @@ extension CoordinatorService {
         let lastEvent: UInt64
         let contents: [GraphContents]
         let register: GraphRegister
+        let workerNames: [Incarnation: String]
 
         /// The operations of a graph from this number on; none, if it has no more.
         package func operations(of graph: GraphID, from first: Int) -> [OperationDescription] {
@@ -84,7 +85,7 @@ extension CoordinatorService {
         return free
     }
 
-    /// Outputs and logs of attempts that ended.
+    /// Outputs and logs of attempts that ended, and what workers that came are called.
     private func collect(
         _ notices: [Scheduler.Notice],
         at now: Moment,
@@ -94,6 +95,8 @@ extension CoordinatorService {
         for notice in notices {
             switch notice {
             case .result(_, let attempt, let result): results[attempt] = result
+            case .workerJoined(let worker, _, _):
+                batch.workers.append(StoredWorker(worker.incarnation, name: worker.name))
             case .attemptEnded(let operation, let attempt, _, let start, let end):
                 guard let result = results.removeValue(forKey: attempt) else { continue }
                 batch.results.append(
@@ -371,12 +374,26 @@ extension CoordinatorService {
             let dropped = forget(old)
             try await durable()
             try await store.drop(dropped)
+            try await forgetWorkers(in: store)
             logger.info("finished graphs dropped", metadata: ["count": "\(dropped.count)"])
         } catch let error as StoreError where error.isTransient {
             logger.warning("nothing dropped", metadata: ["reason": "\(error)"])
         } catch let error as ClientError {
             logger.warning("nothing dropped", metadata: ["reason": "\(error)"])
         }
+    }
+
+    /// Names of workers that are gone, and of which no attempt is kept any more.
+    private func forgetWorkers(in store: any OperationStore) async throws {
+        guard workerNames.count > workerNamesMax else { return }
+        let here = scheduler.workerStatus(at: SystemClock.now())
+            .filter { $0.isAlive || $0.held > 0 }.map(\.identity.incarnation)
+        let gone = Set(workerNames.keys).subtracting(here)
+            .sorted { $0.rawValue < $1.rawValue }
+        // Benign: one that comes back meanwhile is shown by its id until it comes again.
+        for worker in try await store.forget(workers: gone) { workerNames[worker] = nil }
+        // All attempts are read for it: not again before there are twice as many.
+        workerNamesMax = max(limits.storedWorkers, 2 * workerNames.count)
     }
 
     /// Those of which nothing but the outcomes is kept any more.

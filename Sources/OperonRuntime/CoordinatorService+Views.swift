@@ -268,6 +268,19 @@ extension CoordinatorService {
         }.sorted { $0.name < $1.name }
     }
 
+    func keyViews() -> [KeyView] {
+        scheduler.keyStatus.map { key in
+            var view = KeyView(
+                name: key.settings.name,
+                limit: key.settings.limit,
+                held: key.holders.count,
+                waiting: key.waiting
+            )
+            view.holders = key.holders.prefix(KeyView.holdersMax).map { name(of: $0) }
+            return view
+        }.sorted { $0.name < $1.name }
+    }
+
     func workerViews() -> [WorkerView] {
         // One of an earlier life of the coordinator that has not been heard of since has no name.
         let known = scheduler.workerStatus(at: SystemClock.now()).filter { worker in
@@ -340,6 +353,7 @@ extension CoordinatorService {
             view.worker = happening.worker.map { name(of: $0) }
         }
         view.queue = happening.queue.isEmpty ? nil : happening.queue
+        view.key = happening.key.isEmpty ? nil : happening.key
         view.by = happening.by.isEmpty ? nil : happening.by
         view.reason = happening.reason.isEmpty ? nil : happening.reason
         return view

@@ -52,8 +52,10 @@ package actor CoordinatorService {
     private(set) var result: Scheduler.CommandResult?
     /// Why the service cannot go on.
     var fatal: (any Error)?
-    /// Names of workers that were heard of, by incarnation. Only looked up.
-    var workerNames: [Incarnation: String] = [:]
+    /// Names of workers that were heard of, in this life or an earlier one. Only looked up.
+    var workerNames: [Incarnation: String]
+    /// Beyond so many it is looked which of them nobody asks for any more.
+    var workerNamesMax: Int
     /// Whoever listens to what an operation prints.
     var logListeners: [LogListener] = []
     var nextListener: UInt64 = 0
@@ -85,6 +87,8 @@ package actor CoordinatorService {
         self.scheduler = scheduler
         contents = restored?.contents ?? []
         register = restored?.register ?? GraphRegister()
+        workerNames = restored?.workerNames ?? [:]
+        workerNamesMax = scheduler.configuration.limits.storedWorkers
         keeping = restored.map { Keeping(store: $0.store, lastEvent: $0.lastEvent) }
         self.transport = transport
         self.logger = logger

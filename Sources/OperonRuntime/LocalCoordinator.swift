@@ -303,6 +303,24 @@ package struct LocalCoordinator: CoordinatorClient {
         return try await queue(name)
     }
 
+    package func keys() async throws(ClientError) -> [KeyView] {
+        let views = await service.keyViews()
+        try await service.durable()
+        return views
+    }
+
+    package func key(_ name: String) async throws(ClientError) -> KeyView {
+        guard let view = try await keys().first(where: { $0.name == name }) else {
+            throw .noKey(name)
+        }
+        return view
+    }
+
+    package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
+        try await service.request(.keyLimitSet(settings))
+        return try await key(settings.name)
+    }
+
     package func workers() async throws(ClientError) -> [WorkerView] {
         await service.workerViews()
     }
@@ -313,6 +331,15 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func status() async throws(ClientError) -> ClusterView {
         await service.clusterView(version: version)
+    }
+
+    package func backup() async throws(ClientError) -> StoreBackup {
+        // What was told to others is on the disk; what is in hand shall be, too.
+        try await service.durable()
+        guard let backup = try await stored({ try await $0.backup() }) else {
+            throw ClientError(.unavailable, "This coordinator keeps nothing that could be copied.")
+        }
+        return backup
     }
 
     // MARK: - Events
@@ -411,5 +438,9 @@ extension ClientError {
             .notFound,
             "There is no queue “\(name)”."
         )
+    }
+
+    static func noKey(_ name: String) -> ClientError {
+        ClientError(.notFound, "There is no key “\(name)”.")
     }
 }

@@ -132,7 +132,8 @@ final class Connection: @unchecked Sendable {
     /// Pages of one step: some milliseconds, for which commits wait.
     private static let stepPages: Int32 = 1_000
 
-    func beginBackup(to target: String) throws -> RunningCopy {
+    /// - Parameter isDraft: it gets its name when it is whole.
+    func beginBackup(to target: String, isDraft: Bool = true) throws -> RunningCopy {
         guard try StoreFile.size(of: target) == nil else {
             throw StoreError(
                 .failed,
@@ -140,7 +141,9 @@ final class Connection: @unchecked Sendable {
             )
         }
         return try read { tables in
-            try RunningCopy(of: tables.database, target: target, reign: .drawn())
+            let reign = Reign.drawn()
+            let draft = isDraft ? "\(target).new-\(getpid())-\(reign)" : target
+            return try RunningCopy(of: tables.database, draft: draft, target: target, reign)
         }
     }
 
@@ -158,10 +161,10 @@ final class RunningCopy: @unchecked Sendable {
     private let queue: DatabaseQueue
     private var backup: RunningBackup?
 
-    init(of source: Database, target: String, reign: Reign) throws {
+    init(of source: Database, draft: String, target: String, _ reign: Reign) throws {
+        self.draft = draft
         self.target = target
         self.reign = reign
-        draft = "\(target).new-\(getpid())-\(reign)"
         try StoreFile.makeFile(draft, for: target)
         do {
             queue = try DatabaseQueue(path: draft)
@@ -172,7 +175,7 @@ final class RunningCopy: @unchecked Sendable {
                 return backup
             }
         } catch {
-            _ = unsafe unlink(draft)
+            StoreFile.remove(draft)
             throw StoreFile.error(error, target)
         }
     }
@@ -199,8 +202,9 @@ final class RunningCopy: @unchecked Sendable {
                 try tables.transaction { try tables.write(reign: reign, epoch: epoch) }
             }
             try queue.close()
+            guard draft != target else { return }
             try StoreFile.publish(draft, as: target)
-            _ = unsafe unlink(draft)
+            StoreFile.remove(draft)
         } catch {
             abandon()
             throw StoreFile.error(error, target)
@@ -214,6 +218,6 @@ final class RunningCopy: @unchecked Sendable {
         }
         // It goes away whatever is wrong with it.
         try? queue.close()
-        _ = unsafe unlink(draft)
+        StoreFile.remove(draft)
     }
 }

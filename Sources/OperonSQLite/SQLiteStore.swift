@@ -2,7 +2,7 @@ import GRDB
 import Glibc
 import NIOConcurrencyHelpers
 package import OperonModel
-import OperonPorts
+package import OperonPorts
 
 /// A store in one SQLite file, with SQLite's log (`-wal`) beside it while it is open.
 ///
@@ -24,6 +24,8 @@ package final class SQLiteStore: OperationStore {
     private let options: Options
     private let newReign: Reign
     private let opened = NIOLockedValueBox<OpenStore?>(nil)
+    /// A copy is being made or read.
+    private let isCopying = NIOLockedValueBox(false)
 
     /// - Parameter newReign: the random id of the store, if it has to be made.
     package init(path: String, newReign: Reign, options: Options = Options()) {
@@ -49,6 +51,8 @@ package final class SQLiteStore: OperationStore {
             let (store, state) = try await database.perform {
                 if !options.isMaintenance { try StoreFile.makeIfMissing(path, reign: reign) }
                 let connection = try Connection(path: path, options: options)
+                // The copy that a life before this one did not finish.
+                if !options.isMaintenance { StoreFile.remove(Self.copyPath(of: path)) }
                 return (connection, try connection.begin())
             }
             let disk = try makeThread()
@@ -127,6 +131,10 @@ package final class SQLiteStore: OperationStore {
         try await sweep()
     }
 
+    package func forget(workers: [Incarnation]) async throws -> [Incarnation] {
+        try await perform { try $0.write { try $0.forget(workers) } }
+    }
+
     /// Deletes what tombstones left, some rows at a time: commits go on in between.
     private func sweep() async throws {
         for id in try await perform({ try $0.read { $0.unswept } }) {
@@ -141,9 +149,47 @@ package final class SQLiteStore: OperationStore {
     /// exist. The copy has a reign of its own, because what is done with it is not what is done
     /// here.
     package func backup(to target: String) async throws {
-        let copy = try await perform { connection in
-            try connection.beginBackup(to: target)
+        try await copy { connection in try connection.beginBackup(to: target) }
+    }
+
+    /// The same to a file beside the store that is gone when it is read. There is one at a time:
+    /// it takes as much room as the store itself.
+    package func backup() async throws -> StoreBackup {
+        let isFirst = isCopying.withLockedValue { isCopying in
+            defer { isCopying = true }
+            return !isCopying
         }
+        guard isFirst else {
+            throw StoreError(
+                .busy,
+                "Another backup of “\(path)” is on its way: try again when it has ended."
+            )
+        }
+        let atEnd = { @Sendable [isCopying] in isCopying.withLockedValue { $0 = false } }
+        let path = Self.copyPath(of: path)
+        let file: BackupFile
+        do {
+            try await copy { connection in
+                StoreFile.remove(path)
+                return try connection.beginBackup(to: path, isDraft: false)
+            }
+            file = try BackupFile(takingOver: path, atEnd: atEnd)
+        } catch {
+            atEnd()
+            throw error
+        }
+        return StoreBackup(
+            byteCount: file.byteCount,
+            pieces: AsyncThrowingStream { try await file.next() }
+        )
+    }
+
+    private static func copyPath(of path: String) -> String { path + ".copy" }
+
+    private func copy(
+        _ begin: @escaping @Sendable (Connection) throws -> RunningCopy
+    ) async throws {
+        let copy = try await perform(begin)
         do {
             while try await perform({ try $0.stepBackup(copy) }) == false {}
             try await perform { _ in try copy.finish() }

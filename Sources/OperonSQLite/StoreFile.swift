@@ -148,7 +148,7 @@ final class StoreFile {
         guard try size(of: path) == nil else { return }
         let draft = "\(path).new-\(getpid())-\(reign)"
         try makeFile(draft, for: path)
-        defer { _ = unsafe unlink(draft) }
+        defer { remove(draft) }
         do {
             // Not in WAL mode: nothing is left beside it.
             let queue = try DatabaseQueue(path: draft)
@@ -183,6 +183,9 @@ final class StoreFile {
         }
         close(descriptor)
     }
+
+    /// Whether it is there or not.
+    static func remove(_ path: String) { _ = unsafe unlink(path) }
 
     /// Gives a finished file its name, unless somebody else was faster.
     static func publish(_ draft: String, as path: String) throws(StoreError) {

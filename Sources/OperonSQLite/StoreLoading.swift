@@ -21,6 +21,7 @@ extension StoreTables {
         state.graphs = rows.graphs
         state.queues = try loadQueues()
         state.keys = try loadKeys()
+        state.workers = try loadWorkers()
         state.inFlight = open.map { StoredInFlight($0.attempt, of: $0.operation) }
         state.inFlight.sort { $0.attempt < $1.attempt }
         let events = try loadEventNumbers()
@@ -256,6 +257,14 @@ extension StoreTables {
         var keys: [StoredKey] = []
         while try select.step() { keys.append(try select.readKey()) }
         return keys.sorted { $0.settings.name < $1.settings.name }
+    }
+
+    private func loadWorkers() throws -> [StoredWorker] {
+        let select = try statement("SELECT * FROM workers")
+        defer { select.reset() }
+        var workers: [StoredWorker] = []
+        while try select.step() { workers.append(try select.readWorker()) }
+        return workers.sorted { $0.incarnation.rawValue < $1.incarnation.rawValue }
     }
 
     private func loadDependencyChanges() throws -> [StoreRecord] {

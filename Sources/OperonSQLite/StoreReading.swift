@@ -339,6 +339,13 @@ extension PreparedStatement {
         return StoredKey(KeySettings(name: name, limit: limit), isCommanded: isCommanded)
     }
 
+    func readWorker() throws -> StoredWorker {
+        let incarnation = Incarnation(rawValue: UInt64(bitPattern: try readInteger()))
+        let name = try readText()
+        try readSum()
+        return StoredWorker(incarnation, name: name)
+    }
+
     func readEvent() throws -> StoredEvent {
         let sequence = UInt64(bitPattern: try readInteger())
         let body = try readBytes()

@@ -8,7 +8,7 @@ enum StoreSchema {
     static var version: Int64 { Int64(steps.count) }
 
     /// Never change one that was released: add another.
-    private static let steps: [String] = [first, keys]
+    private static let steps: [String] = [first, keys, workers]
 
     /// Applies the steps that a store has not had, inside the caller's transaction.
     static func migrate(_ database: Database, from version: Int64) throws {
@@ -42,6 +42,34 @@ enum StoreSchema {
           was_set INTEGER NOT NULL, -- by a command
           sum INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// What workers were called whose attempts are kept, or that came lately.
+    private static let workers = """
+        CREATE TABLE workers (
+          id INTEGER PRIMARY KEY,
+          name TEXT NOT NULL,
+          sum INTEGER NOT NULL
+        ) STRICT;
+
+        DROP VIEW readable_attempts;
+
+        CREATE VIEW readable_attempts AS SELECT
+          (operation >> 32) || '/' || (operation & 4294967295) AS operation,
+          epoch || '.' || number AS attempt,
+          coalesce((SELECT name FROM workers WHERE id = worker), printf('%016x', worker)) AS worker,
+          datetime(granted_at / 1000000000, 'unixepoch') AS granted_at,
+          datetime(started_at / 1000000000, 'unixepoch') AS started_at,
+          datetime(ended_at / 1000000000, 'unixepoch') AS ended_at,
+          CASE ending WHEN 0 THEN 'succeeded' WHEN 1 THEN 'failed' WHEN 2 THEN 'cancelled'
+            WHEN 3 THEN 'returned' WHEN 4 THEN 'lost' WHEN 5 THEN 'crashed' END AS ending, error
+          FROM attempts
+          UNION ALL SELECT (operation >> 32) || '/' || (operation & 4294967295),
+          epoch || '.' || number,
+          coalesce((SELECT name FROM workers WHERE id = worker), printf('%016x', worker)),
+          datetime(granted_at / 1000000000, 'unixepoch'),
+          datetime(started_at / 1000000000, 'unixepoch'), NULL, NULL, NULL
+          FROM attempts_in_flight;
         """
 
     /// Times are nanoseconds since 1970. An operation is one number, graph × 2³² + index: the

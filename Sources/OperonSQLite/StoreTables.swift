@@ -91,13 +91,13 @@ final class StoreTables {
         }
         // A graph of a million that is cancelled: all of it in one transaction, but not all of it
         // in memory. What is remembered in between is undone with the transaction.
-        let before = (graphs, queues, open, firstEvent, lastEvent, newestAttempt)
+        let before = (graphs, queues, keys, open, firstEvent, lastEvent, newestAttempt)
         do {
             try transaction {
                 for part in batch.parts(of: Self.recordsAtOnce) { remember(try write(part)) }
             }
         } catch {
-            (graphs, queues, open, firstEvent, lastEvent, newestAttempt) = before
+            (graphs, queues, keys, open, firstEvent, lastEvent, newestAttempt) = before
             throw error
         }
     }
@@ -159,6 +159,7 @@ final class StoreTables {
         for name in changes.keys.keys.sorted() {
             if let key = changes.keys[name] { try write(key) }
         }
+        for worker in changes.workers { try write(worker) }
         for record in changes.dependencyChanges { try writeDependency(record) }
         for id in changes.outputs.keys.sorted() {
             if let output = changes.outputs[id] { try write(output, of: id) }
@@ -333,6 +334,14 @@ final class StoreTables {
         try insert.execute()
     }
 
+    private func write(_ worker: StoredWorker) throws {
+        let insert = try statement("INSERT OR REPLACE INTO workers VALUES (?,?,?)")
+        try insert.bind(worker.incarnation.key)
+        try insert.bind(worker.name)
+        try insert.bindSum()
+        try insert.execute()
+    }
+
     private func writeDependency(_ record: StoreRecord) throws {
         let insert = try statement(
             "INSERT INTO dependency_changes VALUES (?, ?, ?, ?, ?)"
@@ -444,6 +453,25 @@ final class StoreTables {
         return nil
     }
 
+    /// Drops the names of those of these workers that no attempt has; which those were.
+    func forget(_ workers: [Incarnation]) throws -> [Incarnation] {
+        let select = try PreparedStatement(
+            database,
+            "SELECT worker FROM attempts UNION SELECT worker FROM attempts_in_flight"
+        )
+        var used: Set<Int64> = []
+        while try select.step() { used.insert(try select.readInteger()) }
+        let unused = workers.filter { !used.contains($0.key) }
+        try transaction {
+            let delete = try statement("DELETE FROM workers WHERE id = ?")
+            for worker in unused {
+                try delete.bind(worker.key)
+                try delete.execute()
+            }
+        }
+        return unused
+    }
+
     /// Notes that an operation has a row, which a batch looks for.
     func note(rowOf id: OperationID) { found.insert(id) }
 
@@ -503,6 +531,8 @@ extension StoreBatch {
             graphs = graphs.dropFirst(count)
             return part
         }
+        // Before the attempts that are theirs.
+        parts[0].workers = workers
         parts[parts.count - 1].graphs += graphs
         parts[parts.count - 1].results = results
         parts[parts.count - 1].events = events
@@ -532,54 +562,7 @@ extension OperationID {
     }
 }
 
-// MARK: - Values of several columns
-
-extension PreparedStatement {
-    func bind(_ flag: Bool) throws { try bind(flag ? 1 as Int64 : 0) }
-
-    func bind(_ suspension: Suspension?) throws {
-        try bind(suspension?.by)
-        try bind(suspension?.reason)
-        try bind(suspension?.until?.nanosecondsSince1970)
-    }
-
-    func bind(_ attempt: AttemptID) throws {
-        try bind(Int64(attempt.epoch.rawValue))
-        try bind(Int64(bitPattern: attempt.number))
-    }
-
-    func bind(start attempt: StoredAttempt) throws {
-        try bind(attempt.id)
-        try bind(Int64(attempt.ordinal))
-        try bind(Int64(bitPattern: attempt.worker.rawValue))
-        try bind(attempt.grantedAt.nanosecondsSince1970)
-        try bind(attempt.startedAt?.nanosecondsSince1970)
-    }
-
-    func bind(_ outcome: Outcome?) throws {
-        try bind(outcome.map { Int64($0.kind.rawValue) })
-        switch outcome {
-        case nil, .succeeded: try bind(String?.none)
-        case .failed(let error): try bind(RowText.text(error))
-        case .cancelled(let reason): try bind(reason)
-        case .skipped(let cause): try bind(cause.description)
-        }
-    }
-
-    func bind(_ ending: AttemptEnding?) throws {
-        switch ending {
-        case nil: try bind(Int64?.none)
-        case .succeeded: try bind(0 as Int64)
-        case .failed: try bind(1 as Int64)
-        case .cancelled: try bind(2 as Int64)
-        case .returned: try bind(3 as Int64)
-        case .lost: try bind(4 as Int64)
-        case .crashed: try bind(5 as Int64)
-        }
-        if case .failed(let error) = ending {
-            try bind(RowText.text(error))
-        } else {
-            try bind(String?.none)
-        }
-    }
+extension Incarnation {
+    /// What it is in a table.
+    var key: Int64 { Int64(bitPattern: rawValue) }
 }

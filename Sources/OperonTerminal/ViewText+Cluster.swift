@@ -68,6 +68,53 @@ extension ViewText {
         return "yes" + suspension(queue.suspension)
     }
 
+    // MARK: - Keys
+
+    /// `key list`.
+    package func keys(_ keys: [KeyView]) -> [String] {
+        guard !keys.isEmpty else { return [] }
+        var table = TextTable([
+            TextTable.Column(title: "KEY", isFlexible: true),
+            TextTable.Column(title: "LIMIT", isRight: true),
+            TextTable.Column(title: "HELD", isRight: true),
+            TextTable.Column(title: "WAITING", isRight: true),
+            TextTable.Column(title: "HELD BY", isFlexible: true, importance: 1),
+        ])
+        for key in keys {
+            table.add([
+                TextTable.Cell(shown(key.name)),
+                TextTable.Cell(String(key.limit)),
+                TextTable.Cell(String(key.held), key.held > key.limit ? .attention : nil),
+                TextTable.Cell(String(key.waiting)),
+                TextTable.Cell(holders(key, limit: Self.holdersInList)),
+            ])
+        }
+        return table.lines(style: style, width: width)
+    }
+
+    /// `key show`, and after `key set`.
+    package func key(_ key: KeyView) -> [String] {
+        var lines = ["key " + style.tinted(quoted(key.name), .strong)]
+        lines += block([
+            ("limit", "\(key.limit) at once"),
+            ("held by", key.held == 0 ? "nobody" : holders(key, limit: Self.holdersShown)),
+            ("waiting", plural(key.waiting, "operation")),
+        ])
+        if key.held > key.limit {
+            let count = key.held - key.limit + 1
+            let sentence = "Whoever has it keeps it: the next gets it when \(count) have ended."
+            lines.append(said(sentence))
+        }
+        return lines
+    }
+
+    private func holders(_ key: KeyView, limit: Int) -> String {
+        list(key.holders, more: key.held - key.holders.count, limit: limit)
+    }
+
+    private static let holdersInList = 3
+    private static let holdersShown = 10
+
     // MARK: - Workers
 
     /// `workers`.
@@ -100,6 +147,16 @@ extension ViewText {
         // Beyond a year a number says nothing, and a Duration could overflow.
         guard seconds.isFinite, seconds >= 0, seconds < 365 * 86_400 else { return "?" }
         return DurationText.short(.nanoseconds(Int64(seconds * 1e9)))
+    }
+
+    /// After `backup`.
+    package func copied(_ path: String, _ bytes: Int) -> [String] {
+        [
+            said(
+                "\(shown(path)): a copy of the coordinator's store, \(bytes) bytes."
+                    + " Check it: operon store check \(shown(path))"
+            )
+        ]
     }
 
     /// After `drain`.

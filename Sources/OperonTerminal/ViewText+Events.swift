@@ -31,6 +31,7 @@ extension ViewText {
         if let queue = event.queue, event.operation == nil {
             parts.append("queue " + quoted(queue))
         }
+        if let key = event.key { parts.append("key " + quoted(key)) }
         if let worker = event.worker {
             parts.append((event.operation == nil ? "" : "on ") + shown(worker))
         }

@@ -233,6 +233,24 @@ extension ViewText {
     /// Operations that are not listed.
     package func more(_ count: Int) -> String { said("… and \(count) more") }
 
+    /// After `dependency add`; `on` as the command named it.
+    package func depends(_ detail: OperationDetail, on: String) -> [String] {
+        said(of: detail.operation, "depends on \(shown(on))")
+    }
+
+    /// After `dependency remove`.
+    package func dependsNoMore(_ detail: OperationDetail, on: String) -> [String] {
+        said(of: detail.operation, "does not depend on \(shown(on)) any more")
+    }
+
+    private func said(of operation: OperationView, _ fact: String) -> [String] {
+        let detail = self.detail(operation)
+        let state = verb(operation) + tinted(operation.state, operation.outcome)
+        let end = detail.isEmpty ? "." : " " + detail + "."
+        let next = operation.state == .pending ? " Why: operon explain \(name(operation))" : ""
+        return [said("\(name(operation)) \(fact). It \(state)\(end)\(next)")]
+    }
+
     /// After `priority`.
     package func prioritised(_ operation: OperationView) -> [String] {
         ["\(name(operation)) has priority \(operation.priority.name) now."]

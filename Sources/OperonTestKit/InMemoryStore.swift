@@ -73,6 +73,15 @@ package actor InMemoryStore: OperationStore {
         image.drop(graphs)
     }
 
+    package func forget(workers: [Incarnation]) throws -> [Incarnation] {
+        try checkOpen()
+        return image.forget(workers: workers)
+    }
+
+    package func backup() throws -> StoreBackup {
+        throw StoreError(.failed, "What is kept in memory cannot be copied.")
+    }
+
     package func close() {
         if isOpen { synced = image }
         isOpen = false

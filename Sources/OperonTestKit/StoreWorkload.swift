@@ -157,13 +157,10 @@ package struct StoreWorkload: Sendable {
         let attempt = AttemptID(epoch: image.epoch, number: attempts)
         members[place].ordinal += 1
         members[place].phase = .open(attempt)
+        let worker = Incarnation(rawValue: generator.next())
+        if attempts % 3 > 0 { batch.workers.append(StoredWorker(worker, name: text())) }
         batch.records.append(
-            .granted(
-                attempt,
-                members[place].id,
-                ordinal: members[place].ordinal,
-                to: Incarnation(rawValue: generator.next())
-            )
+            .granted(attempt, members[place].id, ordinal: members[place].ordinal, to: worker)
         )
     }
 

@@ -23,6 +23,7 @@ struct HappeningBytes {
         add(12, happening.queue)
         add(13, happening.by)
         add(14, happening.reason)
+        add(15, happening.key)
     }
 
     // What has its default is left out, as the general way does.

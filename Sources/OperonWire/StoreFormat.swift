@@ -306,6 +306,7 @@ extension ProtoStoredHappening {
         queue = happening.queue
         by = happening.by
         reason = happening.reason
+        key = happening.key
     }
 }
 
@@ -336,5 +337,6 @@ extension Happening {
         queue = proto.queue
         by = proto.by
         reason = proto.reason
+        key = proto.key
     }
 }

@@ -13,7 +13,9 @@ enum CommandNames {
         "pause": "suspend", "hold": "suspend", "unpause": "resume", "continue": "resume",
         "describe": "show", "inspect": "show", "why": "explain", "log": "logs", "tail": "logs",
         "top": "watch", "rerun": "retry", "restart": "retry", "failed": "dead",
-        "queues": "queue", "serve": "coordinator", "check": "validate", "lint": "validate",
+        "queues": "queue", "keys": "key", "lock": "key", "locks": "key",
+        "depend": "dependency", "dependencies": "dependency", "serve": "coordinator",
+        "check": "validate", "lint": "validate",
     ]
 
     /// - Throws: `Failure` for the first word that should be a command and is none.

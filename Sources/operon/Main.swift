@@ -33,14 +33,14 @@ struct Operon: AsyncParsableCommand {
                 name: "Operation",
                 subcommands: [
                     Operations.self, Show.self, Explain.self, Logs.self, Output.self,
-                    Priority.self, Add.self, Await.self,
+                    Priority.self, Dependency.self, Add.self, Await.self,
                 ]
             ),
             CommandGroup(
                 name: "Cluster",
                 subcommands: [
-                    Coordinator.self, Up.self, Queue.self, Workers.self, Drain.self, Events.self,
-                    Store.self,
+                    Coordinator.self, Up.self, Queue.self, Key.self, Workers.self, Drain.self,
+                    Events.self, Store.self, Backup.self,
                 ]
             ),
         ]

@@ -12,7 +12,8 @@ struct Store: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Look after the store of a coordinator: check it, copy it, make it smaller.",
         discussion: """
-            For a store that no coordinator has open; a coordinator that runs looks after its own.
+            For a store that no coordinator has open; a coordinator that runs looks after its \
+            own, and “operon backup” asks it for a copy.
 
             Exit codes: 0 done, and sound; 1 the store is damaged, or the disk refuses; 2 the call \
             was wrong, or a later version wrote the store; 6 there is no such store; 8 a \
@@ -167,8 +168,9 @@ struct Store: ParsableCommand {
 
         func run() async throws {
             let before = age.map { SystemClock.wall() + (.zero - $0) }
-            try await store.withStore { opened, _ in
+            try await store.withStore { opened, state in
                 let dropped = try await opened.prune(finishedBefore: before, keeping: count)
+                _ = try await opened.forget(workers: state.workers.map(\.incarnation))
                 print("\(store.path): \(Store.count(dropped, "graph", "graphs")) dropped")
             }
         }

@@ -34,10 +34,10 @@ import Testing
                     [2/4] failed count-a (2.0s): exit code 7
                     [3/4] succeeded count-b (2.0s)
                     [4/4] skipped merge
-                    failed 1/count-a: exit code 7
-                    What it printed: operon logs 1/count-a
-                    Run what failed again: operon retry 1 --failed
-                    wordcount (graph 1): 4 operations: 2 succeeded, 1 failed, 1 skipped
+                    failed 0/count-a: exit code 7
+                    What it printed: operon logs 0/count-a
+                    Run what failed again: operon retry 0 --failed
+                    wordcount (graph 0): 4 operations: 2 succeeded, 1 failed, 1 skipped
 
                     """
             )
@@ -62,19 +62,19 @@ import Testing
             #expect(screen.redraws > 0)
             #expect(screen.lines.first?.contains("4/4") == true, "\(screen.lines)")
             let last = screen.lines.dropFirst().joined()
-            #expect(last == "wordcount (graph 1): 4 operations: 4 succeeded")
+            #expect(last == "wordcount (graph 0): 4 operations: 4 succeeded")
         }
     }
 
     @Test func `Ctrl-C leaves a watch, which says how to come back`() async throws {
         try await FakeServer.play { server in
             try await server.submitWordcount()
-            for command in [["watch", "1"], ["submit", "wordcount.yaml", "--watch"]] {
+            for command in [["watch", "0"], ["submit", "wordcount.yaml", "--watch"]] {
                 let watch = try server.start(command)
                 await server.coordinator.world.waitForWatchers(1)
                 watch.signal(SIGINT)
                 let ended = try await watch.end()
-                let graph = command[0] == "watch" ? 1 : 2
+                let graph = command[0] == "watch" ? 0 : 1
 
                 #expect(ended.end == .exit(0))
                 let sentence = "Detached: graph \(graph) “wordcount” goes on."
@@ -89,10 +89,10 @@ import Testing
     @Test func `a watch outlives a cut of the stream, and misses nothing`() async throws {
         try await FakeServer.play { server in
             try await server.submitWordcount()
-            let watch = try server.start(["watch", "1"])
+            let watch = try server.start(["watch", "0"])
             await server.coordinator.world.waitForCalls("operations", 1)
             await server.coordinator.world.endStreams()
-            try await server.change { truth throws(ClientError) in try truth.run("1") }
+            try await server.change { truth throws(ClientError) in try truth.run("0") }
             let ended = try await watch.end()
 
             #expect(ended.end == .exit(0))
@@ -104,7 +104,7 @@ import Testing
     @Test func `watch asks for nothing while nothing happens`() async throws {
         try await FakeServer.play { server in
             try await server.submitWordcount()
-            let watch = try server.start(["watch", "1", "--output", "json"])
+            let watch = try server.start(["watch", "0", "--output", "json"])
             await server.coordinator.world.waitForWatchers(1)
             try await server.start("split")
             try await watch.says(#""kind":"started""#)
@@ -112,7 +112,7 @@ import Testing
             try await server.finish("split")
             try await watch.says(#""outcome":"succeeded""#)
             let after = await server.coordinator.world.calls.count
-            try await server.change { truth throws(ClientError) in try truth.run("1") }
+            try await server.change { truth throws(ClientError) in try truth.run("0") }
             let ended = try await watch.end()
 
             #expect(after == before)
@@ -131,15 +131,15 @@ import Testing
             await server.coordinator.world.waitForWatchers(1)
             try await server.change { truth throws(ClientError) in
                 if let failing {
-                    let selector = OperationSelector(graph: "1", operation: failing)
+                    let selector = OperationSelector(graph: "0", operation: failing)
                     try truth.finish(selector, .failed(.timeout))
                 }
-                try truth.run("1")
+                try truth.run("0")
             }
             let ended = try await submit.end()
 
             #expect(ended.end == .exit(code))
-            #expect(ended.output == "1\n")
+            #expect(ended.output == "0\n")
             #expect(ended.errors == "")
         }
     }
@@ -168,11 +168,11 @@ import Testing
         try await FakeServer.play { server in
             try await server.submitWordcount()
             try await server.start("split")
-            let split = OperationSelector(graph: "1", operation: "split")
+            let split = OperationSelector(graph: "0", operation: "split")
             try await server.change { truth throws(ClientError) in
                 try truth.print(split, "before\n")
             }
-            let logs = try server.start(["logs", "1/split", "--follow"])
+            let logs = try server.start(["logs", "0/split", "--follow"])
             await server.coordinator.world.waitForFollowers(1)
             try await logs.says("before\n")
             try await server.change { truth throws(ClientError) in
@@ -195,7 +195,7 @@ import Testing
             let events = try server.start(["events", "--follow", "--graph", "wordcount"])
             await server.coordinator.world.waitForWatchers(1)
             try await server.start("split")
-            try await events.says("started 1/split")
+            try await events.says("started 0/split")
             events.signal(SIGINT)
             let ended = try await events.end()
 
@@ -248,16 +248,16 @@ import Testing
             )
             _ = try await server.coordinator.submit(Submission(graph: evil))
             try await server.change { truth throws(ClientError) in
-                let selector = OperationSelector(graph: "1", operation: "0")
+                let selector = OperationSelector(graph: "0", operation: "0")
                 try truth.start(selector, on: name)
                 try truth.print(selector, "\(name)\n")
                 let error = OperationError.thrown(type: "E", message: name, payload: [])
                 try truth.finish(selector, .failed(error))
             }
             let commands = [
-                ["list"], ["status", "1"], ["operations", "1"], ["show", "1/0"],
-                ["explain", "1/0"],
-                ["logs", "1/0"], ["events"], ["dead"], ["watch", "1"], ["status", "\u{1B}[2J"],
+                ["list"], ["status", "0"], ["operations", "0"], ["show", "0/0"],
+                ["explain", "0/0"],
+                ["logs", "0/0"], ["events"], ["dead"], ["watch", "0"], ["status", "\u{1B}[2J"],
             ]
             for command in commands {
                 let ended = try await server.operon(
@@ -292,19 +292,19 @@ import Testing
             }
             let coordinator = server.coordinator
 
-            #expect(try await view(GraphView.self, "status", "1") == coordinator.graph("1"))
+            #expect(try await view(GraphView.self, "status", "0") == coordinator.graph("0"))
             #expect(try await view(ClusterView.self, "status") == coordinator.status())
-            #expect(try await view(GraphPage.self, "list").graphs.map(\.id) == [1])
-            let split = OperationSelector(graph: "1", operation: "split")
+            #expect(try await view(GraphPage.self, "list").graphs.map(\.id) == [0])
+            let split = OperationSelector(graph: "0", operation: "split")
             let detail = try await coordinator.operation(split)
-            #expect(try await view(OperationDetail.self, "show", "1/split") == detail)
-            let merge = OperationSelector(graph: "1", operation: "merge")
+            #expect(try await view(OperationDetail.self, "show", "0/split") == detail)
+            let merge = OperationSelector(graph: "0", operation: "merge")
             let explanation = try await coordinator.explain(merge)
-            #expect(try await view(Explanation.self, "explain", "1/merge") == explanation)
-            let page = try await view(OperationPage.self, "operations", "1", "--limit", "2")
+            #expect(try await view(Explanation.self, "explain", "0/merge") == explanation)
+            let page = try await view(OperationPage.self, "operations", "0", "--limit", "2")
             #expect(page.operations.map(\.name) == ["split", "count-a"])
             #expect(page.next == 1)
-            let command = try await view(CommandView.self, "cancel", "1/count-a")
+            let command = try await view(CommandView.self, "cancel", "0/count-a")
             #expect(command.affected == 1)
         }
     }
@@ -343,6 +343,9 @@ import Testing
         ("queue set q", "say what to change: --max, --unlimited or --priority"),
         ("queue set q --max=-1", "--max takes a number from 0"),
         ("queue set q --max 1 --unlimited", "--max and --unlimited exclude each other"),
+        ("key", "operon key <subcommand>"),
+        ("key set db", "Missing expected argument '--limit <limit>'"),
+        ("key set db --limit 0", "--limit takes a number from 1"),
         ("wait 1 --timeout never", "Give up waiting after this long, for example 30s"),
         ("drain", "Missing expected argument '<worker>'"),
         ("drain w1 --timeout 3s", "--timeout goes with --wait"),
@@ -361,10 +364,11 @@ import Testing
                 let ended = try await server.operon(line.split(separator: " ").map(String.init))
                 let said = ended.errors + ended.output
 
-                let code: Int32 = line == "queue" ? 0 : 2
+                let isHelp = line == "queue" || line == "key"
+                let code: Int32 = isHelp ? 0 : 2
                 #expect(ended.end == .exit(code), "\(line): \(ended.end)")
                 #expect(said.contains(sentence), "\(line): \(said)")
-                #expect(ended.output.isEmpty || line == "queue", "\(line): \(ended.output)")
+                #expect(ended.output.isEmpty || isHelp, "\(line): \(ended.output)")
             }
             #expect(await server.coordinator.world.calls.isEmpty)
         }

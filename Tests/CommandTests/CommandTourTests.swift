@@ -102,49 +102,57 @@ private struct Tour {
         try await run("status wordcount")
         try await run("operations @latest")
         try await run("operations @latest --state executing --output quiet")
-        try await run("show 1/count-a")
-        try await run("explain 1/merge")
-        try await run("logs 1/split")
-        try await run("output 1/split")
-        try await run("output 1/count-a", code: 6)
-        try await run("wait 1 --timeout 0.1s", code: 4)
+        try await run("show 0/count-a")
+        try await run("explain 0/merge")
+        try await run("logs 0/split")
+        try await run("output 0/split")
+        try await run("output 0/count-a", code: 6)
+        try await run("wait 0 --timeout 0.1s", code: 4)
     }
 
     mutating func steer() async throws {
-        try await run("priority 1/count-b high")
-        try await run("suspend 1 --reason \"disk is full\" --until 2030-01-01T00:00:00Z")
-        try await run("status 1")
-        try await run("explain 1/count-b")
-        try await run("resume 1")
+        try await run("priority 0/count-b high")
+        try await run("suspend 0 --reason \"disk is full\" --until 2030-01-01T00:00:00Z")
+        try await run("status 0")
+        try await run("explain 0/count-b")
+        try await run("resume 0")
         try await run("suspend --queue licensed")
         try await run("resume --queue licensed")
     }
 
     mutating func manage() async throws {
+        try await run("dependency add 0/merge --on 0/split --when succeeded")
+        try await run("dependency remove 0/merge --on 0/split")
+        try await run("dependency add 0/split --on 0/merge", code: 2)
+        try await run("dependency add 0/count-b --on 0/merge", code: 2)
         try await run("queue set licensed --max 4 --priority low")
         try await run("queue suspend licensed --reason \"license server is down\"")
         try await run("queue list")
         try await run("queue resume licensed")
         try await run("queue show licensed")
         try await run("queue list --output quiet")
+        try await run("key list")
+        try await run("key set db --limit 2")
+        try await run("key show db")
         try await run("workers")
         try await run("drain worker-2")
+        try await run("backup monday.db")
     }
 
     mutating func mend() async throws {
-        try await run("cancel 1/count-b --reason \"wrong input\"")
+        try await run("cancel 0/count-b --reason \"wrong input\"")
         try await server.finish("count-a", .failed(.exit(code: 2)))
-        try await run("watch 1", code: 1)
-        try await run("wait 1", code: 1)
-        try await run("explain 1/merge")
+        try await run("watch 0", code: 1)
+        try await run("wait 0", code: 1)
+        try await run("explain 0/merge")
         try await run("dead")
-        try await run("retry 1 --failed")
+        try await run("retry 0 --failed")
         try await server.start("count-a")
         try await server.finish("count-a")
         try await server.start("merge")
         try await server.finish("merge")
-        try await run("wait 1", code: 3)
-        try await run("show 1/count-a")
+        try await run("wait 0", code: 3)
+        try await run("show 0/count-a")
         try await run("events --after 18")
     }
 
@@ -170,7 +178,7 @@ private struct Tour {
 
     mutating func stray() async throws {
         try await run("status wordcuont", code: 6)
-        try await run("show 1/mrege", code: 6)
+        try await run("show 0/mrege", code: 6)
         try await run("queue show licenced", code: 6)
         _ = try server.scene.write(
             "cycle.yaml",

@@ -114,8 +114,8 @@ struct FakeServer {
         queues: { licensed: { maxConcurrentOperationCount: 1 } }
         operations:
           split: { run: split book.txt }
-          count-a: { run: wc -w xaa, dependencies: [split] }
-          count-b: { run: wc -w xab, dependencies: [split], queue: licensed }
+          count-a: { run: wc -w xaa, dependencies: [split], exclusive: db }
+          count-b: { run: wc -w xab, dependencies: [split], exclusive: db, queue: licensed }
           merge: { run: ./merge, dependencies: [count-a, count-b] }
 
         """

@@ -11,8 +11,9 @@ import Testing
         try await FakeServer.play { server in
             try await Self.prepare(server)
             for line in [
-                "list", "status", "status wordcount", "operations wordcount", "show 1/count-a",
-                "explain 1/merge", "workers", "queue list", "dead", "events --after 8",
+                "list", "status", "status wordcount", "operations wordcount", "show 0/count-a",
+                "explain 0/merge", "workers", "queue list", "key list", "dead",
+                "events --after 8",
                 "watch wordcount",
             ] {
                 let ended = try await server.operon(

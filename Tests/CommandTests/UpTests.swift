@@ -188,10 +188,15 @@ import Testing
             #expect(try await up.operon("suspend", "--queue", "default").end == .exit(0))
             #expect(try await up.operon("submit", gate).end == .exit(0))
             #expect(try await up.operon("submit", chain, "--open").end == .exit(0))
-            let freed = OperationSelector(graph: "chain", operation: "freed")
-            let held = OperationSelector(graph: "chain", operation: "held")
             try await up.restart()
-            _ = try await up.client { try await $0.addDependency(of: held, on: freed, .succeeded) }
+            let adding = ["dependency", "add", "chain/held", "--on", "chain/freed"]
+            let added = try await up.operon(adding + ["--when", "succeeded"])
+            #expect(added.end == .exit(0))
+            let waits = "depends on chain/freed. It is pending. Why: operon explain 1/held"
+            #expect(added.errors == "1/held \(waits)\n")
+            #expect(try await up.operon(adding + ["--when", "succeeded"]).end == .exit(0))
+            let other = try await up.operon(adding)
+            #expect(other.end == .exit(2) && other.errors.contains("with the condition succeeded"))
             try await up.restart()
             let more = try scene.write(
                 "last.yaml",
@@ -202,12 +207,10 @@ import Testing
             )
             #expect(try await up.operon("submit", more, "--graph", "chain").end == .exit(0))
             try await up.restart()
-            _ = try await up.client {
-                try await $0.removeDependency(
-                    of: freed,
-                    on: OperationSelector(graph: "gate", operation: "gate")
-                )
-            }
+            let removing = ["dependency", "remove", "chain/freed", "--on", "gate/gate"]
+            let removed = try await up.operon(removing + ["--output", "quiet"])
+            #expect(removed.end == .exit(0) && removed.output == "1/freed\n")
+            #expect(try await up.operon(removing).end == .exit(6))
             #expect(try await up.operon("graph", "close", "chain").end == .exit(0))
             try await up.restart()
             #expect(try await up.operon("resume", "--queue", "default").end == .exit(0))
@@ -285,7 +288,9 @@ final class Up {
         }
     }
 
-    func operon(_ arguments: String...) async throws -> Ended {
+    func operon(_ arguments: String...) async throws -> Ended { try await operon(arguments) }
+
+    func operon(_ arguments: [String]) async throws -> Ended {
         try await scene.operon(
             arguments,
             environment: ["OPERON_COORDINATOR": "http://\(address)"]

@@ -15,13 +15,16 @@ import Testing
         "operations nosuch", "show nosuch/a", "explain nosuch/a", "logs nosuch/a",
         "logs nosuch/a --follow", "output nosuch/a", "priority nosuch/a high",
         "queue show nosuch", "drain nosuch", "events --graph nosuch", "graph close nosuch",
-        "queue list", "queue set q --max 1", "queue suspend q", "queue resume q", "workers",
+        "queue list", "queue set q --max 1", "queue suspend q", "queue resume q", "key show nosuch",
+        "key list", "key set k --limit 2", "backup nosuch.db", "workers",
+        "dependency add nosuch/a --on nosuch/b", "dependency remove nosuch/a --on nosuch/b",
     ]
 
     /// They find nothing, or make what they name.
     private static let content: Set<String> = [
         "list --status running --name nosuch", "queue list", "queue set q --max 1",
-        "queue suspend q", "workers",
+        "queue suspend q", "key list", "key set k --limit 2", "backup nosuch.db",
+        "workers",
     ]
 
     private static func arguments(_ line: String) -> [String] {
@@ -36,7 +39,7 @@ import Testing
             let help = try await scene.operon(["--experimental-dump-help"])
             let tree = try JSONDecoder().decode(HelpTree.self, from: Data(help.output.utf8))
             let commands = tree.command.leaves(below: [])
-            #expect(commands.count >= 36, "\(commands)")
+            #expect(commands.count >= 42, "\(commands)")
             for command in commands {
                 let ended = try await scene.operon(command + ["--nosuch"])
                 let line = command.joined(separator: " ")
@@ -82,14 +85,18 @@ import Testing
         "operations 1 --state ready --outcome failed", "show merge", "show /merge",
         "explain @latest", "logs 1/", "output", "priority 1/merge", "priority 1/merge urgent",
         "queue set", "queue set q", "queue set q --max=-1", "queue set q --max 1 --unlimited",
-        "queue show", "queue suspend", "queue resume", "queue list all", "workers all", "drain",
+        "queue show", "queue suspend", "queue resume", "queue list all",
+        "key set", "key set db", "key set db --limit 0", "key show", "workers all", "drain",
         "drain w1 --timeout 3s", "events --after x", "events --graph 1/a", "graph close",
         "coordinator", "coordinator --broker nohost", "up --slots 0", "up --keep never",
         "up --listen 1.2.3.4:1", "up --listen nowhere:x", "up --tls-key key.pem",
         "up --tokens nosuch", "up --store g.yaml --listen 127.0.0.1:0", "store check",
         "store check nosuch.db", "store check g.yaml", "store backup nosuch.db",
         "store backup nosuch.db copy.db", "store vacuum nosuch.db", "store prune nosuch.db",
-        "store prune nosuch.db --keep soon", "workers --token-file nosuch",
+        "dependency add 1/a", "dependency add 1/a --on b",
+        "dependency add 1/a --on 1/b --when ready", "dependency remove 1/a",
+        "store prune nosuch.db --keep soon", "backup", "backup g.yaml",
+        "workers --token-file nosuch",
         "workers --coordinator here", "workers --ca-file nosuch",
         "workers --coordinator ftp://localhost",
     ]
@@ -126,6 +133,15 @@ import Testing
         try golden.check()
     }
 
+    private static let waiting = """
+        operations:
+          a: { operation: Play, queue: idle }
+          b: { operation: Play, queue: idle }
+          c: { operation: Play, queue: idle, dependencies: [b] }
+        queues: { idle: { isSuspended: true } }
+
+        """
+
     @Test func `what a coordinator refuses is answered as the golden file has it`() async throws {
         var golden = Golden("refused.txt")
         try await LiveServer.play { server in
@@ -139,7 +155,16 @@ import Testing
             )
             for line in [
                 "submit g.yaml --graph done", "submit lost.yaml", "priority done/a high",
-                "graph close done",
+                "graph close done", "dependency add done/a --on done/a",
+            ] {
+                golden.add(refused: line, try await server.operon(line))
+            }
+            try await server.submit("waiting", Self.waiting)
+            for line in [
+                "dependency add waiting/b --on waiting/c", "dependency add waiting/b --on done/b",
+                "dependency add waiting/b --on waiting/b",
+                "dependency add waiting/c --on waiting/b --when failed",
+                "dependency remove waiting/b --on done/a", "retry waiting c", "retry done a",
             ] {
                 golden.add(refused: line, try await server.operon(line))
             }

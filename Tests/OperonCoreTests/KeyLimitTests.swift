@@ -62,6 +62,29 @@ struct KeyLimitTests {
         #expect(bench.granted == ["a", "b", "c", "d"])
     }
 
+    @Test func `who holds a key is told, and how many wait, whatever else keeps them`() throws {
+        var bench = SchedulerBench()
+        try submit(
+            holding(["a", "b"]) + holding(["c"], queue: "other") + [.nothing("free")],
+            limit: 2,
+            to: &bench
+        )
+        let status = try #require(bench.scheduler.keyStatus.first)
+        #expect(status.settings == KeySettings(name: "db", limit: 2))
+        #expect(status.holders == [] && status.waiting == 3)
+
+        bench.join(slots: 8)
+        #expect(bench.scheduler.keyStatus.first?.waiting == 1)
+        try bench.request(.keyLimitSet(KeySettings(name: "db", limit: 1)))
+        let lowered = try #require(bench.scheduler.keyStatus.first)
+        #expect(lowered.holders.count == 2 && lowered.waiting == 1)
+        for name in bench.granted where name != "free" { bench.finish(name) }
+        #expect(bench.scheduler.keyStatus.first?.holders.count == 1)
+        for name in bench.granted.suffix(1) { bench.finish(name) }
+        let last = try #require(bench.scheduler.keyStatus.first)
+        #expect(last.holders == [] && last.waiting == 0)
+    }
+
     @Test func `a limit below one, or a name that is none, is refused`() throws {
         var bench = SchedulerBench()
         for settings in [KeySettings(name: "db", limit: 0), KeySettings(name: "")] {

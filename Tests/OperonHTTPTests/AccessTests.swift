@@ -76,7 +76,7 @@ import Testing
             ] {
                 try await scene.client(token: token) { client in
                     let error = await #expect(throws: ClientError.self) {
-                        _ = try await client.close(graph: "1")
+                        _ = try await client.close(graph: "0")
                     }
                     #expect(error?.code == code)
                 }
@@ -131,15 +131,15 @@ import Testing
                 "file://", "",
             ]
             for origin in foreign {
-                let answer = try await scene.raw("POST", "/v1/graphs/1/close", ["Origin": origin])
+                let answer = try await scene.raw("POST", "/v1/graphs/0/close", ["Origin": origin])
                 #expect(answer.status == 403, "\(origin)")
                 #expect(answer.fields["access-control-allow-origin"] == nil)
             }
             let site = ["Sec-Fetch-Site": "cross-site"]
-            #expect(try await scene.raw("POST", "/v1/graphs/1/close", site).status == 403)
+            #expect(try await scene.raw("POST", "/v1/graphs/0/close", site).status == 403)
             #expect(await scene.fake.world.calls.contains { $0.name == "close" } == false)
             let own = ["Origin": "http://\(scene.address)"]
-            #expect(try await scene.raw("POST", "/v1/graphs/1/close", own).status == 200)
+            #expect(try await scene.raw("POST", "/v1/graphs/0/close", own).status == 200)
         }
     }
 

@@ -92,8 +92,8 @@ import Testing
                 ),
                 400
             )
-            expectProblem(try await scene.json("POST", "/v1/graphs/1/resume", "{}"), 400, "body")
-            expectProblem(try await scene.raw("PUT", "/v1/graphs/1/operations/0/priority"), 400)
+            expectProblem(try await scene.json("POST", "/v1/graphs/0/resume", "{}"), 400, "body")
+            expectProblem(try await scene.raw("PUT", "/v1/graphs/0/operations/0/priority"), 400)
             #expect(await scene.fake.world.calls.contains { $0.name == "suspend" } == false)
             #expect(try await scene.raw("POST", path).status == 200)
         }
@@ -142,7 +142,7 @@ import Testing
             let long = [UInt8](repeating: 32, count: 2_000)
             expectProblem(try await scene.raw("POST", "/v1/graphs", type, body: long), 413, "1000")
             expectProblem(
-                try await scene.raw("POST", "/v1/graphs/1/cancel", type, body: long),
+                try await scene.raw("POST", "/v1/graphs/0/cancel", type, body: long),
                 413,
                 "100 "
             )
@@ -212,19 +212,19 @@ import Testing
             _ = try await scene.fake.submit(Submission(graph: .diamond))
             try await scene.fake.world.change { truth throws(ClientError) in
                 let html = Payload(contentType: "text/html", bytes: Array("<script>".utf8))
-                try truth.finish(OperationSelector("1", "top"), output: html)
+                try truth.finish(OperationSelector("0", "top"), output: html)
                 let bad = Payload(contentType: "a/b\r\nX-Bad: 1", bytes: [1])
-                try truth.finish(OperationSelector("1", "left"), output: bad)
+                try truth.finish(OperationSelector("0", "left"), output: bad)
             }
-            let answer = try await scene.raw("GET", "/v1/graphs/1/operations/top/output")
+            let answer = try await scene.raw("GET", "/v1/graphs/0/operations/top/output")
             #expect(answer.fields["content-type"] == "text/html")
             #expect(answer.fields["x-content-type-options"] == "nosniff")
             #expect(answer.fields["content-disposition"] == "attachment")
             #expect(answer.fields["content-security-policy"]?.contains("sandbox") == true)
-            let bad = try await scene.raw("GET", "/v1/graphs/1/operations/left/output")
+            let bad = try await scene.raw("GET", "/v1/graphs/0/operations/left/output")
             #expect(bad.fields["content-type"] == "application/octet-stream")
             #expect(bad.fields["x-bad"] == nil)
-            #expect(try await scene.raw("GET", "/v1/graphs/1/operations/end/output").status == 204)
+            #expect(try await scene.raw("GET", "/v1/graphs/0/operations/end/output").status == 204)
         }
     }
 
@@ -233,10 +233,10 @@ import Testing
             let answer = try await scene.raw("GET", "/v1/workers")
             #expect(answer.text == "{\n  \"workers\": []\n}\n")
             _ = try await scene.fake.submit(Submission(graph: .of("q\"[{:,\\", [("a", [])])))
-            let graph = try await scene.raw("GET", "/v1/graphs/1")
+            let graph = try await scene.raw("GET", "/v1/graphs/0")
             #expect(graph.text.contains("\n  \"name\": \"q\\\"[{:,\\\\\",\n"))
             let view = try JSONDecoder().decode(GraphView.self, from: Data(graph.body))
-            #expect(view == (try await scene.fake.graph("1")))
+            #expect(view == (try await scene.fake.graph("0")))
         }
     }
 }

@@ -30,7 +30,7 @@ import Testing
 
                 let more = Submission(graph: .of("", [("after", ["end"])]))
                 #expect(try await client.add(more, to: "@latest").counts.total == 5)
-                #expect(try await client.close(graph: "1").isOpen == false)
+                #expect(try await client.close(graph: "0").isOpen == false)
                 #expect(try await client.graph("diamond") == scene.fake.graph("diamond"))
             }
         }
@@ -68,7 +68,7 @@ import Testing
                 failed.state = .finished
                 failed.outcome = .failed
                 failed.queue = "default"
-                #expect(try await client.operations(of: "1", failed).operations.count == 1)
+                #expect(try await client.operations(of: "0", failed).operations.count == 1)
 
                 for name in ["top", "left", "right", "end"] {
                     let selector = OperationSelector("diamond", name)
@@ -86,7 +86,7 @@ import Testing
             }
             let text = try await scene.raw(
                 "GET",
-                "/v1/graphs/1/operations/0/log",
+                "/v1/graphs/0/operations/0/log",
                 ["Accept": "text/plain"]
             )
             #expect(text.text == "colour red\n")
@@ -189,6 +189,53 @@ import Testing
         }
     }
 
+    @Test func `keys are shown with who holds them, and set`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            var graph = GraphDescription.of("a", [("one", []), ("two", [])])
+            for index in 0..<2 { graph.operations[index].exclusive = ["data/µ"] }
+            _ = try await scene.fake.submit(Submission(graph: graph))
+            try await scene.fake.world.change { truth throws(ClientError) in
+                try truth.start(OperationSelector("a", "one"))
+            }
+            try await scene.client { client in
+                let key = try await client.setKey(KeySettings(name: "data/µ", limit: 3))
+                #expect(key.limit == 3 && key.held == 1 && key.waiting == 1)
+                #expect(key.holders.map(\.name) == ["one"])
+                #expect(try await client.key("data/µ") == key)
+                #expect(try await client.keys() == [key])
+                let low = await #expect(throws: ClientError.self) {
+                    _ = try await client.setKey(KeySettings(name: "data/µ", limit: 0))
+                }
+                #expect(low?.code == .invalid)
+                let other = await #expect(throws: ClientError.self) {
+                    _ = try await client.key("other")
+                }
+                #expect(other?.code == .notFound)
+            }
+            for body in ["{}", #"{"limit": "2"}"#, #"{"limit": 2, "maximum": 2}"#] {
+                let answer = try await scene.json("PUT", "/v1/keys/data", body)
+                #expect(answer.status == 400, "\(body): \(answer.text)")
+            }
+        }
+    }
+
+    @Test func `a copy of the store comes whole, or is known not to be`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let bytes = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+            try await scene.fake.world.change { truth throws(ClientError) in truth.backup = bytes }
+            try await scene.client { client in
+                let backup = try await client.backup()
+                #expect(backup.byteCount == bytes.count)
+                var copy: [UInt8] = []
+                for try await piece in backup.pieces { copy += piece }
+                #expect(copy == bytes)
+                let busy = ClientError(.unavailable, "Another backup is on its way.")
+                await scene.fake.world.failNext("backup", with: busy)
+                await #expect(throws: busy) { _ = try await client.backup() }
+            }
+        }
+    }
+
     static let names = [
         "a/b", "/", "//", "a%2Fb", "a b", "a+b", "?x=1&y#z", "日本語", "é", "e\u{301}", "🦑", ".", "..",
         "../..", "@latest", "0", "\"quoted\\\"", "a;b", "%", "\u{202E}abc",
@@ -209,6 +256,7 @@ import Testing
                 query.name = name
                 #expect(try await client.graphs(query).graphs.count == 1)
                 #expect(try await client.setQueue(name, QueueChange()).name == name)
+                #expect(try await client.setKey(KeySettings(name: name)).name == name)
             }
         }
     }

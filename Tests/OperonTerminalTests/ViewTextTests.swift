@@ -111,13 +111,34 @@ import Testing
             kinds: ["command", "wait"],
             heardSecondsAgo: 1.25
         )
+        var key = KeyView(name: "a-key-with-a-long-name", limit: 1, held: 102, waiting: 12)
+        key.holders = (0..<100).map { OperationName(graph: 3, index: $0, name: "holder-\($0)") }
         let lines =
             text.operations([failed]) + text.dead([failed]) + text.queues([queue])
-            + text.workers([worker]) + (width >= 40 ? text.graphs(Self.graphs) : [])
+            + text.keys([key]) + text.workers([worker])
+            + (width >= 40 ? text.graphs(Self.graphs) : [])
         // The columns that are never left out need this much.
         let least = 38
         #expect(lines.allSatisfy { TerminalText.width($0) <= max(width, least) }, "\(lines)")
         #expect(lines.count >= 8)
+    }
+
+    @Test func `a key says who holds it, and that a lowered limit takes nothing away`() {
+        var key = KeyView(name: "db", limit: 2, held: 103, waiting: 1)
+        key.holders = (0..<100).map { OperationName(graph: 3, index: $0, name: "h\($0)") }
+
+        #expect(
+            Self.pipe.keys([key]) == [
+                "KEY  LIMIT  HELD  WAITING  HELD BY",
+                "db       2   103        1  3/h0, 3/h1, 3/h2 and 100 more",
+            ]
+        )
+        #expect(
+            Self.pipe.key(key).suffix(2) == [
+                "  waiting  1 operation",
+                "Whoever has it keeps it: the next gets it when 102 have ended.",
+            ]
+        )
     }
 
     @Test func `explain tells every reason at once`() {

@@ -21,6 +21,7 @@ import Testing
         all.queue = String(repeating: "q", count: 200)
         all.by = "someone"
         all.reason = "because\n"
+        all.key = "database µ"
         samples.append(all)
         var zeros = Happening(.granted, at: WallTime(nanosecondsSince1970: 0))
         zeros.graph = GraphID(rawValue: 0)

@@ -54,6 +54,43 @@ import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the name of a worker stays while an attempt of it does`(kind: StoreKind) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        var store = world.store()
+        _ = try await store.open()
+        let graph = GraphID(rawValue: 0)
+        let workers = (1...3).map { number in
+            StoredWorker(Incarnation(rawValue: UInt64.max - number), name: "worker \(number)")
+        }
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph)])
+        batch.graphs = [contents(graph)]
+        batch.workers = workers
+        batch.records.append(
+            .granted(
+                AttemptID(epoch: Epoch(rawValue: 1), number: 1),
+                OperationID(graph: graph, index: 0),
+                ordinal: 1,
+                to: workers[1].incarnation
+            )
+        )
+        try await store.commit(batch)
+        let gone = workers.prefix(2).map(\.incarnation)
+        #expect(try await store.forget(workers: gone) == [gone[0]])
+        try await store.commit(StoreBatch(wall: time(2), records: [finished(graph)]))
+        #expect(try await store.forget(workers: gone) == [gone[0]])
+        await store.close()
+        store = world.store()
+        #expect(Set(try await store.open().workers) == Set(workers.dropFirst()))
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 1)
+        #expect(try await store.forget(workers: [gone[1]]) == [gone[1]])
+        await store.close()
+        store = world.store()
+        #expect(try await store.open().workers == [workers[2]])
+        await store.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a finished graph stays while an unfinished one needs it`(kind: StoreKind) async throws {
         let world = try StoreWorld(kind)
         defer { world.remove() }

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -237,6 +238,43 @@ import Testing
         await last.close()
     }
 
+    @Test func `a store of an earlier format is brought up to date, and keeps what it has`()
+        async throws
+    {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let store = world.sqlite()
+        var workload = StoreWorkload(seed: 11, reign: StoreWorld.reign)
+        workload.open()
+        _ = try await store.open()
+        for _ in 0..<40 { try await store.commit(workload.next()) }
+        await store.close()
+        #expect(!workload.image.state.workers.isEmpty)
+        // The format that knew no names of workers.
+        let database = try DatabaseQueue(path: world.path)
+        try database.inDatabase { database in
+            try database.execute(
+                sql: """
+                    DROP VIEW readable_attempts;
+                    DROP TABLE workers;
+                    CREATE VIEW readable_attempts AS SELECT 1 AS operation;
+                    PRAGMA user_version = 2;
+                    """
+            )
+        }
+        try database.close()
+        // The second time it is looked at as one of the latest format.
+        for _ in 0..<2 {
+            let next = world.sqlite()
+            workload.open()
+            var expected = workload.image.state
+            expected.workers = []
+            expectEqual(try await next.open(), expected)
+            #expect(try await next.check().isEmpty)
+            await next.close()
+        }
+    }
+
     // MARK: - Backup, vacuum, check
 
     @Test func `a backup of a running store is a store with a reign of its own`() async throws {
@@ -270,6 +308,43 @@ import Testing
         }
         #expect(states.dropFirst(49).contains { $0.holdsWhat(state) })
         await copy.close()
+    }
+
+    @Test func `a copy that is read away is whole, alone, and leaves nothing`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        // What a life before did not finish.
+        let left = world.path + ".copy"
+        try write([1, 2, 3], to: left)
+        let store = world.sqlite()
+        var workload = StoreWorkload(seed: 9, reign: StoreWorld.reign)
+        workload.open()
+        _ = try await store.open()
+        #expect(!FileManager.default.fileExists(atPath: left))
+        for _ in 0..<50 { try await store.commit(workload.next()) }
+        let kept = workload.image.state
+        var bytes: [UInt8] = []
+        do {
+            let copy = try await store.backup()
+            let second = try await storeError { _ = try await store.backup() }
+            #expect(second.code == .busy)
+            for _ in 0..<50 { try await store.commit(workload.next()) }
+            for try await piece in copy.pieces { bytes += piece }
+            #expect(bytes.count == copy.byteCount)
+        }
+        // The next one may follow, whether or not it is read.
+        _ = try await store.backup()
+        await store.close()
+        #expect(world.files == ["store.db"])
+
+        let target = world.folder.appendingPathComponent("copy.db").path
+        try write(bytes, to: target)
+        let next = SQLiteStore(path: target, newReign: StoreWorld.reign)
+        let state = try await next.open()
+        #expect(state.reign != StoreWorld.reign)
+        #expect(kept.holdsWhat(state))
+        #expect(try await next.check().isEmpty)
+        await next.close()
     }
 
     @Test func `vacuuming gives back what pruning freed`() async throws {

@@ -65,6 +65,8 @@ func expectEqual(
     #expect(found.epoch == expected.epoch, comment, sourceLocation: sourceLocation)
     #expect(found.lastEvent == expected.lastEvent, comment, sourceLocation: sourceLocation)
     #expect(found.queues == expected.queues, comment, sourceLocation: sourceLocation)
+    #expect(found.keys == expected.keys, comment, sourceLocation: sourceLocation)
+    #expect(found.workers == expected.workers, comment, sourceLocation: sourceLocation)
     #expect(found.inFlight == expected.inFlight, comment, sourceLocation: sourceLocation)
     #expect(found.graphs.count == expected.graphs.count, comment, sourceLocation: sourceLocation)
     for (one, other) in zip(found.graphs, expected.graphs) where one != other {
@@ -81,7 +83,7 @@ extension StoredState {
     /// Whether they are the same but for their epochs.
     func holdsWhat(_ other: StoredState) -> Bool {
         graphs == other.graphs && queues == other.queues && inFlight == other.inFlight
-            && lastEvent == other.lastEvent
+            && keys == other.keys && workers == other.workers && lastEvent == other.lastEvent
     }
 }
 

@@ -191,6 +191,24 @@ package struct FakeCoordinator: CoordinatorClient {
         }
     }
 
+    package func keys() async throws(ClientError) -> [KeyView] {
+        try await world.answer("keys", caller) { truth throws(ClientError) in
+            truth.keys.keys.sorted().map { truth.view(key: $0) }
+        }
+    }
+
+    package func key(_ name: String) async throws(ClientError) -> KeyView {
+        try await world.answer("key", caller) { truth throws(ClientError) in
+            try truth.key(name)
+        }
+    }
+
+    package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
+        try await world.answer("setKey", caller) { truth throws(ClientError) in
+            try truth.setKey(settings)
+        }
+    }
+
     package func workers() async throws(ClientError) -> [WorkerView] {
         try await world.answer("workers", caller) { truth throws(ClientError) in truth.workers }
     }
@@ -203,6 +221,21 @@ package struct FakeCoordinator: CoordinatorClient {
 
     package func status() async throws(ClientError) -> ClusterView {
         try await world.answer("status", caller) { truth throws(ClientError) in truth.status() }
+    }
+
+    package func backup() async throws(ClientError) -> StoreBackup {
+        let bytes = try await world.answer("backup", caller) { truth throws(ClientError) in
+            truth.backup
+        }
+        let half = bytes.count / 2
+        return StoreBackup(
+            byteCount: bytes.count,
+            pieces: AsyncThrowingStream { continuation in
+                continuation.yield(Array(bytes[..<half]))
+                continuation.yield(Array(bytes[half...]))
+                continuation.finish()
+            }
+        )
     }
 
     package func events(

@@ -63,7 +63,7 @@ extension FakeTruth {
         to priority: QueuePriority
     ) throws(ClientError) -> OperationView {
         let id = try operationID(selector)
-        try refuseStarted(id, selector.operation)
+        try refuseStarted(id, shown(id))
         self[id].description.priority = priority
         note("priority", operation: id)
         return view(id)
@@ -84,11 +84,20 @@ extension FakeTruth {
     ) throws(ClientError) -> OperationDetail {
         let id = try operationID(selector)
         let on = try operationID(dependency)
-        try refuseStarted(id, selector.operation)
+        try refuseStarted(id, shown(id))
         if let path = path(from: on, to: id) {
-            throw ClientError(refused: .dependencyCycle(path: [name(of: id).name] + path))
+            throw ClientError(refused: .dependencyCycle(path: [shown(id)] + path))
         }
-        self[id].dependencies.removeAll { $0.on == on }
+        if let known = self[id].dependencies.first(where: { $0.on == on }) {
+            guard known.condition == condition else {
+                throw ClientError(
+                    .conflict,
+                    "“\(shown(id))” depends on “\(shown(on))” already, with the condition "
+                        + "\(known.condition.name): remove that first."
+                )
+            }
+            return detail(id)
+        }
         self[id].dependencies.append(FakeEdge(on: on, condition: condition))
         if !self[on].dependents.contains(id) { self[on].dependents.append(id) }
         self[id].state = .pending
@@ -102,7 +111,7 @@ extension FakeTruth {
         var seen: Set<OperationID> = []
         var paths = [[first]]
         while let path = paths.popLast(), let id = path.last {
-            if id == last { return path.map { name(of: $0).name } }
+            if id == last { return path.map { shown($0) } }
             guard seen.insert(id).inserted else { continue }
             paths += self[id].dependencies.map { path + [$0.on] }
         }
@@ -115,11 +124,11 @@ extension FakeTruth {
     ) throws(ClientError) -> OperationDetail {
         let id = try operationID(selector)
         let on = try operationID(dependency)
-        try refuseStarted(id, selector.operation)
+        try refuseStarted(id, shown(id))
         guard self[id].dependencies.contains(where: { $0.on == on }) else {
             throw ClientError(
                 .notFound,
-                "“\(selector.operation)” does not depend on “\(dependency.operation)”."
+                "“\(shown(id))” does not depend on “\(shown(on))”."
             )
         }
         self[id].dependencies.removeAll { $0.on == on }
@@ -128,6 +137,9 @@ extension FakeTruth {
         if let outcome = judge(id) { end(id, outcome) }
         return detail(id)
     }
+
+    /// As a person names it: `3/merge`.
+    private func shown(_ id: OperationID) -> String { "\(id.graph)/\(name(of: id).name)" }
 
     package func queue(_ name: String) throws(ClientError) -> QueueView {
         guard hasQueue(name) else {
@@ -163,6 +175,25 @@ extension FakeTruth {
         queues[name] = queue
         note("queueSet") { $0.queue = name }
         return view(queue: name)
+    }
+
+    package func key(_ name: String) throws(ClientError) -> KeyView {
+        guard keys[name] != nil else {
+            throw ClientError(.notFound, "There is no key “\(name)”.")
+        }
+        return view(key: name)
+    }
+
+    package mutating func setKey(_ settings: KeySettings) throws(ClientError) -> KeyView {
+        guard (1...Limits().nameBytes).contains(settings.name.utf8.count) else {
+            throw ClientError(refused: .invalid(field: "key", why: "a name has 1 to 256 bytes"))
+        }
+        guard settings.limit >= 1 else {
+            throw ClientError(refused: .invalid(field: "limit", why: "1 or more"))
+        }
+        keys[settings.name] = settings.limit
+        note("keySet") { $0.key = settings.name }
+        return view(key: settings.name)
     }
 
     package mutating func drain(worker: String) throws(ClientError) -> WorkerView {

@@ -10,7 +10,7 @@ extension FakeTruth {
     ) throws(ClientError) -> GraphView {
         if let known = try answered(submission, target: "") { return view(graph: known) }
         var graph = FakeGraph(
-            id: UInt32(graphs.count + 1),
+            id: UInt32(graphs.count),
             name: submission.graph.name,
             isOpen: submission.isOpen,
             submittedBy: caller,
@@ -85,6 +85,7 @@ extension FakeTruth {
             if settings.isSuspended { queue.suspension = Suspension() }
             queues[settings.name] = queue
         }
+        for settings in graph.keys { keys[settings.name] = settings.limit }
         let first = UInt32(self[graph: id].operations.count)
         for description in graph.operations {
             let index = UInt32(self[graph: id].operations.count)
@@ -93,6 +94,7 @@ extension FakeTruth {
             }
             self[graph: id].operations.append(FakeOperation(description: description))
             if !hasQueue(description.queue) { queues[description.queue] = FakeQueue() }
+            for key in description.exclusive where keys[key] == nil { keys[key] = 1 }
         }
         self[graph: id].unfinished += graph.operations.count
         for offset in graph.operations.indices {

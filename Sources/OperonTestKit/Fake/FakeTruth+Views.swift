@@ -158,6 +158,23 @@ extension FakeTruth {
         return view
     }
 
+    package func view(key name: String) -> KeyView {
+        var view = KeyView(name: name, limit: keys[name] ?? 1, held: 0, waiting: 0)
+        for graph in graphs {
+            for (index, operation) in graph.operations.enumerated()
+            where operation.description.exclusive.contains(name) {
+                view.waiting += operation.state == .ready ? 1 : 0
+                guard operation.state == .dispatched || operation.state == .executing else {
+                    continue
+                }
+                let id = OperationID(graph: GraphID(rawValue: graph.id), index: UInt32(index))
+                view.held += 1
+                view.holders.append(self.name(of: id))
+            }
+        }
+        return view
+    }
+
     package func status() -> ClusterView {
         var counts = StateCounts()
         for graph in graphs {

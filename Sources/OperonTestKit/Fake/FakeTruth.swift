@@ -6,6 +6,8 @@ package import OperonPorts
 package struct FakeTruth: Sendable {
     package var graphs: [FakeGraph] = []
     package var queues: [String: FakeQueue] = [:]
+    /// How many may hold a key.
+    package var keys: [String: Int] = [:]
     package var workers: [WorkerView] = []
     /// From the first that is kept.
     package internal(set) var events: [EventView] = []
@@ -13,6 +15,8 @@ package struct FakeTruth: Sendable {
     package internal(set) var lastSequence: UInt64 = 0
     /// 2026-01-01T00:00:00Z at first.
     package var now = WallTime(nanosecondsSince1970: 1_767_225_600_000_000_000)
+    /// What a copy of the store consists of.
+    package var backup = [UInt8](repeating: 7, count: 4_096)
     package var broker = "ok"
     package var store = "ok"
     /// By key: what was submitted with it, and what it became.
@@ -73,20 +77,20 @@ extension FakeTruth {
     // Changed in place: a copy of a large graph for each change would take minutes.
 
     subscript(id: OperationID) -> FakeOperation {
-        get { graphs[Int(id.graph.rawValue) - 1].operations[Int(id.index)] }
-        _modify { yield &graphs[Int(id.graph.rawValue) - 1].operations[Int(id.index)] }
+        get { graphs[Int(id.graph.rawValue)].operations[Int(id.index)] }
+        _modify { yield &graphs[Int(id.graph.rawValue)].operations[Int(id.index)] }
     }
 
     subscript(graph id: UInt32) -> FakeGraph {
-        get { graphs[Int(id) - 1] }
-        _modify { yield &graphs[Int(id) - 1] }
+        get { graphs[Int(id)] }
+        _modify { yield &graphs[Int(id)] }
     }
 
     /// By number, by name (the newest of it) or `@latest`.
     package func graphID(_ text: String) throws(ClientError) -> UInt32 {
         if text == "@latest", let last = graphs.last { return last.id }
         if let found = graphs.last(where: { $0.name == text }) { return found.id }
-        if let number = UInt32(text), number >= 1, number <= graphs.count { return number }
+        if let number = UInt32(text), number < graphs.count { return number }
         throw ClientError(.notFound, "There is no graph “\(text)”.")
     }
 

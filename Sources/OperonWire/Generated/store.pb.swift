@@ -323,70 +323,106 @@ nonisolated struct ProtoStoredRetry: Sendable {
 }
 
 /// Something that happened. What does not apply is absent.
-nonisolated struct ProtoStoredHappening: Sendable {
+nonisolated struct ProtoStoredHappening: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
   /// Since 1970.
-  var atNanoseconds: UInt64 = 0
+  var atNanoseconds: UInt64 {
+    get {_storage._atNanoseconds}
+    set {_uniqueStorage()._atNanoseconds = newValue}
+  }
 
-  var kind: UInt32 = 0
+  var kind: UInt32 {
+    get {_storage._kind}
+    set {_uniqueStorage()._kind = newValue}
+  }
 
   var graph: UInt32 {
-    get {_graph ?? 0}
-    set {_graph = newValue}
+    get {_storage._graph ?? 0}
+    set {_uniqueStorage()._graph = newValue}
   }
   /// Returns true if `graph` has been explicitly set.
-  var hasGraph: Bool {self._graph != nil}
+  var hasGraph: Bool {_storage._graph != nil}
   /// Clears the value of `graph`. Subsequent reads from it will return its default value.
-  mutating func clearGraph() {self._graph = nil}
+  mutating func clearGraph() {_uniqueStorage()._graph = nil}
 
   var index: UInt32 {
-    get {_index ?? 0}
-    set {_index = newValue}
+    get {_storage._index ?? 0}
+    set {_uniqueStorage()._index = newValue}
   }
   /// Returns true if `index` has been explicitly set.
-  var hasIndex: Bool {self._index != nil}
+  var hasIndex: Bool {_storage._index != nil}
   /// Clears the value of `index`. Subsequent reads from it will return its default value.
-  mutating func clearIndex() {self._index = nil}
+  mutating func clearIndex() {_uniqueStorage()._index = nil}
 
   /// 1 succeeded, 2 failed, 3 cancelled, 4 skipped.
-  var outcome: UInt32 = 0
+  var outcome: UInt32 {
+    get {_storage._outcome}
+    set {_uniqueStorage()._outcome = newValue}
+  }
 
-  var attemptEpoch: UInt32 = 0
+  var attemptEpoch: UInt32 {
+    get {_storage._attemptEpoch}
+    set {_uniqueStorage()._attemptEpoch = newValue}
+  }
 
-  var attemptNumber: UInt64 = 0
+  var attemptNumber: UInt64 {
+    get {_storage._attemptNumber}
+    set {_uniqueStorage()._attemptNumber = newValue}
+  }
 
   /// 1 succeeded, 2 failed, 3 cancelled, 4 returned, 5 lost, 6 crashed.
-  var ending: UInt32 = 0
+  var ending: UInt32 {
+    get {_storage._ending}
+    set {_uniqueStorage()._ending = newValue}
+  }
 
   var error: ProtoOperationError {
-    get {_error ?? ProtoOperationError()}
-    set {_error = newValue}
+    get {_storage._error ?? ProtoOperationError()}
+    set {_uniqueStorage()._error = newValue}
   }
   /// Returns true if `error` has been explicitly set.
-  var hasError: Bool {self._error != nil}
+  var hasError: Bool {_storage._error != nil}
   /// Clears the value of `error`. Subsequent reads from it will return its default value.
-  mutating func clearError() {self._error = nil}
+  mutating func clearError() {_uniqueStorage()._error = nil}
 
-  var worker: UInt64 = 0
+  var worker: UInt64 {
+    get {_storage._worker}
+    set {_uniqueStorage()._worker = newValue}
+  }
 
-  var workerName: String = String()
+  var workerName: String {
+    get {_storage._workerName}
+    set {_uniqueStorage()._workerName = newValue}
+  }
 
-  var queue: String = String()
+  var queue: String {
+    get {_storage._queue}
+    set {_uniqueStorage()._queue = newValue}
+  }
 
-  var by: String = String()
+  var by: String {
+    get {_storage._by}
+    set {_uniqueStorage()._by = newValue}
+  }
 
-  var reason: String = String()
+  var reason: String {
+    get {_storage._reason}
+    set {_uniqueStorage()._reason = newValue}
+  }
+
+  var key: String {
+    get {_storage._key}
+    set {_uniqueStorage()._key = newValue}
+  }
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 
-  fileprivate var _graph: UInt32? = nil
-  fileprivate var _index: UInt32? = nil
-  fileprivate var _error: ProtoOperationError? = nil
+  fileprivate var _storage = unsafe _StorageClass.defaultInstance
 }
 
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
@@ -890,98 +926,167 @@ nonisolated extension ProtoStoredRetry: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoStoredHappening: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredHappening"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0")
+
+  fileprivate class _StorageClass {
+    var _atNanoseconds: UInt64 = 0
+    var _kind: UInt32 = 0
+    var _graph: UInt32? = nil
+    var _index: UInt32? = nil
+    var _outcome: UInt32 = 0
+    var _attemptEpoch: UInt32 = 0
+    var _attemptNumber: UInt64 = 0
+    var _ending: UInt32 = 0
+    var _error: ProtoOperationError? = nil
+    var _worker: UInt64 = 0
+    var _workerName: String = String()
+    var _queue: String = String()
+    var _by: String = String()
+    var _reason: String = String()
+    var _key: String = String()
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _atNanoseconds = source._atNanoseconds
+      _kind = source._kind
+      _graph = source._graph
+      _index = source._index
+      _outcome = source._outcome
+      _attemptEpoch = source._attemptEpoch
+      _attemptNumber = source._attemptNumber
+      _ending = source._ending
+      _error = source._error
+      _worker = source._worker
+      _workerName = source._workerName
+      _queue = source._queue
+      _by = source._by
+      _reason = source._reason
+      _key = source._key
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.atNanoseconds) }()
-      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.kind) }()
-      case 3: try { try decoder.decodeSingularUInt32Field(value: &self._graph) }()
-      case 4: try { try decoder.decodeSingularUInt32Field(value: &self._index) }()
-      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.outcome) }()
-      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.attemptEpoch) }()
-      case 7: try { try decoder.decodeSingularUInt64Field(value: &self.attemptNumber) }()
-      case 8: try { try decoder.decodeSingularUInt32Field(value: &self.ending) }()
-      case 9: try { try decoder.decodeSingularMessageField(value: &self._error) }()
-      case 10: try { try decoder.decodeSingularFixed64Field(value: &self.worker) }()
-      case 11: try { try decoder.decodeSingularStringField(value: &self.workerName) }()
-      case 12: try { try decoder.decodeSingularStringField(value: &self.queue) }()
-      case 13: try { try decoder.decodeSingularStringField(value: &self.by) }()
-      case 14: try { try decoder.decodeSingularStringField(value: &self.reason) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularFixed64Field(value: &_storage._atNanoseconds) }()
+        case 2: try { try decoder.decodeSingularUInt32Field(value: &_storage._kind) }()
+        case 3: try { try decoder.decodeSingularUInt32Field(value: &_storage._graph) }()
+        case 4: try { try decoder.decodeSingularUInt32Field(value: &_storage._index) }()
+        case 5: try { try decoder.decodeSingularUInt32Field(value: &_storage._outcome) }()
+        case 6: try { try decoder.decodeSingularUInt32Field(value: &_storage._attemptEpoch) }()
+        case 7: try { try decoder.decodeSingularUInt64Field(value: &_storage._attemptNumber) }()
+        case 8: try { try decoder.decodeSingularUInt32Field(value: &_storage._ending) }()
+        case 9: try { try decoder.decodeSingularMessageField(value: &_storage._error) }()
+        case 10: try { try decoder.decodeSingularFixed64Field(value: &_storage._worker) }()
+        case 11: try { try decoder.decodeSingularStringField(value: &_storage._workerName) }()
+        case 12: try { try decoder.decodeSingularStringField(value: &_storage._queue) }()
+        case 13: try { try decoder.decodeSingularStringField(value: &_storage._by) }()
+        case 14: try { try decoder.decodeSingularStringField(value: &_storage._reason) }()
+        case 15: try { try decoder.decodeSingularStringField(value: &_storage._key) }()
+        default: break
+        }
       }
     }
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    if self.atNanoseconds != 0 {
-      try visitor.visitSingularFixed64Field(value: self.atNanoseconds, fieldNumber: 1)
-    }
-    if self.kind != 0 {
-      try visitor.visitSingularUInt32Field(value: self.kind, fieldNumber: 2)
-    }
-    try { if let v = self._graph {
-      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 3)
-    } }()
-    try { if let v = self._index {
-      try visitor.visitSingularUInt32Field(value: v, fieldNumber: 4)
-    } }()
-    if self.outcome != 0 {
-      try visitor.visitSingularUInt32Field(value: self.outcome, fieldNumber: 5)
-    }
-    if self.attemptEpoch != 0 {
-      try visitor.visitSingularUInt32Field(value: self.attemptEpoch, fieldNumber: 6)
-    }
-    if self.attemptNumber != 0 {
-      try visitor.visitSingularUInt64Field(value: self.attemptNumber, fieldNumber: 7)
-    }
-    if self.ending != 0 {
-      try visitor.visitSingularUInt32Field(value: self.ending, fieldNumber: 8)
-    }
-    try { if let v = self._error {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
-    } }()
-    if self.worker != 0 {
-      try visitor.visitSingularFixed64Field(value: self.worker, fieldNumber: 10)
-    }
-    if !self.workerName.isEmpty {
-      try visitor.visitSingularStringField(value: self.workerName, fieldNumber: 11)
-    }
-    if !self.queue.isEmpty {
-      try visitor.visitSingularStringField(value: self.queue, fieldNumber: 12)
-    }
-    if !self.by.isEmpty {
-      try visitor.visitSingularStringField(value: self.by, fieldNumber: 13)
-    }
-    if !self.reason.isEmpty {
-      try visitor.visitSingularStringField(value: self.reason, fieldNumber: 14)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if _storage._atNanoseconds != 0 {
+        try visitor.visitSingularFixed64Field(value: _storage._atNanoseconds, fieldNumber: 1)
+      }
+      if _storage._kind != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._kind, fieldNumber: 2)
+      }
+      try { if let v = _storage._graph {
+        try visitor.visitSingularUInt32Field(value: v, fieldNumber: 3)
+      } }()
+      try { if let v = _storage._index {
+        try visitor.visitSingularUInt32Field(value: v, fieldNumber: 4)
+      } }()
+      if _storage._outcome != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._outcome, fieldNumber: 5)
+      }
+      if _storage._attemptEpoch != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._attemptEpoch, fieldNumber: 6)
+      }
+      if _storage._attemptNumber != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._attemptNumber, fieldNumber: 7)
+      }
+      if _storage._ending != 0 {
+        try visitor.visitSingularUInt32Field(value: _storage._ending, fieldNumber: 8)
+      }
+      try { if let v = _storage._error {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+      } }()
+      if _storage._worker != 0 {
+        try visitor.visitSingularFixed64Field(value: _storage._worker, fieldNumber: 10)
+      }
+      if !_storage._workerName.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._workerName, fieldNumber: 11)
+      }
+      if !_storage._queue.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._queue, fieldNumber: 12)
+      }
+      if !_storage._by.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._by, fieldNumber: 13)
+      }
+      if !_storage._reason.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._reason, fieldNumber: 14)
+      }
+      if !_storage._key.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._key, fieldNumber: 15)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: ProtoStoredHappening, rhs: ProtoStoredHappening) -> Bool {
-    if lhs.atNanoseconds != rhs.atNanoseconds {return false}
-    if lhs.kind != rhs.kind {return false}
-    if lhs._graph != rhs._graph {return false}
-    if lhs._index != rhs._index {return false}
-    if lhs.outcome != rhs.outcome {return false}
-    if lhs.attemptEpoch != rhs.attemptEpoch {return false}
-    if lhs.attemptNumber != rhs.attemptNumber {return false}
-    if lhs.ending != rhs.ending {return false}
-    if lhs._error != rhs._error {return false}
-    if lhs.worker != rhs.worker {return false}
-    if lhs.workerName != rhs.workerName {return false}
-    if lhs.queue != rhs.queue {return false}
-    if lhs.by != rhs.by {return false}
-    if lhs.reason != rhs.reason {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._atNanoseconds != rhs_storage._atNanoseconds {return false}
+        if _storage._kind != rhs_storage._kind {return false}
+        if _storage._graph != rhs_storage._graph {return false}
+        if _storage._index != rhs_storage._index {return false}
+        if _storage._outcome != rhs_storage._outcome {return false}
+        if _storage._attemptEpoch != rhs_storage._attemptEpoch {return false}
+        if _storage._attemptNumber != rhs_storage._attemptNumber {return false}
+        if _storage._ending != rhs_storage._ending {return false}
+        if _storage._error != rhs_storage._error {return false}
+        if _storage._worker != rhs_storage._worker {return false}
+        if _storage._workerName != rhs_storage._workerName {return false}
+        if _storage._queue != rhs_storage._queue {return false}
+        if _storage._by != rhs_storage._by {return false}
+        if _storage._reason != rhs_storage._reason {return false}
+        if _storage._key != rhs_storage._key {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

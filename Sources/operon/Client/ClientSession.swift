@@ -15,7 +15,10 @@ struct ClientSession: Sendable {
     enum Subject: Sendable {
         case graph(String)
         case operation(OperationSelector)
+        /// The first of them that is not there.
+        case operations([OperationSelector])
         case queue(String)
+        case key(String)
         case worker(String)
     }
 
@@ -75,6 +78,11 @@ struct ClientSession: Sendable {
     private func hint(about subject: Subject?) async -> String {
         switch subject {
         case .graph(let name): return await hint(aboutGraph: name)
+        case .operations(let operations):
+            for operation in operations where (try? await client.operation(operation)) == nil {
+                return await hint(about: .operation(operation))
+            }
+            return ""
         case .operation(let operation):
             if (try? await client.graph(operation.graph)) == nil {
                 return await hint(aboutGraph: operation.graph)
@@ -88,6 +96,9 @@ struct ClientSession: Sendable {
         case .queue(let name):
             let names = (try? await client.queues())?.map(\.name) ?? []
             return near(name, among: names) ?? "\nThose that exist: operon queue list"
+        case .key(let name):
+            let names = (try? await client.keys())?.map(\.name) ?? []
+            return near(name, among: names) ?? "\nThose that exist: operon key list"
         case .worker(let name):
             let names = (try? await client.workers())?.map(\.name) ?? []
             return near(name, among: names) ?? "\nThose that exist: operon workers"

@@ -89,6 +89,10 @@ extension TargetSelector {
 struct Named<Value: NamedCase & Sendable>: ExpressibleByArgument {
     let value: Value
 
+    init(_ value: Value) { self.value = value }
+
+    var defaultValueDescription: String { value.name }
+
     init?(argument: String) {
         guard let value = Value(name: argument) else { return nil }
         self.value = value

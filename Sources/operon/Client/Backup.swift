@@ -1,0 +1,105 @@
+import ArgumentParser
+import Foundation
+import Glibc
+import OperonArguments
+import OperonPorts
+import OperonTerminal
+
+struct Backup: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Copy the store of a running coordinator into one new file on this machine.",
+        usage: "operon backup <target> [<options>]",
+        discussion: """
+            The coordinator goes on meanwhile; it needs room for a second copy beside its store. \
+            The copy has a reign of its own: workers that hold operations of the original finish \
+            with that first. A store that no coordinator has: operon store backup.
+            """
+    )
+
+    @Argument(help: "The file to make; it must not exist.", completion: .file())
+    var target: String
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        // Asked before the coordinator goes to any trouble.
+        guard !FileManager.default.fileExists(atPath: target) else { throw Self.exists(target) }
+        try await ClientSession.run(coordinator) { session in
+            let backup = try await session.client.backup()
+            let file = try NewFile(target)
+            do {
+                for try await piece in backup.pieces { try file.write(piece) }
+                guard file.byteCount == backup.byteCount else {
+                    throw Failure(ExitStatus.unreachable, "The copy ended early: ask again.")
+                }
+                try file.publish()
+            } catch {
+                file.abandon()
+                throw error
+            }
+            let made = Made(path: target, bytes: file.byteCount)
+            try session.console.tell(made, names: [target]) { $0.copied(target, made.bytes) }
+        }
+    }
+
+    private struct Made: Encodable {
+        let path: String
+        let bytes: Int
+    }
+
+    fileprivate static func exists(_ target: String) -> Failure {
+        Failure(ExitStatus.usage, "“\(target)” exists already: a backup goes to a new file.")
+    }
+}
+
+/// A file that gets its name when it is whole and on the disk.
+private final class NewFile {
+    private let path: String
+    private let draft: String
+    private let descriptor: Int32
+    private(set) var byteCount = 0
+
+    init(_ path: String) throws(Failure) {
+        self.path = path
+        draft = "\(path).new-\(getpid())"
+        // It has what all clients submitted: for its owner only, as the store itself.
+        descriptor = unsafe open(draft, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Self.failed(path, errno) }
+    }
+
+    func write(_ bytes: [UInt8]) throws(Failure) {
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { bytes in
+                unsafe Glibc.write(
+                    descriptor,
+                    bytes.baseAddress?.advanced(by: written),
+                    bytes.count - written
+                )
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw Self.failed(path, errno) }
+            written += count
+        }
+        byteCount += bytes.count
+    }
+
+    func publish() throws(Failure) {
+        guard fsync(descriptor) == 0 else { throw Self.failed(path, errno) }
+        guard unsafe link(draft, path) == 0 else {
+            throw errno == EEXIST ? Backup.exists(path) : Self.failed(path, errno)
+        }
+        abandon()
+    }
+
+    /// Lets go of it; it stays under the name that it got.
+    func abandon() {
+        close(descriptor)
+        _ = unsafe unlink(draft)
+    }
+
+    private static func failed(_ path: String, _ code: Int32) -> Failure {
+        let why = unsafe String(cString: strerror(code))
+        return Failure(ExitStatus.failed, "“\(path)” cannot be written: \(why).")
+    }
+}

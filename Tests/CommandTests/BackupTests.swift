@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+/// `operon backup`, of a coordinator that has work to do.
+@Suite struct BackupTests {
+    private static func graph(_ name: String, _ count: Int) -> String {
+        "name: \(name)\noperations:\n"
+            + (0..<count).map { "  o\($0): { wait: 0s }\n" }.joined()
+            + "  last: { run: 'until test -e open; do sleep 0.05; done' }\n"
+    }
+
+    @Test func `a copy is made while operations run, is sound, and can be gone on with`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let up = try await Up(scene)
+            let told = try scene.write("told.yaml", "operations: { a: { run: 'true' } }\n")
+            #expect(try await up.operon("submit", told, "--wait").end == .exit(0))
+            let busy = try scene.write("busy.yaml", Self.graph("busy", 5_000))
+            #expect(try await up.operon("submit", busy).end == .exit(0))
+            for number in 0..<3 {
+                let copy = scene.path("copy-\(number).db")
+                let made = try await up.operon("backup", copy, "--output", "quiet")
+                #expect(made.end == .exit(0) && made.output == copy + "\n", "\(made.errors)")
+                let mode = try FileManager.default.attributesOfItem(atPath: copy)
+                #expect(mode[.posixPermissions] as? Int == 0o600)
+                let checked = try await scene.operon(["store", "check", copy])
+                #expect(checked.end == .exit(0), "\(checked.errors)")
+                let words = " is sound: 2 graphs, 1 of them not finished,"
+                #expect(checked.output.contains(words), "\(checked.output)")
+            }
+            let left = try FileManager.default.contentsOfDirectory(atPath: scene.directory)
+            #expect(left.filter { $0.contains(".new-") || $0.contains(".copy") } == [])
+
+            // In the place of what was lost.
+            up.program.signal(SIGKILL)
+            _ = try await up.program.end()
+            try FileManager.default.removeItem(atPath: scene.path("graphs.db"))
+            try FileManager.default.removeItem(atPath: scene.path("graphs.db-wal"))
+            try FileManager.default.moveItem(
+                atPath: scene.path("copy-0.db"),
+                toPath: scene.path("graphs.db")
+            )
+            _ = try scene.write("open", "")
+            try await up.begin()
+            let ended = try await up.operon("wait", "busy")
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(try await up.operon("wait", "told").end == .exit(0))
+            let held = try await scene.operon(["store", "backup", scene.path("graphs.db"), "x"])
+            #expect(held.end == .exit(8))
+        }
+    }
+
+    @Test func `a file that is there stays as it is, and what cannot be written is said`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let up = try await Up(scene)
+            let there = try scene.write("there", "mine")
+            let taken = try await up.operon("backup", there)
+            #expect(taken.end == .exit(2))
+            #expect(taken.errors.contains("exists already"))
+            #expect(try scene.read("there") == "mine")
+            let nowhere = try await up.operon("backup", scene.path("no/folder.db"))
+            #expect(nowhere.end == .exit(1))
+            #expect(nowhere.errors.contains("No such file or directory"), "\(nowhere.errors)")
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import Testing
+
+/// `operon key`, against a coordinator that dies.
+@Suite struct KeyTests {
+    private static func holding(_ names: String..., of graph: String, limit: Int? = nil) -> String {
+        let keys = limit.map { "keys: { db: { limit: \($0) } }\n" } ?? ""
+        return "name: \(graph)\n" + keys + "operations:\n"
+            + names.map { name in
+                "  \(name): { run: 'until test -e open; do sleep 0.05; done', exclusive: db }\n"
+            }.joined()
+    }
+
+    @Test func `how many may hold a key is set for good, and takes nothing from who has it`()
+        async throws
+    {
+        try await Scene.play { scene in
+            func key(_ up: Up, _ command: String...) async throws -> String {
+                let ended = try await up.operon(["key"] + command)
+                #expect(ended.end == .exit(0), "\(command): \(ended.errors)")
+                return ended.output + ended.errors
+            }
+            let up = try await Up(scene)
+            let none = "There is no key yet: no operation is exclusive.\n"
+            #expect(try await key(up, "list") == none)
+            #expect(
+                try await key(up, "set", "db", "--limit", "2") == """
+                    key “db”
+                      limit    2 at once
+                      held by  nobody
+                      waiting  0 operations
+
+                    """
+            )
+            try await up.restart()
+            let first = try scene.write(
+                "first.yaml",
+                Self.holding("a", "b", "c", of: "first", limit: 1)
+            )
+            #expect(try await up.operon("submit", first).end == .exit(0))
+            // Two at once, whatever the graph says.
+            for name in ["a", "b"] {
+                let selector = OperationSelector(graph: "first", operation: name)
+                try await up.client { client in
+                    for try await _ in try await client.events(after: 0, graph: nil) {
+                        let state = try await client.operation(selector).operation.state
+                        if state == .executing { return }
+                    }
+                }
+            }
+            #expect(
+                try await key(up, "list") == """
+                    KEY  LIMIT  HELD  WAITING  HELD BY
+                    db       2     2        1  0/a, 0/b
+
+                    """
+            )
+            #expect(
+                try await key(up, "set", "db", "--limit", "1") == """
+                    key “db”
+                      limit    1 at once
+                      held by  0/a, 0/b
+                      waiting  1 operation
+                    Whoever has it keeps it: the next gets it when 2 have ended.
+
+                    """
+            )
+            _ = try scene.write("open", "")
+            #expect(try await up.operon("wait", "first").end == .exit(0))
+            try await up.restart()
+            #expect(
+                try await key(up, "list") == "KEY  LIMIT  HELD  WAITING\n"
+                    + "db       1     0        0\n"
+            )
+            let events = try await up.operon("events").output
+            #expect(events.split(separator: "\n").count { $0.hasSuffix(" keySet key “db”") } == 2)
+        }
+    }
+}
