@@ -75,6 +75,9 @@ package final class HTTPServer: Sendable {
     /// Readers of streams now.
     package var streamCount: Int { context.streams.count }
 
+    /// Bytes of bodies that are in memory now.
+    package var bodyBytes: Int { context.bodies.count }
+
     private var channelConfiguration: HTTP1Channel.Configuration {
         let limits = context.configuration.limits
         return HTTP1Channel.Configuration(
@@ -235,4 +238,6 @@ final class BodyBudget: Sendable {
     }
 
     func give(_ count: Int) { bytes.withLockedValue { $0 -= count } }
+
+    var count: Int { bytes.withLockedValue { $0 } }
 }
