@@ -2843,8 +2843,8 @@ enum OpenAPIDocument {
       "in": "header",
       "schema": {
        "type": "string",
-       "description": "The number of the last event that was seen; over `after`.",
-       "pattern": "^[0-9]{1,19}$"
+       "description": "The number of the last event that was seen; over `after`. Empty: none was.",
+       "pattern": "^[0-9]{0,19}$"
       }
      }
     ],
