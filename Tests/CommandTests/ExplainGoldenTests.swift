@@ -11,6 +11,7 @@ import Testing
         try await whileSuspended(&golden)
         try await onTheWay(&golden)
         try await withLargeInputs(&golden)
+        try await whileOthersRun(&golden)
         try await afterwards(&golden)
         try golden.file.check()
         // One that no example tells would be found missing by nobody.
@@ -162,6 +163,31 @@ import Testing
             try await server.wait(for: "bulk/large", .executing)
             try await golden.explain("there is no room for it", "bulk/larger", server)
             try await golden.explain("there is no room for one before it", "bulk/small", server)
+        }
+    }
+
+    /// It runs, and waits.
+    private func whileOthersRun(_ golden: inout Explanations) async throws {
+        try await LiveServer.play { server in
+            try await server.join("worker", slots: 1, queues: ["default"])
+            try await server.join("helper", slots: 1, queues: ["far"])
+            await server.gate("part", "next")
+            try await server.submit(
+                "whole",
+                """
+                operations:
+                  for-part: { operation: Play, priority: high }
+                  part: { operation: Play, queue: far }
+                  next: { operation: Play }
+                """
+            )
+            try await server.wait(for: "whole/for-part", reason: "awaits")
+            // It has taken the slot.
+            try await server.wait(for: "whole/next", .executing)
+            try await golden.explain("it waits for others as it runs", "whole/for-part", server)
+            await server.open("part")
+            try await server.wait(for: "whole/for-part", reason: "awaitsSlot")
+            try await golden.explain("it may go on, and has no slot", "whole/for-part", server)
         }
     }
 

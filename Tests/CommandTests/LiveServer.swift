@@ -168,9 +168,15 @@ final class LiveServer {
 
     /// Returns when it has failed, and is to be tried again.
     func waitForRetry(_ graph: String, _ operation: String) async throws {
-        let selector = OperationSelector(graph: graph, operation: operation)
+        try await wait(for: "\(graph)/\(operation)", reason: "retryAt")
+    }
+
+    /// Returns when it waits for this.
+    func wait(for operation: String, reason: String) async throws {
+        let parts = operation.split(separator: "/").map(String.init)
+        let selector = OperationSelector(graph: parts[0], operation: parts[1])
         try await wait { client in
-            try await client.operation(selector).reasons.contains { $0.code == "retryAt" }
+            try await client.operation(selector).reasons.contains { $0.code == reason }
         }
     }
 
@@ -231,12 +237,16 @@ private actor LiveStage {
 
     func open(_ name: String) { gates[name]?.open() }
 
-    /// One whose name begins with “bad” fails, any other succeeds.
+    /// One whose name begins with “bad” fails, any other succeeds; one whose name begins with
+    /// “for-” waits before for the operation of the rest.
     func play(_ invocation: Invocation) async -> InvocationEnd {
         let name = invocation.operation.name
         if let gate = gates[name] {
             await gate.wait()
             guard gate.isOpen else { return .stopped }
+        }
+        if name.hasPrefix("for-") {
+            _ = await invocation.ask(.wait([String(name.dropFirst("for-".count))]))
         }
         let isBad = name.hasPrefix("bad")
         return isBad
