@@ -86,6 +86,33 @@ import Testing
         }
     }
 
+    @Test func `an operation whose command gives up waiting runs on, and may wait again`()
+        async throws
+    {
+        try await Scene.play { scene in
+            // Two of three run on two slots beside the parent, which thus has none.
+            let script = """
+                operon await one & waiting=$!
+                until test -e has-two; do sleep 0.05; done
+                kill -9 $waiting
+                touch end-two
+                until operon await two > ended 2> refused; do sleep 0.05; done
+                touch end-one
+                """
+            let others = """
+                  one: { run: "touch has-one; until test -e end-one; do sleep 0.05; done" }
+                  two: { run: "touch has-two; until test -e end-two; do sleep 0.05; done" }
+                """
+            let file = try scene.write("graph.yaml", try Self.graph(script, others: others))
+
+            let ended = try await scene.operon(["run", file, "--slots", "2"])
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(ended.errors.contains("3 operations: 3 succeeded"), "\(ended.errors)")
+            #expect(scene.lines(of: "ended") == ["two succeeded"])
+        }
+    }
+
     /// Waits for what is held up, on the only slot there is.
     private static let held = """
         echo $OPERON_ATTEMPT >> attempts
