@@ -98,8 +98,8 @@ public struct OperationContext: Sendable {
     ///
     /// Until then this operation has no slot and no place in its queue, so that they are free for
     /// what it waits for; it keeps its exclusive keys, and its timeout goes on. When all have ended
-    /// it goes on before anything new starts, as soon as its worker has a slot for it. One wait at
-    /// a time: name all at once.
+    /// it goes on before anything new starts, as soon as its worker has a slot for it and its queue
+    /// a place. One wait at a time: name all at once.
     ///
     /// - Parameter names: Of operations of its graph, or `graph/operation`; at most 10,000.
     /// - Returns: How they ended, in the order of the names. A further round of one that had ended

@@ -26,7 +26,7 @@ extension Scheduler {
 
     private func mayServe(_ queue: Int) -> Bool {
         queues[queue].ready > 0 && !queues[queue].isSuspended
-            && (queues[queue].hasRoom || configuration.violation == .ignoresQueueLimit)
+            && (queues[queue].hasRoomForNew || configuration.violation == .ignoresQueueLimit)
     }
 
     /// Fair share: the queue that holds the fewest slots is next; among equals the one served

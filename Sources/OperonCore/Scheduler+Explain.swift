@@ -129,7 +129,7 @@ extension Scheduler {
             let isRetry = graph.retries[Int(operation.index)] > 0
             reasons.append(isRetry ? .retryAt(due) : .notBefore(due))
         }
-        if let maximum = queue.maximum, queue.inFlight >= maximum {
+        if let maximum = queue.maximum, !queue.hasRoomForNew {
             let (held, more) = inFlight(ofQueue: graph.queue(operation.index))
             reasons.append(.queueLimit(queue.name, maximum: maximum, held, more: more))
         }
@@ -180,12 +180,12 @@ extension Scheduler {
         var named: [OperationID] = []
         for attempt in attempts {
             guard named.count < Self.namedInReasonMax else { break }
-            guard let attempt, !attempt.isYielded, self.queue(of: attempt) == queue else {
-                continue
-            }
+            guard let attempt, self.queue(of: attempt) == queue,
+                waits[attempt.operation]?.isResuming != false
+            else { continue }
             named.append(attempt.operation)
         }
-        return (named, queues[queue].inFlight - named.count)
+        return (named, queues[queue].inFlight + queues[queue].resuming - named.count)
     }
 }
 

@@ -83,26 +83,27 @@ extension Scheduler {
         case .cancelRequested, .graphCancelled:
             return graph.flags[index].contains(.cancelRequested)
         case .dispatchedBytes(let bytes, let maximum):
-            let inFlight = attempts.compactMap { $0.map { byteCount(of: $0.operation) } }
+            let inFlight = attempts.compactMap { $0 }.filter { !$0.isYielded }
+                .map { byteCount(of: $0.operation) }
             return bytes == inFlight.reduce(0, +) && bytes + byteCount(of: operation) > maximum
-        case .awaits, .awaitsSlot: return isTrueOfWait(reason, of: operation)
+        case .awaits(let named, let more): return isAwaiting(operation, named, more)
+        case .awaitsSlot(let worker): return wantsToGoOn(operation, at: worker)
         case .disconnected: return !isConnected
         case .leaving: return isLeaving
         }
     }
 
-    private func isTrueOfWait(_ reason: Reason, of operation: OperationID) -> Bool {
+    private func isAwaiting(_ operation: OperationID, _ named: [OperationID], _ more: Int) -> Bool {
         guard let wait = waits[operation] else { return false }
-        switch reason {
-        case .awaits(let named, let more):
-            let left = Set(wait.awaited.filter { outcomeKind(of: $0) == nil })
-            return !named.isEmpty && left.isSuperset(of: named)
-                && named.count + more <= wait.awaited.count
-        case .awaitsSlot(let worker):
-            let owner = attempts.compactMap { $0 }.first { $0.operation == operation }?.worker
-            return wait.isOver && owner.map { workers[$0].identity.incarnation } == worker
-        default: return false
-        }
+        let left = Set(wait.awaited.filter { outcomeKind(of: $0) == nil })
+        return !named.isEmpty && left.isSuperset(of: named)
+            && named.count + more <= wait.awaited.count
+    }
+
+    private func wantsToGoOn(_ operation: OperationID, at incarnation: Incarnation) -> Bool {
+        let owner = attempts.compactMap { $0 }.first { $0.operation == operation }?.worker
+        return waits[operation]?.outcomes.contains(nil) == false
+            && owner.map { workers[$0].identity.incarnation } == incarnation
     }
 
     private var candidates: [WorkerState] { workers.filter(\.takesWork) }
@@ -120,7 +121,7 @@ extension Scheduler {
         Set(
             members(of: queue).filter {
                 state(of: $0) == .dispatched
-                    || state(of: $0) == .executing && waits[$0] == nil
+                    || state(of: $0) == .executing && waits[$0]?.isResuming != false
             }
         )
     }

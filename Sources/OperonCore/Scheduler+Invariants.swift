@@ -178,7 +178,10 @@ extension Scheduler {
     }
 
     private func violatedInvariantOfAttempts() -> String? {
-        let bytes = attempts.reduce(0) { $0 + ($1.map { byteCount(of: $0.operation) } ?? 0) }
+        let bytes = attempts.reduce(0) { sum, attempt in
+            guard let attempt, !attempt.isYielded else { return sum }
+            return sum + byteCount(of: attempt.operation)
+        }
         guard bytes == dispatchedBytes else {
             return "\(dispatchedBytes) bytes are counted as dispatched of \(bytes)"
         }

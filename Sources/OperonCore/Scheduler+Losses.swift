@@ -31,6 +31,7 @@ extension Scheduler {
         if ending == .lost { lostAttempts[operation] = LostAttempt(attempt: attempt) }
         graphs[graph].state[index] = .ready
         graphs[graph].flags[index].insert(.comesBack)
+        if graphs[graph].rule(operation.index).hasKeys { mayHaveCycle = true }
         let flags = graphs[graph].flags[index]
         let isCancelled =
             flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)

@@ -154,6 +154,7 @@ extension Scheduler {
     /// More may wait for it than it had room for: the first of each lane competes.
     private mutating func setLimit(ofKey key: Int, to limit: Int) {
         keys[key].limit = limit
+        mayHaveCycle = true
         offer(key)
     }
 

@@ -118,7 +118,8 @@ extension Scheduler {
         }
         dropWaits(of: worker, notIn: listed, sent: beat.sent, into: &effects)
         var verdicts: [Verdict] = []
-        for request in beat.open.prefix(configuration.limits.openRequests) {
+        let limits = configuration.limits
+        for request in beat.open.prefix(limits.openRequests + limits.yieldedOperations) {
             // It is on its way, or behind a gap.
             guard request.event <= workers[worker].handled else { continue }
             if isWaiting(request) { continue }

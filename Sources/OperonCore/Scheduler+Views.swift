@@ -86,7 +86,7 @@ extension Scheduler {
     /// Workers that are alive, or gone and remembered.
     package func workerStatus(at now: Timestamp) -> [WorkerStatus] {
         var executing = [Int](repeating: 0, count: workers.count)
-        for case .some(let attempt) in attempts where attempt.hasStarted {
+        for case .some(let attempt) in attempts where attempt.hasStarted && !attempt.isYielded {
             executing[attempt.worker] += 1
         }
         return workers.enumerated().map { index, worker in
@@ -96,6 +96,7 @@ extension Scheduler {
                 slots: worker.slots,
                 executing: executing[index],
                 held: worker.held,
+                ownsAttempts: worker.held + worker.yielded > 0,
                 isAlive: worker.isAlive,
                 isDraining: worker.isDraining || worker.isAskedToDrain,
                 queues: worker.queueNames,
@@ -202,6 +203,8 @@ extension Scheduler {
         package let slots: Int
         package let executing: Int
         package let held: Int
+        /// Whether anything is its own, with a slot or without.
+        package let ownsAttempts: Bool
         package let isAlive: Bool
         package let isDraining: Bool
         package let queues: [String]

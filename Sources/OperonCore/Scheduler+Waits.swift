@@ -75,10 +75,15 @@ extension Scheduler {
         into effects: inout Effects
     ) -> Verdict.Content? {
         let operation = order.held.operation
-        if waits[operation]?.number == order.request.number {
-            // benign: told anew, by a worker that took the answer for lost.
-            waits[operation]?.event = order.event
-            return nil
+        if let known = waits[operation] {
+            if known.number == order.request.number {
+                // benign: told anew, by a worker that took the answer for lost.
+                waits[operation]?.event = order.event
+                return nil
+            }
+            // One at a time: its worker has dropped the other, which the next beat would tell.
+            endWait(of: operation)
+            effects.notices.append(.wentOn(operation, known.held.attempt, hasRoom: false))
         }
         let awaited: [OperationID]
         switch judgement {
@@ -94,7 +99,8 @@ extension Scheduler {
             number: order.request.number,
             event: order.event,
             awaited: awaited,
-            outcomes: outcomes
+            outcomes: outcomes,
+            left: outcomes.count { $0 == nil }
         )
         if isOver(wait) { return .ended(outcomes.map { $0 ?? .skipped }) }
         begin(wait, into: &effects)
@@ -102,10 +108,10 @@ extension Scheduler {
     }
 
     private func isOver(_ wait: WaitState) -> Bool {
-        if configuration.violation == .resumesEarly, wait.outcomes.count > 1 {
-            return wait.outcomes.contains { $0 != nil }
+        if configuration.violation == .resumesEarly, wait.awaited.count > 1 {
+            return wait.left < wait.awaited.count
         }
-        return wait.isOver
+        return wait.left == 0
     }
 
     private func refusal(
@@ -114,12 +120,7 @@ extension Scheduler {
         of worker: Int
     ) -> Refusal? {
         let limits = configuration.limits
-        if awaited.isEmpty || waits[operation] != nil {
-            let why =
-                awaited.isEmpty
-                ? "it names no operation" : "this operation waits already: name all at once"
-            return .invalid(field: "wait", why: why)
-        }
+        if awaited.isEmpty { return .invalid(field: "wait", why: "it names no operation") }
         if awaited.count > limits.awaitedOperations {
             return .limitExceeded(
                 limit: .awaitedOperations,
@@ -151,22 +152,25 @@ extension Scheduler {
         workers[attempt.worker].yielded += 1
         if configuration.violation != .keepsSlotOfWaiting { giveBackRoom(of: attempt) }
         waits[operation] = wait
-        for (other, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
-            waiters[other, default: []].append(operation)
+        for (place, other) in wait.awaited.enumerated() where wait.outcomes[place] == nil {
+            waiters[other, default: []].append(Waiter(operation: operation, place: place))
         }
         effects.notices.append(.yielded(operation, wait.held.attempt))
     }
 
+    /// Its slot, its place, and its bytes, so that what it waits for has room for its own.
     private mutating func giveBackRoom(of attempt: AttemptState) {
         workers[attempt.worker].held -= 1
         workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
         queues[queue(of: attempt)].inFlight -= 1
+        dispatchedBytes -= byteCount(of: attempt.operation)
     }
 
     private mutating func takeRoom(of attempt: AttemptState) {
         workers[attempt.worker].held += 1
         workers[attempt.worker].backlog += min(attempt.estimate, Self.estimateMax)
         queues[queue(of: attempt)].inFlight += 1
+        dispatchedBytes += byteCount(of: attempt.operation)
     }
 
     // MARK: Going on
@@ -177,14 +181,22 @@ extension Scheduler {
             let told = waiters.removeValue(forKey: operation)
         else { return }
         for waiter in told {
-            guard let wait = waits[waiter] else { continue }
-            for (place, awaited) in wait.awaited.enumerated() where awaited == operation {
-                waits[waiter]?.outcomes[place] = outcome
+            // In place: a copy of what one waits for is large.
+            waits[waiter.operation]?.outcomes[waiter.place] = outcome
+            waits[waiter.operation]?.left -= 1
+            guard waits[waiter.operation].map({ isOver($0) && !$0.isResuming }) == true else {
+                continue
             }
-            guard let now = waits[waiter], isOver(now), !resuming.contains(waiter) else { continue }
-            resuming.append(waiter)
-            workers[worker(of: waiter)].resuming += 1
+            waits[waiter.operation]?.isResuming = true
+            resuming.append(waiter.operation)
+            count(1, resuming: waiter.operation)
         }
+    }
+
+    private mutating func count(_ change: Int, resuming operation: OperationID) {
+        workers[worker(of: operation)].resuming += change
+        let graph = Int(operation.graph.rawValue)
+        queues[graphs[graph].queue(operation.index)].resuming += change
     }
 
     private func worker(of operation: OperationID) -> Int {
@@ -197,9 +209,11 @@ extension Scheduler {
     }
 
     /// Before anything new is admitted. One whose worker or queue has no room leaves those behind
-    /// it alone.
+    /// it alone; its place is kept for it, and the next slot of its worker.
     mutating func resumeYielded(into effects: inout Effects) {
-        guard !resuming.isEmpty else { return }
+        guard !resuming.isEmpty,
+            workers.contains(where: { $0.resuming > 0 && $0.held < $0.slots })
+        else { return }
         for operation in resuming {
             guard let wait = waits[operation] else { continue }
             let graph = Int(operation.graph.rawValue)
@@ -240,13 +254,13 @@ extension Scheduler {
         let place = graphs[graph].attempt[Int(operation.index)]
         guard let wait = waits.removeValue(forKey: operation), let attempt = attempts[Int(place)]
         else { return }
-        for (awaited, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
-            waiters[awaited]?.removeAll { $0 == operation }
+        for awaited in wait.unfinished {
+            waiters[awaited]?.removeAll { $0.operation == operation }
             if waiters[awaited]?.isEmpty == true { waiters[awaited] = nil }
         }
-        if let place = resuming.firstIndex(of: operation) {
-            resuming.remove(at: place)
-            workers[attempt.worker].resuming -= 1
+        if wait.isResuming {
+            resuming.removeAll { $0 == operation }
+            count(-1, resuming: operation)
         }
         attempts[Int(place)]?.isYielded = false
         workers[attempt.worker].yielded -= 1
@@ -287,8 +301,12 @@ extension Scheduler {
     ///
     /// Any holder counts, whether or not there is room for another: what needs a key is never
     /// awaited by who has it. A cycle is closed only by who begins to wait, or by a dependency that
-    /// is added: who takes a key waits for nothing yet.
-    package func waitPath(from starts: [OperationID], to end: OperationID) -> [OperationID]? {
+    /// is added: who takes a key waits for nothing yet. `onlyFull`: a key with room keeps nobody.
+    package func waitPath(
+        from starts: [OperationID],
+        to end: OperationID,
+        onlyFull: Bool = false
+    ) -> [OperationID]? {
         var reachedFrom: [OperationID: OperationID] = [:]
         var seen: Set<OperationID> = []
         var frontier: [OperationID] = []
@@ -298,7 +316,7 @@ extension Scheduler {
         }
         while let operation = frontier.popLast() {
             var isFound = false
-            forEachBlocker(of: operation) { blocker in
+            forEachBlocker(of: operation, onlyFull: onlyFull) { blocker in
                 guard outcomeKind(of: blocker) == nil, seen.insert(blocker).inserted else { return }
                 reachedFrom[blocker] = operation
                 frontier.append(blocker)
@@ -312,14 +330,14 @@ extension Scheduler {
         return nil
     }
 
-    private func forEachBlocker(of operation: OperationID, _ body: (OperationID) -> Void) {
+    private func forEachBlocker(
+        of operation: OperationID,
+        onlyFull: Bool,
+        _ body: (OperationID) -> Void
+    ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
-        if let wait = waits[operation] {
-            for (awaited, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
-                body(awaited)
-            }
-        }
+        for awaited in waits[operation]?.unfinished ?? [] { body(awaited) }
         // What a worker has waits for nothing else.
         guard index < graphs[graph].attempt.count,
             graphs[graph].attempt[index] == GraphState.noAttempt
@@ -327,20 +345,23 @@ extension Scheduler {
         forEachDependency(of: operation) { dependency, _ in body(dependency) }
         guard graphs[graph].rule(operation.index).hasKeys else { return }
         for local in graphs[graph].policy(operation.index).keys {
-            for holder in keys[graphs[graph].keys[Int(local)]].holders { body(holder) }
+            let key = keys[graphs[graph].keys[Int(local)]]
+            guard !onlyFull || !key.hasRoom else { continue }
+            for holder in key.holders { body(holder) }
         }
     }
 
-    /// A further round of something may close a cycle that nobody could refuse: whoever waits in
-    /// one is told so, and goes on.
+    /// A further round of something may close a cycle that nobody could refuse, and so may a limit
+    /// of a key that is lowered, with what comes back to its lane: whoever waits in one is told so,
+    /// and goes on. One search for each that waits.
     mutating func breakCycles(into effects: inout Effects) {
         guard mayHaveCycle else { return }
         mayHaveCycle = false
         guard !waits.isEmpty, configuration.violation != .allowsWaitCycles else { return }
         for operation in waits.keys.sorted() {
-            guard let wait = waits[operation] else { continue }
-            let left = zip(wait.awaited, wait.outcomes).filter { $0.1 == nil }.map(\.0)
-            guard let path = waitPath(from: left, to: operation) else { continue }
+            guard let left = waits[operation]?.unfinished,
+                let path = waitPath(from: left, to: operation, onlyFull: true)
+            else { continue }
             let cycle = Refusal.dependencyCycle(path: ([operation] + path).map(\.description))
             goOn(operation, with: .refused(cycle.cutShort), hasRoom: false, into: &effects)
         }
@@ -350,7 +371,7 @@ extension Scheduler {
 
     func reasonsWhileYielded(_ operation: OperationID) -> [Reason] {
         guard let wait = waits[operation] else { return [] }
-        let left = zip(wait.awaited, wait.outcomes).filter { $0.1 == nil }.map(\.0)
+        let left = wait.unfinished
         guard left.isEmpty else {
             let named = Array(left.prefix(Self.namedInReasonMax))
             return [.awaits(named, more: left.count - named.count)]
@@ -363,13 +384,12 @@ extension Scheduler {
             guard attemptPlace(of: wait.held, ownedBy: worker(of: operation)) != nil else {
                 return "\(operation) waits for others and does not run"
             }
-            guard isOver(wait) == resuming.contains(operation) else {
+            guard isOver(wait) == wait.isResuming, wait.left == wait.unfinished.count else {
                 return "\(operation) has all it waits for, or wants to go on, or one of both"
             }
-            for (awaited, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
-                guard waiters[awaited]?.contains(operation) == true else {
-                    return "nobody tells \(operation) of the end of \(awaited)"
-                }
+            for awaited in wait.unfinished {
+                guard waiters[awaited]?.contains(where: { $0.operation == operation }) == true
+                else { return "nobody tells \(operation) of the end of \(awaited)" }
             }
         }
         for index in workers.indices {
@@ -378,7 +398,13 @@ extension Scheduler {
                 return "worker \(index) counts \(workers[index].resuming) that want to go on"
             }
         }
-        guard resuming.allSatisfy({ waits[$0] != nil }) else {
+        for index in queues.indices {
+            let count = resuming.count { graphs[Int($0.graph.rawValue)].queue($0.index) == index }
+            guard count == queues[index].resuming else {
+                return "queue “\(queues[index].name)” keeps \(queues[index].resuming) places"
+            }
+        }
+        guard resuming.allSatisfy({ waits[$0]?.isResuming == true }) else {
             return "something wants to go on that does not wait"
         }
         return nil

@@ -39,7 +39,7 @@ package struct Scheduler: Sendable {
     /// What running operations wait for. Only looked up.
     var waits: [OperationID: WaitState] = [:]
     /// Who waits for an operation, first come first. Only looked up.
-    var waiters: [OperationID: [OperationID]] = [:]
+    var waiters: [OperationID: [Waiter]] = [:]
     /// Those that have all they waited for, and want a slot and a place again, first come first.
     var resuming: [OperationID] = []
     /// An operation came to wait for another one by other ways than those that are checked first.

@@ -146,6 +146,8 @@ struct QueueState: Sendable {
     var ready = 0
     /// Dispatched or executing, but for those that wait for others.
     var inFlight = 0
+    /// Of those that wait for others, how many want to go on: places are kept for them.
+    var resuming = 0
     /// Orders queues that hold equally many slots: the one served longest ago first.
     var servedAt: UInt64 = 0
     var lanes: [Int] = []
@@ -160,9 +162,16 @@ struct QueueState: Sendable {
         return settings
     }
 
+    /// For one that goes on.
     var hasRoom: Bool {
         guard let maximum else { return true }
         return inFlight < maximum
+    }
+
+    /// For one more.
+    var hasRoomForNew: Bool {
+        guard let maximum else { return true }
+        return inFlight + resuming < maximum
     }
 }
 
@@ -278,8 +287,20 @@ struct WaitState: Sendable {
     let awaited: [OperationID]
     /// How they ended, the first time they did: another round of one of them is not waited for.
     var outcomes: [OutcomeKind?]
+    /// Those without.
+    var left: Int
+    /// It has all it waited for, and wants to go on.
+    var isResuming = false
 
-    var isOver: Bool { !outcomes.contains(nil) }
+    var unfinished: [OperationID] {
+        zip(awaited, outcomes).filter { $0.1 == nil }.map(\.0)
+    }
+}
+
+/// Who waits for an operation, and which of those it waits for that is.
+struct Waiter: Sendable {
+    let operation: OperationID
+    let place: Int
 }
 
 /// An attempt whose worker was given up, while its operation has not been started again.

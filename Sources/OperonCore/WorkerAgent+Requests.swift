@@ -71,15 +71,17 @@ extension WorkerAgent {
 
     private func refusal(of content: RequestContent, of holding: Holding) -> Refusal? {
         let limits = configuration.limits
-        guard open.count < limits.openRequests else {
-            return .limitExceeded(
-                limit: .openRequests,
-                value: open.count + 1,
-                maximum: limits.openRequests
-            )
-        }
         switch content {
         case .add(let operations):
+            // What waits does not count: it must not keep out what would end its waiting.
+            let additions = open.count { if case .add = $0.content { true } else { false } }
+            guard additions < limits.openRequests else {
+                return .limitExceeded(
+                    limit: .openRequests,
+                    value: additions + 1,
+                    maximum: limits.openRequests
+                )
+            }
             guard operations.count > limits.additionBytes else { return nil }
             return .limitExceeded(
                 limit: .additionBytes,

@@ -54,7 +54,7 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .yieldedOperations: "operations of a worker that gave back their slot"
         case .awaitedOperations: "operations that one waits for at once"
         case .additionBytes: "bytes of operations added at once from inside an operation"
-        case .openRequests: "requests of running operations that a worker has open"
+        case .openRequests: "additions of running operations that a worker has open"
         case .slots: "slots of a worker"
         case .queues: "queues in a graph"
         case .keys: "keys with a limit of their own"
@@ -108,7 +108,7 @@ public struct Limits: Hashable, Sendable {
     public var eventBytes = 256 << 20
     /// Bytes of what a running operation adds at once, as it is stored: half a message.
     public var additionBytes = 4 << 20
-    /// Requests of running operations of one worker that have no verdict yet: a beat lists them.
+    /// Additions of running operations of one worker that have no verdict yet: a beat lists them.
     public var openRequests = 1_000
     /// Operations of one worker that wait for others without a slot.
     public var yieldedOperations = 1_000

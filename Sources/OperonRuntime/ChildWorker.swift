@@ -1,5 +1,4 @@
 import Glibc
-import NIOConcurrencyHelpers
 import OperonCore
 package import OperonModel
 import OperonWire
@@ -273,24 +272,25 @@ package enum ChildWorker {
     ) async -> WorkerAgent.RequestAnswer.Content {
         guard let client = InsideClient(environment: OwnProcess.environment) else { return .ended }
         let what = InsideFormat.Request.What(content)
-        let answer = FirstAnswer()
-        do throws(SystemError) {
-            // It may take as long as the coordinator is away.
-            try OwnThread.start("operon-ask") {
-                do throws(InsideError) {
-                    answer.give(try client.ask(what))
+        let call = InsideCall()
+        let given = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                do throws(SystemError) {
+                    // It may take as long as the coordinator is away.
+                    try OwnThread.start("operon-ask") {
+                        do throws(InsideError) {
+                            continuation.resume(returning: try client.ask(what, by: call))
+                        } catch {
+                            continuation.resume(returning: InsideFormat.Answer.ended)
+                        }
+                    }
                 } catch {
-                    answer.give(.ended)
+                    continuation.resume(returning: InsideFormat.Answer.ended)
                 }
             }
-        } catch {
-            answer.give(.ended)
-        }
-        let given = await withTaskCancellationHandler {
-            await answer.value()
         } onCancel: {
-            // As in the worker itself. The thread waits on, until this process ends.
-            if case .wait = content { answer.give(.ended) }
+            // As in the worker itself, which sees that nobody waits any more.
+            if case .wait = content { call.cancel() }
         }
         switch given {
         case .added(let count): return .added(count)
@@ -298,36 +298,6 @@ package enum ChildWorker {
         case .refused(let refusal): return .refused(refusal)
         case .ended, .unknownToken: return .ended
         case .unreadable(let why): return .refused(.invalid(field: "request", why: why))
-        }
-    }
-}
-
-/// An answer that comes from one of two sides; the first counts.
-private final class FirstAnswer: Sendable {
-    private struct State {
-        var answer: InsideFormat.Answer?
-        var waiting: CheckedContinuation<InsideFormat.Answer, Never>?
-    }
-
-    private let state = NIOLockedValueBox(State())
-
-    func give(_ answer: InsideFormat.Answer) {
-        let waiting = state.withLockedValue { state in
-            if state.answer == nil { state.answer = answer }
-            defer { state.waiting = nil }
-            return state.waiting
-        }
-        waiting?.resume(returning: answer)
-    }
-
-    /// Asked for once.
-    func value() async -> InsideFormat.Answer {
-        await withCheckedContinuation { continuation in
-            let answer = state.withLockedValue { state in
-                if state.answer == nil { state.waiting = continuation }
-                return state.answer
-            }
-            if let answer { continuation.resume(returning: answer) }
         }
     }
 }

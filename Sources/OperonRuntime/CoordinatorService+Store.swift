@@ -387,7 +387,7 @@ extension CoordinatorService {
     private func forgetWorkers(in store: any OperationStore) async throws {
         guard workerNames.count > workerNamesMax else { return }
         let here = scheduler.workerStatus(at: SystemClock.now())
-            .filter { $0.isAlive || $0.held > 0 }.map(\.identity.incarnation)
+            .filter { $0.isAlive || $0.ownsAttempts }.map(\.identity.incarnation)
         let gone = Set(workerNames.keys).subtracting(here)
             .sorted { $0.rawValue < $1.rawValue }
         // Benign: one that comes back meanwhile is shown by its id until it comes again.

@@ -284,7 +284,7 @@ extension CoordinatorService {
     func workerViews() -> [WorkerView] {
         // One of an earlier life of the coordinator that has not been heard of since has no name.
         let known = scheduler.workerStatus(at: SystemClock.now()).filter { worker in
-            worker.isAlive || worker.held > 0 || !worker.identity.name.isEmpty
+            worker.isAlive || worker.ownsAttempts || !worker.identity.name.isEmpty
         }
         return known.map { worker in
             WorkerView(

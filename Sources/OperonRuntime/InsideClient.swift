@@ -1,4 +1,5 @@
 import Glibc
+import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonWire
 
@@ -30,9 +31,11 @@ package struct InsideClient: Sendable {
 
     /// Asks and waits for the answer, however long that takes: blocks.
     ///
-    /// - Throws: `InsideError` if the worker is not there, or goes away before it has answered.
+    /// - Throws: `InsideError` if the worker is not there, or goes away before it has answered, or
+    ///   the call was cancelled.
     package func ask(
-        _ what: InsideFormat.Request.What
+        _ what: InsideFormat.Request.What,
+        by call: InsideCall = InsideCall()
     ) throws(InsideError) -> InsideFormat.Answer {
         let request = InsideFormat.Request(token: token, what: what)
         let question: [UInt8]
@@ -41,7 +44,7 @@ package struct InsideClient: Sendable {
         } catch {
             throw InsideError(message: error.message)
         }
-        let answer = try exchange(question)
+        let answer = try exchange(question, by: call)
         do throws(WireError) {
             return try InsideFormat.decodeAnswer(answer)
         } catch {
@@ -50,13 +53,18 @@ package struct InsideClient: Sendable {
         }
     }
 
-    private func exchange(_ request: [UInt8]) throws(InsideError) -> [UInt8] {
+    private func exchange(
+        _ request: [UInt8],
+        by call: InsideCall
+    ) throws(InsideError) -> [UInt8] {
         let socket: Descriptor
         do throws(SystemError) {
             socket = try LocalSocket.connected(to: path)
         } catch {
             throw InsideError(message: "The worker of this operation cannot be reached: \(error).")
         }
+        call.began(on: socket.number)
+        defer { call.ended() }
         var sent = 0
         while sent < request.count {
             let number = socket.number
@@ -95,6 +103,36 @@ package struct InsideClient: Sendable {
                 throw InsideError(message: "The worker of this operation went away.")
             }
             bytes += buffer[..<count]
+        }
+    }
+}
+
+/// One question that may be taken back while another thread waits for its answer.
+package final class InsideCall: Sendable {
+    private struct State {
+        var socket: Int32?
+        var isCancelled = false
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    package init() {}
+
+    fileprivate func began(on socket: Int32) {
+        state.withLockedValue { state in
+            state.socket = socket
+            if state.isCancelled { _ = shutdown(socket, Int32(SHUT_RDWR)) }
+        }
+    }
+
+    /// Before the socket is closed, whose number is another's then.
+    fileprivate func ended() { state.withLockedValue { $0.socket = nil } }
+
+    /// Ends the call, now or when it begins: the worker sees that nobody waits.
+    package func cancel() {
+        state.withLockedValue { state in
+            state.isCancelled = true
+            if let socket = state.socket { _ = shutdown(socket, Int32(SHUT_RDWR)) }
         }
     }
 }

@@ -18,6 +18,9 @@ final class InsideSocket: @unchecked Sendable {
         var ofAttempt: [AttemptID: String] = [:]
         var handler: Handler?
         var answers: [(connection: UInt64, bytes: [UInt8])] = []
+        /// Questions of attempts whose connection has gone: what such an attempt asks next is asked
+        /// behind them.
+        var dropped: [AttemptID: [Task<Void, Never>]] = [:]
         var isClosing = false
     }
 
@@ -30,8 +33,8 @@ final class InsideSocket: @unchecked Sendable {
         var sent = 0
         /// There is nothing to say to it.
         var isOver = false
-        /// Finds its answer; cancelled when it waits for none any more.
-        var asking: Task<Void, Never>?
+        /// Finds its answer, for this attempt; cancelled when it waits for none any more.
+        var asking: (AttemptID, Task<Void, Never>)?
 
         init(id: UInt64, socket: consuming Descriptor) {
             self.id = id
@@ -42,6 +45,9 @@ final class InsideSocket: @unchecked Sendable {
     /// Connections at a time beside those that wait for operations; others wait to be accepted.
     private static let connectionsBeside = 128
     private static let readBytes = 65_536
+    /// Milliseconds until it is tried again to accept who could not be, for want of descriptors:
+    /// nobody tells when there are some.
+    private static let shortWait: Int32 = 100
 
     let path: String
     private let listener: Descriptor
@@ -53,6 +59,7 @@ final class InsideSocket: @unchecked Sendable {
 
     private var connections: [Connection] = []
     private var lastConnection: UInt64 = 0
+    private var isShort = false
     private var buffer = [UInt8](repeating: 0, count: InsideSocket.readBytes)
 
     init(in directory: String, limits: Limits = Limits()) throws(SystemError) {
@@ -90,6 +97,7 @@ final class InsideSocket: @unchecked Sendable {
         shared.withLockedValue { shared in
             guard let token = shared.ofAttempt.removeValue(forKey: attempt) else { return }
             shared.tokens[token] = nil
+            shared.dropped[attempt] = nil
         }
     }
 
@@ -121,12 +129,13 @@ final class InsideSocket: @unchecked Sendable {
                 )
             }
             let isOpen =
-                connections.count < connectionsMax
+                connections.count < connectionsMax && !isShort
                 && shared.withLockedValue { $0.handler != nil }
             if isOpen {
                 polled.append(pollfd(fd: listener.number, events: Int16(POLLIN), revents: 0))
             }
-            _ = unsafe poll(&polled, nfds_t(polled.count), -1)
+            _ = unsafe poll(&polled, nfds_t(polled.count), isShort ? Self.shortWait : -1)
+            isShort = false
             if polled[0].revents != 0 { takeAnswers() }
             var left: [Connection] = []
             for (place, connection) in connections.enumerated() {
@@ -134,24 +143,35 @@ final class InsideSocket: @unchecked Sendable {
                 if !connection.isOver, !isReady || serve(connection) {
                     left.append(connection)
                 } else {
-                    connection.asking?.cancel()
+                    drop(connection)
                 }
             }
             let isAsked = isOpen && polled[polled.count - 1].revents != 0
             connections = left
             if isAsked { acceptAll() }
         }
-        for connection in connections { connection.asking?.cancel() }
+        for connection in connections { drop(connection) }
         connections = []
         _ = unsafe unlink(path)
     }
 
     private func acceptAll() {
-        while connections.count < connectionsMax,
-            let socket = LocalSocket.accept(listener.number)
-        {
+        while connections.count < connectionsMax {
+            guard let socket = LocalSocket.accept(listener.number) else {
+                isShort = errno == EMFILE || errno == ENFILE
+                return
+            }
             lastConnection += 1
             connections.append(Connection(id: lastConnection, socket: socket))
+        }
+    }
+
+    private func drop(_ connection: Connection) {
+        guard let (attempt, task) = connection.asking else { return }
+        task.cancel()
+        shared.withLockedValue { shared in
+            guard shared.ofAttempt[attempt] != nil else { return }
+            shared.dropped[attempt, default: []].append(task)
         }
     }
 
@@ -210,7 +230,12 @@ final class InsideSocket: @unchecked Sendable {
         }
         guard let attempt, let handler else { return answer(.unknownToken, to: id) }
         // Nobody's child: it lives until the worker has answered.
-        connection.asking = Task { [self] in answer(await handler(attempt, request.what), to: id) }
+        let before = shared.withLockedValue { $0.dropped.removeValue(forKey: attempt) } ?? []
+        let task = Task { [self] in
+            for task in before { await task.value }
+            answer(await handler(attempt, request.what), to: id)
+        }
+        connection.asking = (attempt, task)
     }
 
     private func send(to connection: Connection) -> Bool {

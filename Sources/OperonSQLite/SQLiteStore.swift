@@ -184,7 +184,8 @@ package final class SQLiteStore: OperationStore {
         )
     }
 
-    private static func copyPath(of path: String) -> String { path + ".copy" }
+    /// No name that anybody would give a copy of his own: what is there is removed.
+    private static func copyPath(of path: String) -> String { path + ".operon-backup-draft" }
 
     private func copy(
         _ begin: @escaping @Sendable (Connection) throws -> RunningCopy

@@ -98,6 +98,7 @@ extension Simulator {
     ) {
         switch answer {
         case .awaited(let outcomes):
+            workers[index].crowding.remove(held.attempt)
             ledger.met(names.contains { UInt32($0) == nil } ? .waitedForChildren : .waited)
             if outcomes.count != names.count {
                 ledger.broken("\(held.operation) waited for others than it is told of")
@@ -106,24 +107,33 @@ extension Simulator {
                 guard let awaited = find(name, in: held.operation.graph) else { continue }
                 ledger.expectEnded(awaited, for: held.operation)
             }
-        case .refused(.dependencyCycle): ledger.met(.waitRefused)
+        case .refused(.dependencyCycle):
+            ledger.met(.waitRefused)
+            workers[index].crowding.remove(held.attempt)
         case .refused(.unknownOperation): break
         case .refused(let refusal):
             ledger.broken("\(held.operation) may not wait for what it may: \(refusal)")
         case .added: ledger.broken("\(held.operation) waits, and is told what it added")
         case .ended:
-            guard workers[index].crowding.contains(held.attempt) else { return }
+            // Withdrawn, asked too late, or about to be killed: it runs on to its end.
+            guard workers[index].running.contains(held.attempt) else { return }
+            workers[index].crowding.insert(held.attempt)
         }
         checkSlots(of: index)
+        if workers[index].crowding.contains(held.attempt), inside.next() % 3 == 0 {
+            // What it waited for it waits for again, at once.
+            awaits(names, held, index, incarnation)
+            return
+        }
         let rest = Duration.microseconds(1 + Int64(inside.next() % 5_000))
         at(now + rest, .ended(index, incarnation: incarnation, held))
     }
 
     /// No more run than it has slots, but for those that could not wait to the end.
     mutating func checkSlots(of index: Int) {
-        let waiting = workers[index].asked.values.count { $0.names != nil }
-        let crowding = workers[index].running.count { workers[index].crowding.contains($0) }
-        let count = workers[index].running.count - waiting - crowding
+        let waiting = workers[index].asked.values.filter { $0.names != nil }.map(\.held.attempt)
+        let count = workers[index].running.subtracting(waiting)
+            .subtracting(workers[index].crowding).count
         if count > workers[index].slots {
             ledger.broken("\(count) run on \(workers[index].slots) slots of a worker")
         }

@@ -144,8 +144,15 @@ package struct SimulatorLedger {
 
     mutating func record(_ effects: Scheduler.Effects, of scheduler: Scheduler) {
         fold(Int64(effects.messages.count) << 20 + Int64(effects.records.count))
-        // Before the records, among which may be who took the places.
-        for case .yielded(let operation, _) in effects.notices { gavePlaceBack(operation) }
+        // Before the records, among which may be who took the places; what goes on for want of a
+        // wait may wait anew.
+        for notice in effects.notices {
+            switch notice {
+            case .yielded(let operation, _): gavePlaceBack(operation)
+            case .wentOn(let operation, _, hasRoom: false): wentOn(operation, hasRoom: false)
+            default: continue
+            }
+        }
         for record in effects.records {
             grow(by: record)
             switch record {
@@ -204,8 +211,8 @@ package struct SimulatorLedger {
         if case .graphFinished(let graph) = notice, kept.grown.open.contains(graph) {
             broken("graph \(graph) finished and is open")
         }
-        if case .wentOn(let operation, _, let hasRoom) = notice {
-            wentOn(operation, hasRoom: hasRoom)
+        if case .wentOn(let operation, _, hasRoom: true) = notice {
+            wentOn(operation, hasRoom: true)
         }
         guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
             return

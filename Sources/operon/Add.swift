@@ -28,7 +28,7 @@ struct Add: ParsableCommand {
     @Flag(
         help: ArgumentHelp(
             "Wait until all of them have ended, without a slot meanwhile; the exit code is theirs, "
-                + "as for operon await."
+                + "as for operon await. At most 10,000."
         )
     )
     var wait = false
@@ -49,14 +49,23 @@ struct Add: ParsableCommand {
                 + "outside, operon submit --graph GRAPH FILE adds to an open graph."
         }
         let read = try self.read()
+        let count = read.graph.operations.count
+        let most = Limits().awaitedOperations
+        guard !wait || count <= most else {
+            throw Failure(
+                ExitStatus.usage,
+                "Nothing was added: \(count) operations are more than one may wait for at once "
+                    + "(\(most)). Add them without --wait."
+            )
+        }
         let body: [UInt8]
         do throws(InsideError) {
             body = try InsideClient.body(of: read.graph)
         } catch {
             throw Failure(ExitStatus.usage, error.message)
         }
-        let count = try worker.add(body) { Self.sentence($0, of: read) }
-        try report(read.graph, new: count, environment)
+        let new = try worker.add(body) { Self.sentence($0, of: read) }
+        try report(read.graph, new: new, environment)
         guard wait, !read.graph.operations.isEmpty else { return }
         let outcomes = try worker.wait(for: read.graph.operations.map(\.name))
         throw ExitCode(InsideWorker.exitCode(of: outcomes))

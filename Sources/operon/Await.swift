@@ -11,8 +11,8 @@ struct Await: ParsableCommand {
             For a command that goes on when others have ended, those that it has added for \
             example. Until then it has no slot and no place in its queue, so that they are free \
             for what it waits for; it keeps its keys. When all have ended it goes on before \
-            anything new starts, as soon as its worker has a slot for it. Its timeout goes on \
-            meanwhile.
+            anything new starts, as soon as its worker has a slot and its queue a place for it. \
+            Its timeout goes on meanwhile. At most 10,000 operations at once.
 
             An operation of another graph is named GRAPH/OPERATION. What waits for this operation \
             itself, or needs a key that it holds, is refused, since neither could ever end.

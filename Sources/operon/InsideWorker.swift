@@ -44,7 +44,9 @@ struct InsideWorker {
         case .dependencyCycle(let path):
             "This operation cannot wait for what waits for it: "
                 + path.map(TerminalText.line).joined(separator: " → ")
-        default: TerminalText.line(refusal.description)
+        case .duplicateOperation, .alreadySubmitted, .alreadyStarted, .alreadyFinished,
+            .graphClosed, .invalid, .limitExceeded, .unreachable:
+            TerminalText.line(refusal.description)
         }
     }
 

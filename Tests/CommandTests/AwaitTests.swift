@@ -96,7 +96,8 @@ import Testing
                 until test -e has-two; do sleep 0.05; done
                 kill -9 $waiting
                 touch end-two
-                until operon await two > ended 2> refused; do sleep 0.05; done
+                wait $waiting
+                operon await two > ended
                 touch end-one
                 """
             let others = """

@@ -117,6 +117,37 @@ struct WaitTests {
         #expect(bench.granted == ["c"])
     }
 
+    @Test func `a place in its queue is kept for it while its worker has no slot`() throws {
+        var bench = SchedulerBench()
+        bench.join(kinds: [Work.nothingKind])
+        let queue = QueueSettings(name: "q", maxConcurrentOperationCount: 1)
+        let long = { (name: String, queue: String) in
+            var operation = OperationDescription(name: name, work: .wait(.seconds(1)))
+            operation.queue = queue
+            return operation
+        }
+        let operations = [
+            .nothing("a") { $0.queue = "q" }, long("b", "far"), .nothing("c"), long("d", "q"),
+        ]
+        try bench.submit(operations, queues: [queue])
+        bench.start("a")
+        wait("a", for: "b", in: &bench)
+        bench.start("c")
+        bench.join(kinds: [Work.waitKind])
+        #expect(bench.granted == ["a", "c", "b"])
+        bench.drain()
+
+        bench.finish("b")
+        #expect(bench.granted.isEmpty)
+        #expect(bench.explain("d") == [.queueLimit("q", maximum: 1, [bench.id("a")], more: 0)])
+        #expect(bench.scheduler.violatedExplanation() == nil)
+        bench.finish("c")
+        #expect(verdicts(bench) == [.ended([.succeeded])])
+        bench.finish("a")
+        #expect(bench.granted == ["d"])
+        bench.scheduler.checkInvariants()
+    }
+
     @Test func `what has ended is not waited for`() throws {
         var bench = SchedulerBench()
         bench.join(slots: 2)
@@ -195,9 +226,11 @@ struct WaitTests {
 
         wait("a", for: "b", "c", in: &bench)
         #expect(verdicts(bench).isEmpty)
+        // Its worker lets nobody wait twice: it has dropped the other.
         wait("a", for: "d", number: 2, in: &bench)
-        let second = "this operation waits already: name all at once"
-        #expect(verdicts(bench) == [.refused(.invalid(field: "wait", why: second))])
+        #expect(verdicts(bench).isEmpty)
+        #expect(bench.explain("a") == [.awaits([bench.id("d")], more: 0)])
+        bench.scheduler.checkInvariants()
     }
 
     @Test func `as many of a worker wait as may`() throws {

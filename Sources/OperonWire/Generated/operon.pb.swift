@@ -1911,7 +1911,7 @@ nonisolated struct ProtoChunk: Sendable {
   init() {}
 }
 
-/// What a process asks its worker.
+/// Names of operations.
 nonisolated struct ProtoNames: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1924,6 +1924,7 @@ nonisolated struct ProtoNames: Sendable {
   init() {}
 }
 
+/// What a process asks its worker.
 nonisolated struct ProtoInsideRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
