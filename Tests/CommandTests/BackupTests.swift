@@ -30,7 +30,7 @@ import Testing
                 #expect(checked.output.contains(words), "\(checked.output)")
             }
             let left = try FileManager.default.contentsOfDirectory(atPath: scene.directory)
-            #expect(left.filter { $0.contains(".new-") || $0.contains(".copy") } == [])
+            #expect(left.filter { $0.contains(".new-") || $0.contains("draft") } == [])
 
             // In the place of what was lost.
             up.program.signal(SIGKILL)

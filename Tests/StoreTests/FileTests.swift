@@ -314,13 +314,18 @@ import Testing
         let world = try StoreWorld(.sqlite)
         defer { world.remove() }
         // What a life before did not finish.
-        let left = world.path + ".copy"
+        let left = world.path + ".operon-backup-draft"
         try write([1, 2, 3], to: left)
+        // A name that a person gives a copy of his own.
+        let own = world.path + ".copy"
+        try write([1, 2, 3], to: own)
         let store = world.sqlite()
         var workload = StoreWorkload(seed: 9, reign: StoreWorld.reign)
         workload.open()
         _ = try await store.open()
         #expect(!FileManager.default.fileExists(atPath: left))
+        #expect(FileManager.default.fileExists(atPath: own))
+        try FileManager.default.removeItem(atPath: own)
         for _ in 0..<50 { try await store.commit(workload.next()) }
         let kept = workload.image.state
         var bytes: [UInt8] = []
