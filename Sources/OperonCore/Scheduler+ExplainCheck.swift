@@ -59,7 +59,7 @@ extension Scheduler {
                 && holders.count == named.count + more && holders.count >= limit(ofKey: name)
         case .noWorkerForKind(let kind):
             return kind == kinds[graph.kind(operation.index)].name
-                && !candidates.contains { $0.kindNames.contains(kind) }
+                && !candidates.contains { $0.runsAnyKind || $0.kindNames.contains(kind) }
         case .noWorkerForQueue(let name):
             return name == queue.name && able(operation).isEmpty
         case .noFreeSlot:
@@ -113,7 +113,8 @@ extension Scheduler {
         let queue = queues[graph.queue(operation.index)].name
         let kind = kinds[graph.kind(operation.index)].name
         return candidates.filter {
-            $0.kindNames.contains(kind) && ($0.queueNames.isEmpty || $0.queueNames.contains(queue))
+            ($0.runsAnyKind || $0.kindNames.contains(kind))
+                && ($0.queueNames.isEmpty || $0.queueNames.contains(queue))
         }
     }
 

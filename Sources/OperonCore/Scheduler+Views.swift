@@ -101,6 +101,7 @@ extension Scheduler {
                 isDraining: worker.isDraining || worker.isAskedToDrain,
                 queues: worker.queueNames,
                 kinds: worker.kindNames,
+                runsAnyKind: worker.runsAnyKind,
                 silence: now - worker.heardAt
             )
         }
@@ -209,6 +210,7 @@ extension Scheduler {
         package let isDraining: Bool
         package let queues: [String]
         package let kinds: [String]
+        package let runsAnyKind: Bool
         package let silence: Duration
     }
 }

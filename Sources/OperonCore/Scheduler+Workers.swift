@@ -187,7 +187,7 @@ extension Scheduler {
         from sender: WorkerIdentity,
         at now: Moment
     ) -> Int {
-        let worker = WorkerState(
+        var worker = WorkerState(
             identity: sender,
             host: hello.host,
             slots: Int(hello.slots),
@@ -197,6 +197,7 @@ extension Scheduler {
             heardAt: now.monotonic,
             workerID: hello.worker
         )
+        worker.runsAnyKind = hello.runsAnyKind
         let index = forgettableWorker() ?? workers.count
         if index == workers.count {
             workers.append(worker)
@@ -215,6 +216,7 @@ extension Scheduler {
         workers[worker].host = hello.host
         workers[worker].queueNames = hello.queues
         workers[worker].kindNames = hello.kinds
+        workers[worker].runsAnyKind = hello.runsAnyKind
         learnNames(of: worker)
     }
 
@@ -246,7 +248,8 @@ extension Scheduler {
         let names = Set(workers[worker].queueNames)
         workers[worker].servesQueue = queues.map { names.isEmpty || names.contains($0.name) }
         let kindNames = Set(workers[worker].kindNames)
-        workers[worker].knowsKind = kinds.map { kindNames.contains($0.name) }
+        let runsAny = workers[worker].runsAnyKind
+        workers[worker].knowsKind = kinds.map { runsAny || kindNames.contains($0.name) }
     }
 
     /// What went out on earlier connections, or before this hello, counts as received: nothing of

@@ -182,6 +182,8 @@ struct WorkerState: Sendable {
     /// Empty: all.
     var queueNames: [String]
     var kindNames: [String]
+    /// It knows any kind.
+    var runsAnyKind = false
     /// By the scheduler's numbers, as far as they were known.
     var servesQueue: [Bool] = []
     var knowsKind: [Bool] = []

@@ -26,7 +26,7 @@ extension WorkerAgent {
         inFlightBytes = 0
         nextBeat = now + settings.beat
         if unansweredSince == nil { unansweredSince = now }
-        let hello = Hello(
+        var hello = Hello(
             sentAt: now,
             host: configuration.host,
             processID: configuration.processID,
@@ -40,6 +40,7 @@ extension WorkerAgent {
             worker: configuration.workerID,
             predecessor: configuration.predecessor
         )
+        hello.runsAnyKind = configuration.runsAnyKind
         append(.hello(hello), lane: .events, into: &effects)
     }
 

@@ -108,6 +108,8 @@ extension WorkerAgent {
         package var queues: [String] = []
         /// Kinds it knows, sorted.
         package var kinds: [String]
+        /// It is given operations of every kind, also of those that are not among `kinds`.
+        package var runsAnyKind = false
         /// A start is reported by itself after this long; what ends sooner reports both at once.
         package var startReportDelay: Duration = .milliseconds(100)
         /// How long what runs may go on when the coordinator asks it to drain.

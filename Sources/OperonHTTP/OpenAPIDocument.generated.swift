@@ -4062,6 +4062,10 @@ enum OpenAPIDocument {
      },
      "heardSecondsAgo": {
       "type": "number"
+     },
+     "runsAnyKind": {
+      "type": "boolean",
+      "description": "It runs other kinds as well, whatever comes."
      }
     },
     "required": [

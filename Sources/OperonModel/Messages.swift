@@ -110,6 +110,8 @@ package struct Hello: Hashable, Sendable {
     package var queues: [String]
     /// The kinds it knows, sorted.
     package var kinds: [String]
+    /// It knows any kind, also those that are not among `kinds`.
+    package var runsAnyKind = false
     /// Attempts without a final event.
     package var held: [HeldAttempt]
     /// The first event it still holds, and the last it has numbered. `first == last + 1`: none.

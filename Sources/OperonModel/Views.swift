@@ -342,6 +342,8 @@ package struct WorkerView: Hashable, Sendable, Codable {
     package var status: String
     package var queues: [String]
     package var kinds: [String]
+    /// It runs other kinds as well, whatever comes; `nil`: it does not.
+    package var runsAnyKind: Bool?
     package var heardSecondsAgo: Double
 
     package init(

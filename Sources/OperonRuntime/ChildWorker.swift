@@ -245,7 +245,7 @@ package enum ChildWorker {
         stop: StopSignal
     ) async -> AttemptResult {
         guard case .registered(let name, let input) = operation.work,
-            let kind = kinds.byName[name]
+            let kind = kinds[name]
         else {
             // The parent knows the kind: another program by now, at the same path.
             let now = SystemClock.now()

@@ -287,7 +287,7 @@ extension CoordinatorService {
             worker.isAlive || worker.ownsAttempts || !worker.identity.name.isEmpty
         }
         return known.map { worker in
-            WorkerView(
+            var view = WorkerView(
                 id: worker.identity.incarnation.description,
                 name: worker.identity.name.isEmpty
                     ? name(of: worker.identity.incarnation) : worker.identity.name,
@@ -300,6 +300,8 @@ extension CoordinatorService {
                 kinds: worker.kinds,
                 heardSecondsAgo: max(0, worker.silence.seconds)
             )
+            if worker.runsAnyKind { view.runsAnyKind = true }
+            return view
         }.sorted { ($0.name, $0.id) < ($1.name, $1.id) }
     }
 

@@ -90,7 +90,7 @@ final class OperationExecutor: Sendable {
         switch operation.work {
         case .nothing, .wait(.zero):
             return AttemptResult(end: .succeeded, startedAt: now, endedAt: now)
-        case .registered(let kind, _) where kinds.byName[kind] == nil:
+        case .registered(let kind, _) where kinds[kind] == nil:
             return AttemptResult(end: .failed(.kindUnknown(kind)), startedAt: now, endedAt: now)
         case .wait, .command, .registered:
             stops.withLockedValue { $0[operation.held.attempt] = StopSignal() }
@@ -134,8 +134,11 @@ final class OperationExecutor: Sendable {
         case .wait(let duration):
             return await wait(duration, timeout: operation.timeout, stop: stop)
         case .registered(let name, let input):
-            guard let kind = kinds.byName[name] else {
-                preconditionFailure("start answers for kinds that nobody registered")
+            guard let kind = kinds[name] else {
+                // Known a moment ago: whoever looks it up may forget.
+                let now = SystemClock.now()
+                let end = AttemptEnd.failed(.kindUnknown(name))
+                return AttemptResult(end: end, startedAt: now, endedAt: now)
             }
             if operation.needsProcess, let program = kinds.program {
                 return await runInChild(operation, of: program, stop: stop)

@@ -21,7 +21,9 @@ extension CoordinatorService {
             return timed("retryAt", "It failed, and is tried again at", due)
         case .keyHeld(let key, let named, let more): return held(key, by: named, more)
         case .noWorkerForKind(let kind):
-            return missing("noWorkerForKind", "knows “\(kind)”") { $0.kinds.contains(kind) }
+            return missing("noWorkerForKind", "knows “\(kind)”") {
+                $0.runsAnyKind || $0.kinds.contains(kind)
+            }
         case .noWorkerForQueue(let queue):
             return missing("noWorkerForQueue", "knows its kind and serves queue “\(queue)”") {
                 $0.queues.isEmpty || $0.queues.contains(queue)

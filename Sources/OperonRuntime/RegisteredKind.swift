@@ -45,7 +45,8 @@ package struct RegisteredKinds: Sendable {
     package static let none = RegisteredKinds([], threads: nil, program: nil)
 
     /// Only looked up.
-    let byName: [String: RegisteredKind]
+    private let byName: [String: RegisteredKind]
+    private let lookUp: (@Sendable (String) -> RegisteredKind?)?
     /// Where their code runs; `nil`: on the cooperative threads, where it must not block.
     let threads: OperationThreads?
     /// Runs one operation in a process of its own; `nil`: nothing is ever run so.
@@ -58,9 +59,30 @@ package struct RegisteredKinds: Sendable {
         program: ChildProgram?
     ) {
         byName = Dictionary(kinds.map { ($0.name, $0) }) { _, last in last }
+        lookUp = nil
         self.threads = threads
         self.program = program
     }
+
+    /// Of a worker that runs any kind: `lookUp` is asked when an operation of it starts, on any
+    /// thread, and must answer at once; `nil` fails the operation as `kindUnknown`.
+    ///
+    /// - Parameter program: runs one operation in a process of its own, where nothing is looked up.
+    package init(
+        threads: OperationThreads?,
+        program: ChildProgram? = nil,
+        lookUp: @escaping @Sendable (String) -> RegisteredKind?
+    ) {
+        byName = [:]
+        self.lookUp = lookUp
+        self.threads = threads
+        self.program = program
+    }
+
+    subscript(name: String) -> RegisteredKind? { byName[name] ?? lookUp?(name) }
+
+    /// Whether a kind may be known that is not among `names`.
+    package var areLookedUp: Bool { lookUp != nil }
 
     /// Theirs and the built-in ones, sorted.
     package var names: [String] { (Work.builtInKinds + byName.keys).sorted() }

@@ -136,11 +136,15 @@ extension ViewText {
                 TextTable.Cell("\(worker.busySlots)/\(worker.slots)"),
                 TextTable.Cell(shown(worker.host)),
                 TextTable.Cell(shown(worker.queues.joined(separator: ","))),
-                TextTable.Cell(shown(worker.kinds.joined(separator: ","))),
+                TextTable.Cell(shown(Self.kinds(of: worker))),
                 TextTable.Cell(heard(worker.heardSecondsAgo)),
             ])
         }
         return table.lines(style: style, width: width)
+    }
+
+    private static func kinds(of worker: WorkerView) -> String {
+        worker.runsAnyKind == true ? "any" : worker.kinds.joined(separator: ",")
     }
 
     private func heard(_ seconds: Double) -> String {

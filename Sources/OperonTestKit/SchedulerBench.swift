@@ -22,6 +22,7 @@ package struct SchedulerBench {
         package var slots: UInt32
         package var queues: [String]
         package var kinds: [String]
+        package var runsAnyKind = false
         package var nextEvent: UInt64 = 1
         /// Granted, in the order in which it arrived, and without an end.
         package var held: [HeldAttempt] = []
@@ -231,7 +232,8 @@ extension SchedulerBench {
     package mutating func join(
         slots: UInt32 = 1,
         queues: [String] = [],
-        kinds: [String] = Work.builtInKinds
+        kinds: [String] = Work.builtInKinds,
+        runsAnyKind: Bool = false
     ) -> Int {
         let index = workers.count
         workers.append(
@@ -243,7 +245,8 @@ extension SchedulerBench {
                 ),
                 slots: slots,
                 queues: queues,
-                kinds: kinds
+                kinds: kinds,
+                runsAnyKind: runsAnyKind
             )
         )
         hello(from: index)
@@ -267,26 +270,22 @@ extension SchedulerBench {
         }
         workers[worker].held = held
         let next = workers[worker].nextEvent
-        send(
-            .hello(
-                Hello(
-                    sentAt: now.monotonic,
-                    host: "bench",
-                    processID: 1,
-                    slots: workers[worker].slots,
-                    queues: workers[worker].queues,
-                    kinds: workers[worker].kinds,
-                    held: held,
-                    firstEvent: firstEvent ?? next,
-                    lastEvent: lastEvent ?? next - 1,
-                    isDraining: draining,
-                    worker: id,
-                    predecessor: predecessor
-                )
-            ),
-            from: worker,
-            reign: reign
+        var hello = Hello(
+            sentAt: now.monotonic,
+            host: "bench",
+            processID: 1,
+            slots: workers[worker].slots,
+            queues: workers[worker].queues,
+            kinds: workers[worker].kinds,
+            held: held,
+            firstEvent: firstEvent ?? next,
+            lastEvent: lastEvent ?? next - 1,
+            isDraining: draining,
+            worker: id,
+            predecessor: predecessor
         )
+        hello.runsAnyKind = workers[worker].runsAnyKind
+        send(.hello(hello), from: worker, reign: reign)
     }
 
     package mutating func beat(

@@ -46,6 +46,7 @@ extension ProtoHello {
         slots = hello.slots
         queues = hello.queues
         kinds = hello.kinds
+        runsAnyKind = hello.runsAnyKind
         held = hello.held.map { ProtoHeldAttempt($0) }
         firstEvent = hello.firstEvent
         lastEvent = hello.lastEvent
@@ -93,6 +94,7 @@ extension Hello {
             worker: try Check.label(proto.worker, "hello.worker", limits: limits),
             predecessor: proto.predecessor == 0 ? nil : Incarnation(rawValue: proto.predecessor)
         )
+        runsAnyKind = proto.runsAnyKind
     }
 }
 

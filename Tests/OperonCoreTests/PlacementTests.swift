@@ -39,6 +39,23 @@ struct PlacementTests {
         #expect(bench.attempt("strange").worker == late)
     }
 
+    @Test func `a worker that runs any kind is given those that come later, too`() throws {
+        var bench = SchedulerBench()
+        let other = bench.join()
+        let any = bench.join(slots: 3, queues: ["default"], runsAnyKind: true)
+
+        try bench.submit([operation("blur", kind: "Blur")])
+        try bench.submit([
+            operation("sharpen", kind: "Sharpen"),
+            operation("elsewhere", kind: "Blur", queue: "gpu"),
+        ])
+
+        #expect(bench.attempt("blur").worker == any)
+        #expect(bench.attempt("sharpen").worker == any)
+        #expect(bench.explain("elsewhere") == [.noWorkerForQueue("gpu")])
+        #expect(bench.workers[other].held.isEmpty)
+    }
+
     @Test func `a worker takes only the queues it serves`() throws {
         var bench = SchedulerBench()
         let special = bench.join(slots: 4, queues: ["gpu"])

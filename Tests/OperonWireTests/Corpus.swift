@@ -224,6 +224,16 @@ enum Corpus {
                 }()
             )
         ),
+        CorpusCase(
+            "hello-any-kind",
+            worker: .hello(
+                {
+                    var hello = Samples.hello
+                    hello.runsAnyKind = true
+                    return hello
+                }()
+            )
+        ),
         CorpusCase("events-returned", worker: Samples.events(.returned(Samples.held))),
         CorpusCase(
             "events-mixed",

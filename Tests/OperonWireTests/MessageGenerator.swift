@@ -205,7 +205,7 @@ struct MessageGenerator {
     private mutating func hello() -> Hello {
         let last = number() >> 1
         let first = below(2) == 0 ? last + 1 : max(1, min(last + 1, number()))
-        return Hello(
+        var hello = Hello(
             sentAt: moment(),
             host: text(),
             processID: Int32(truncatingIfNeeded: number() & 0x7FFF_FFFF),
@@ -219,6 +219,8 @@ struct MessageGenerator {
             worker: text(),
             predecessor: below(2) == 0 ? nil : Incarnation(rawValue: positive())
         )
+        hello.runsAnyKind = below(2) == 0
+        return hello
     }
 
     private mutating func log() -> LogChunk {

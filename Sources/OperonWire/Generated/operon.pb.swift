@@ -556,6 +556,9 @@ nonisolated struct ProtoHello: Sendable {
   /// The life before this one on the same state directory: it is dead. 0: none, or not known.
   var predecessor: UInt64 = 0
 
+  /// It knows any kind, also those that are not among kinds.
+  var runsAnyKind: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -2603,7 +2606,7 @@ nonisolated extension ProtoPayload: SwiftProtobuf.Message, SwiftProtobuf._Messag
 
 nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Hello"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{4}\u{4}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{c}\u{a}\u{3}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}host\0\u{3}process_id\0\u{1}slots\0\u{1}queues\0\u{1}kinds\0\u{1}held\0\u{3}first_event\0\u{3}last_event\0\u{3}is_draining\0\u{4}\u{4}sent_at_nanoseconds\0\u{1}worker\0\u{1}predecessor\0\u{3}runs_any_kind\0\u{c}\u{a}\u{3}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2623,6 +2626,7 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 13: try { try decoder.decodeSingularInt64Field(value: &self.sentAtNanoseconds) }()
       case 14: try { try decoder.decodeSingularStringField(value: &self.worker) }()
       case 15: try { try decoder.decodeSingularFixed64Field(value: &self.predecessor) }()
+      case 16: try { try decoder.decodeSingularBoolField(value: &self.runsAnyKind) }()
       default: break
       }
     }
@@ -2665,6 +2669,9 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.predecessor != 0 {
       try visitor.visitSingularFixed64Field(value: self.predecessor, fieldNumber: 15)
     }
+    if self.runsAnyKind != false {
+      try visitor.visitSingularBoolField(value: self.runsAnyKind, fieldNumber: 16)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2681,6 +2688,7 @@ nonisolated extension ProtoHello: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.sentAtNanoseconds != rhs.sentAtNanoseconds {return false}
     if lhs.worker != rhs.worker {return false}
     if lhs.predecessor != rhs.predecessor {return false}
+    if lhs.runsAnyKind != rhs.runsAnyKind {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
