@@ -393,6 +393,7 @@ let package = Package(
                 "OperonTestKit", "OperonWire",
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: testSettings
@@ -406,8 +407,8 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "store-writer", "OperonCore", "OperonModel", "OperonPorts", "OperonSQLite",
-                "OperonTestKit",
+                "store-writer", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                "OperonSQLite", "OperonTestKit",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: testSettings

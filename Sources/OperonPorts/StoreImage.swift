@@ -175,7 +175,10 @@ extension StoreImage {
     }
 
     package func events(after: UInt64, limit: Int) -> [StoredEvent] {
-        Array(kept.lazy.filter { $0.sequence > after }.prefix(max(0, limit)))
+        // Their numbers have no gaps.
+        guard let first = kept.first?.sequence, after < lastEvent else { return [] }
+        let start = after < first ? 0 : Int(after - first) + 1
+        return Array(kept[start...].prefix(max(0, limit)))
     }
 }
 

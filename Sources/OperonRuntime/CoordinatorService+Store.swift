@@ -52,10 +52,6 @@ extension CoordinatorService {
         }
     }
 
-    /// From one sync to the next, unless somebody waits for it: at this pace a disk that syncs in a
-    /// few milliseconds does little else than to take what is written.
-    private static let syncInterval = Duration.milliseconds(20)
-
     // MARK: - Taking
 
     /// Takes what one call of the scheduler asked for; returns what may be done at once.
@@ -230,7 +226,7 @@ extension CoordinatorService {
         guard fatal == nil, let keeping, keeping.gate.wantsSync else { return nil }
         let isUrgent =
             keeping.gate.isSyncUrgent || keeping.waiters.contains { $0.step > keeping.gate.synced }
-        let due = keeping.lastSync + Self.syncInterval
+        let due = keeping.lastSync + keeping.store.syncInterval
         let pause = isUrgent ? .zero : max(.zero, due - SystemClock.now())
         return (keeping.store, keeping.gate.committed, pause)
     }

@@ -119,7 +119,7 @@ struct RunSession {
     private func runInProcess(_ opened: OpenedStore?) async throws -> Int32 {
         let hub = InProcessHub()
         let coordinator = makeCoordinator(hub.makeCoordinator(), opened)
-        let worker = try LocalWorker(
+        let worker = try InProcessWorker.stock(
             on: hub,
             slots: options.slots,
             stateDirectory: options.store.map { $0 + ".worker" },

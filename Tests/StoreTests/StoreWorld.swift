@@ -1,13 +1,17 @@
 import Foundation
 import OperonModel
 import OperonPorts
+import OperonRuntime
 import OperonSQLite
 import OperonTestKit
 import Testing
 
 /// The stores that one suite tries.
 enum StoreKind: CaseIterable, Sendable {
+    /// Of programs whose graphs end with their process.
     case memory
+    /// Of simulations.
+    case simulated
     case sqlite
 }
 
@@ -17,7 +21,8 @@ final class StoreWorld: Sendable {
     let folder: URL
     let limits: Limits
     static let reign = Reign(rawValue: 0xABCD)
-    private let memory: InMemoryStore
+    private let memory: MemoryStore
+    private let simulated: InMemoryStore
 
     init(_ kind: StoreKind, limits: Limits = Limits()) throws {
         self.kind = kind
@@ -25,7 +30,8 @@ final class StoreWorld: Sendable {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("operon-store-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        memory = InMemoryStore(reign: Self.reign, limits: limits)
+        memory = MemoryStore(reign: Self.reign, limits: limits)
+        simulated = InMemoryStore(reign: Self.reign, limits: limits)
     }
 
     /// To be called at the end of a test.
@@ -42,6 +48,7 @@ final class StoreWorld: Sendable {
     func store() -> any OperationStore {
         switch kind {
         case .memory: memory
+        case .simulated: simulated
         case .sqlite: sqlite()
         }
     }

@@ -114,7 +114,7 @@ struct CoordinatorSession {
         drain: Duration
     ) async throws {
         let hub = InProcessHub()
-        let worker = try LocalWorker(
+        let worker = try InProcessWorker.stock(
             on: hub,
             slots: slots,
             stateDirectory: path + ".worker",
