@@ -176,7 +176,9 @@ let package = Package(
         .target(
             name: "Operon",
             dependencies: [
-                "OperonAMQP", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
+                "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel",
+                "OperonPorts", "OperonRuntime", "OperonSQLite",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -3,6 +3,8 @@ internal import OperonModel
 /// An operation that a running one adds to its graph: see ``OperationContext/add(_:)``.
 public struct NewOperation: Sendable {
     var description: OperationDescription
+    /// What a worker in this process needs to run it.
+    let kind: OperationKind?
 
     /// Its name, unique in the graph, 1 to 256 bytes.
     public var name: String {
@@ -45,7 +47,7 @@ public struct NewOperation: Sendable {
     ) throws {
         let input: Payload
         do {
-            input = try Payload(encoding: operation)
+            input = try Payload(operation: operation)
         } catch {
             throw OperonError(.invalid, "The input of “\(name)” cannot be encoded: \(error)")
         }
@@ -53,6 +55,7 @@ public struct NewOperation: Sendable {
             name: name,
             work: .registered(kind: Op.kind, input: input)
         )
+        kind = OperationKind(any: Op.self)
         self.dependencies = dependencies
     }
 
@@ -68,6 +71,7 @@ public struct NewOperation: Sendable {
             name: name,
             work: .command(CommandDescription(arguments: arguments, directory: directory))
         )
+        kind = nil
         self.dependencies = dependencies
     }
 }

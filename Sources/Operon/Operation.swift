@@ -28,6 +28,21 @@ public protocol Operation<Output>: Codable, Sendable {
     /// type, without its module. Not `command`, `wait` or `nothing`, which are built in.
     static var kind: String { get }
 
+    /// Which form its input has; 1 unless a type says otherwise. Raise it when workers that know
+    /// only the old form could not read the new one, or would misunderstand it.
+    static var version: Int { get }
+
+    /// The forms of its input that this code reads; by default its own ``version`` alone. A worker
+    /// refuses any other: the operation fails with `versionUnsupported`.
+    static var supportedVersions: ClosedRange<Int> { get }
+
+    /// Types of errors that ``main(_:)`` throws and that arrive as themselves where
+    /// ``OperationHandle/value`` is asked for. Others arrive as an `OperationError`.
+    static var errors: [any (Error & Codable).Type] { get }
+
+    /// How it is to be run, unless whoever adds it says otherwise.
+    var options: OperationOptions { get }
+
     /// Does the work.
     ///
     /// It runs on a thread of its slot, and may block it. What it throws fails the attempt: the
@@ -46,4 +61,16 @@ public protocol Operation<Output>: Codable, Sendable {
 extension Operation {
     /// The name of the type, without its module.
     public static var kind: String { String(describing: Self.self) }
+
+    /// 1.
+    public static var version: Int { 1 }
+
+    /// ``version`` alone.
+    public static var supportedVersions: ClosedRange<Int> { version...version }
+
+    /// None.
+    public static var errors: [any (Error & Codable).Type] { [] }
+
+    /// Nothing special.
+    public var options: OperationOptions { OperationOptions() }
 }

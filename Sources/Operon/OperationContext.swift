@@ -5,8 +5,13 @@ internal import OperonRuntime
 /// What a running operation knows of itself, and may ask.
 public struct OperationContext: Sendable {
     private let invocation: Invocation
+    /// Of a worker in the process that adds operations; `nil`: elsewhere.
+    private let registry: KindRegistry?
 
-    init(_ invocation: Invocation) { self.invocation = invocation }
+    init(_ invocation: Invocation, registry: KindRegistry? = nil) {
+        self.invocation = invocation
+        self.registry = registry
+    }
 
     /// The name of its graph.
     public var graphName: String { invocation.operation.graphName }
@@ -80,7 +85,13 @@ public struct OperationContext: Sendable {
     ///   was added. `CancellationError` if this attempt was given up.
     @discardableResult
     public func add(_ operations: [NewOperation]) async throws -> Int {
-        let graph = GraphDescription(name: "added", operations: operations.map(\.description))
+        if let registry {
+            for operation in operations {
+                if let kind = operation.kind { registry.register(kind) }
+            }
+        }
+        var graph = GraphDescription(name: "added", operations: operations.map(\.description))
+        graph.order = .submission
         let body: [UInt8]
         do throws(InsideError) {
             body = try InsideClient.body(of: graph)
@@ -92,6 +103,26 @@ public struct OperationContext: Sendable {
         case .refused(let refusal): throw OperonError(refusal)
         case .awaited, .ended: throw CancellationError()
         }
+    }
+
+    /// Adds one operation to the graph of this one: see ``add(_:)``.
+    ///
+    /// - Parameters:
+    ///   - operation: What to do.
+    ///   - name: Its name, unique in the graph.
+    ///   - dependencies: Names of operations of the graph that it waits for.
+    ///   - queue: The queue it belongs to; `nil`: that of this operation.
+    /// - Returns: Whether it is new; an earlier attempt may have added it.
+    @discardableResult
+    public func addOperation(
+        _ operation: some Operation,
+        named name: String,
+        after dependencies: [String] = [],
+        queue: String? = nil
+    ) async throws -> Bool {
+        var new = try NewOperation(operation, named: name, after: dependencies)
+        new.queue = queue ?? queueName
+        return try await add([new]) == 1
     }
 
     /// Waits until other operations have ended, those that this one has added for example.
@@ -108,9 +139,9 @@ public struct OperationContext: Sendable {
     ///   for this operation itself or needs a key that it holds, a second wait, or a limit.
     ///   `CancellationError` if this operation was asked to stop, or this attempt was given up.
     @discardableResult
-    public func wait(for names: [String]) async throws -> [OperationOutcome] {
+    public func wait(for names: [String]) async throws -> [OutcomeKind] {
         switch await invocation.ask(.wait(names)) {
-        case .awaited(let outcomes): return outcomes.map(OperationOutcome.init)
+        case .awaited(let outcomes): return outcomes
         case .refused(let refusal): throw OperonError(refusal)
         case .added, .ended: throw CancellationError()
         }

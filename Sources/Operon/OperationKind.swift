@@ -5,29 +5,54 @@ internal import OperonRuntime
 public struct OperationKind: Sendable {
     /// What graphs call it.
     public let name: String
-    let registered: RegisteredKind
+    private let makeRegistered: @Sendable (KindRegistry?) -> RegisteredKind
 
-    private init<Op: Operation>(
-        _ type: Op.Type,
-        encode: @escaping @Sendable (Op.Output) throws -> Payload
-    ) {
+    /// For a worker elsewhere.
+    var registered: RegisteredKind { makeRegistered(nil) }
+
+    /// For a worker in this process, which learns the kinds that its operations add.
+    func registered(in registry: KindRegistry) -> RegisteredKind { makeRegistered(registry) }
+
+    /// The operations of a type, whatever they return.
+    init<Op: Operation>(any type: Op.Type) {
         name = Op.kind
-        registered = RegisteredKind(name: Op.kind) { invocation in
-            let operation: Op
-            do throws(PayloadError) {
-                operation = try invocation.input.decoded(as: Op.self)
-            } catch {
-                let why = "the input is no \(Op.kind): \(error.message)"
-                return .failed(.undecodable(why))
-            }
-            do {
-                let output = try await operation.main(OperationContext(invocation))
-                return .returned(try encode(output))
-            } catch is CancellationError {
-                return .stopped
-            } catch {
-                return .failed(OperationError(thrown: error))
-            }
+        makeRegistered = { registry in
+            RegisteredKind(name: Op.kind) { await Self.run(Op.self, $0, registry) }
+        }
+    }
+
+    private static func run<Op: Operation>(
+        _ type: Op.Type,
+        _ invocation: Invocation,
+        _ registry: KindRegistry?
+    ) async -> InvocationEnd {
+        if let version = invocation.input.version, !Op.supportedVersions.contains(version) {
+            let known = Op.supportedVersions
+            let range =
+                known.count == 1
+                ? "\(known.lowerBound)" : "\(known.lowerBound) to \(known.upperBound)"
+            return .failed(.versionUnsupported("\(version) of \(Op.kind) (known: \(range))"))
+        }
+        let operation: Op
+        do throws(PayloadError) {
+            operation = try invocation.input.decoded(as: Op.self)
+        } catch {
+            let why = "the input is no \(Op.kind): \(error.message)"
+            return .failed(.undecodable(why))
+        }
+        return await Self.run(operation, OperationContext(invocation, registry: registry))
+    }
+
+    private static func run<Op: Operation>(
+        _ operation: Op,
+        _ context: OperationContext
+    ) async -> InvocationEnd {
+        do {
+            return .returned(try Payload(output: try await operation.main(context)))
+        } catch is CancellationError {
+            return .stopped
+        } catch {
+            return .failed(OperationError(thrown: error))
         }
     }
 
@@ -35,7 +60,7 @@ public struct OperationKind: Sendable {
     public static func on<Op: Operation>(
         _ type: Op.Type
     ) -> OperationKind where Op.Output: Codable {
-        OperationKind(type) { try Payload(encoding: $0) }
+        OperationKind(any: type)
     }
 
     /// The operations of a type that return nothing.
@@ -43,6 +68,6 @@ public struct OperationKind: Sendable {
     public static func on<Op: Operation>(
         _ type: Op.Type
     ) -> OperationKind where Op.Output == Void {
-        OperationKind(type) { _ in .empty }
+        OperationKind(any: type)
     }
 }

@@ -6,6 +6,20 @@ struct PayloadError: Error, Hashable {
     let message: String
 }
 
+extension CodingUserInfoKey {
+    /// Where an operation's `init(from:)` finds which form its input has: see
+    /// ``Operation/version``.
+    public static let operationVersion = CodingUserInfoKey(rawValue: "operon.version").unsafelyKnown
+}
+
+extension CodingUserInfoKey? {
+    /// The initializer fails for nothing: it is failable for the sake of other raw values.
+    fileprivate var unsafelyKnown: CodingUserInfoKey {
+        guard let self else { preconditionFailure("every text is a key") }
+        return self
+    }
+}
+
 extension Payload {
     /// As JSON. The same value gives the same bytes.
     init(encoding value: some Encodable) throws {
@@ -14,18 +28,59 @@ extension Payload {
         self.init(bytes: Array(try encoder.encode(value)))
     }
 
+    /// An operation's input, which says which form it has. The first form says nothing, as what a
+    /// graph file has.
+    init<Op: Operation>(operation: Op) throws {
+        try self.init(encoding: operation)
+        if Op.version != 1 { contentType = "\(Self.json); version=\(Op.version)" }
+    }
+
+    /// Which form an input has; `nil`: it is no JSON.
+    var version: Int? {
+        if contentType == Self.json { return 1 }
+        let prefix = "\(Self.json); version="
+        return contentType.hasPrefix(prefix) ? Int(contentType.dropFirst(prefix.count)) : nil
+    }
+
     /// No bytes at all are read as `{}`: a type without properties needs no input.
     func decoded<Value: Decodable>(as type: Value.Type) throws(PayloadError) -> Value {
-        guard contentType == Payload.json else {
+        guard let version else {
             throw PayloadError(message: "its type is \(contentType), and not JSON")
         }
+        let decoder = JSONDecoder()
+        decoder.userInfo[.operationVersion] = version
         do {
-            return try JSONDecoder().decode(type, from: isEmpty ? Data("{}".utf8) : Data(bytes))
+            return try decoder.decode(type, from: isEmpty ? Data("{}".utf8) : Data(bytes))
         } catch let error as DecodingError {
             throw PayloadError(message: error.sentence)
         } catch {
             throw PayloadError(message: "\(error)")
         }
+    }
+
+    /// What an operation returned. Nothing stands for `Void`, and for what is optional.
+    func decoded<Output>(output type: Output.Type) throws(PayloadError) -> Output {
+        if let nothing = () as? Output { return nothing }
+        if isEmpty, let none = Any?.none as? Output { return none }
+        guard let decodable = type as? any Decodable.Type else {
+            throw PayloadError(message: "\(type) is not Decodable")
+        }
+        guard let output = try decoded(as: decodable) as? Output else {
+            throw PayloadError(message: "\(type) decodes as something else")
+        }
+        return output
+    }
+
+    /// What an operation returned, on its way.
+    init<Output>(output: Output) throws {
+        guard Output.self != Void.self else {
+            self = .empty
+            return
+        }
+        guard let encodable = output as? any Encodable else {
+            throw PayloadError(message: "\(Output.self) is not Encodable")
+        }
+        try self.init(encoding: encodable)
     }
 }
 
@@ -62,6 +117,15 @@ extension DecodingError {
 }
 
 extension OperationError {
+    /// The error that was thrown, if its type has this name and its value can be read as this type.
+    ///
+    /// Types are told apart by their names without modules: of two types with one name, the first
+    /// that can be read is taken.
+    public func thrown<Failure: Error & Decodable>(as type: Failure.Type) -> Failure? {
+        guard case .thrown(let name, _, let payload) = self, name == "\(type)" else { return nil }
+        return try? Payload(bytes: payload).decoded(as: type)
+    }
+
     /// Bytes of an error's description: a screen full of it, twice.
     private static let messageBytes = 16 << 10
 

@@ -106,7 +106,6 @@ package struct CompiledAddition: Sendable {
     package static func compile(
         _ description: GraphDescription,
         to base: Base,
-        ranking: CompiledGraph.Ranking = .criticalPath,
         limits: Limits = Limits(),
         resolve: CompiledGraph.Resolver
     ) throws(Refusal) -> CompiledAddition {
@@ -129,7 +128,7 @@ package struct CompiledAddition: Sendable {
             keys: compiler.keys.names,
             policies: compiler.policies,
             policy: compiler.policy,
-            rank: try CompiledGraph.rank(description, compiler.inner, ranking)
+            rank: try CompiledGraph.rank(description, compiler.inner)
         )
         compiled.definedQueueCount = description.queues.count
         compiled.keyLimits = description.keys

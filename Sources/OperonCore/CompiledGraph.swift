@@ -74,14 +74,6 @@ package struct OperationPolicy: Hashable, Sendable {
 // MARK: - Compiling
 
 extension CompiledGraph {
-    /// How equal priorities are ordered.
-    package enum Ranking: Hashable, Sendable {
-        /// Longest path to the end first, by expected durations, one second where none is known.
-        case criticalPath
-        /// In the order of submission.
-        case submission
-    }
-
     /// Up to here an operation's bytes are not counted: sixteen thousand of them at once are needed
     /// to reach the limit, and they would have to run at once.
     static let littleBytes = 4_096
@@ -97,7 +89,6 @@ extension CompiledGraph {
     ///   `limitExceeded`.
     package static func compile(
         _ graph: GraphDescription,
-        ranking: Ranking = .criticalPath,
         limits: Limits = Limits(),
         resolve: Resolver = { _ in nil }
     ) throws(Refusal) -> CompiledGraph {
@@ -106,7 +97,7 @@ extension CompiledGraph {
         try compiler.number(graph)
         try compiler.connect(graph, resolve: resolve)
         let topology = compiler.inner
-        let rank = try rank(graph, topology, ranking)
+        let rank = try rank(graph, topology)
         var compiled = CompiledGraph(
             name: graph.name,
             topology: topology,
@@ -134,11 +125,12 @@ extension CompiledGraph {
         count > littleBytes ? UInt32(clamping: count) : 0
     }
 
+    /// Longest path to the end first, one second where no duration is known, or all alike.
+    ///
     /// - Throws: `dependencyCycle`.
     static func rank(
         _ graph: GraphDescription,
-        _ topology: GraphTopology,
-        _ ranking: Ranking
+        _ topology: GraphTopology
     ) throws(Refusal) -> [UInt64] {
         let order: [UInt32]
         switch topology.sorted() {
@@ -147,7 +139,7 @@ extension CompiledGraph {
             let names = cycle.map { graph.operations[Int($0)].name }
             throw .dependencyCycle(path: names + names.prefix(1))
         }
-        switch ranking {
+        switch graph.order {
         case .criticalPath:
             return topology.criticalPaths(
                 durations: graph.operations.map { $0.rankDuration.rankNanoseconds },

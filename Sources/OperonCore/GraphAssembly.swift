@@ -6,6 +6,7 @@ package struct GraphAssembly {
     private let name: String
     private let definedQueueCount: Int
     private let keys: [KeySettings]
+    private let order: OperationOrder
     private var compiler: GraphCompiler
     private var offsets: [UInt32] = [0]
     private var edges: [Edge] = []
@@ -24,9 +25,11 @@ package struct GraphAssembly {
         name: String,
         queues: [QueueSettings],
         keys: [KeySettings] = [],
+        order: OperationOrder = .criticalPath,
         operationCount: Int
     ) {
         self.name = name
+        self.order = order
         self.keys = keys
         definedQueueCount = queues.count
         compiler = GraphCompiler(limits: Limits())
@@ -76,16 +79,21 @@ package struct GraphAssembly {
     package consuming func finish() throws(Refusal) -> CompiledGraph {
         precondition(compiler.policy.count == namedBy.count, "as many as were announced")
         let topology = GraphTopology(dependencyOffsets: offsets, dependencyEdges: edges)
-        let order: [UInt32]
+        let sorted: [UInt32]
         switch topology.sorted() {
-        case .order(let sorted): order = sorted
+        case .order(let order): sorted = order
         case .cycle(let cycle): throw .dependencyCycle(path: cycle.map { "\($0)" })
         }
-        let durations = compiler.policies.map { $0.expectedDuration.rankNanoseconds }
-        let rank = topology.criticalPaths(
-            durations: compiler.policy.map { durations[Int($0)] },
-            order: order
-        )
+        let rank: [UInt64]
+        switch order {
+        case .submission: rank = [UInt64](repeating: 0, count: compiler.policy.count)
+        case .criticalPath:
+            let durations = compiler.policies.map { $0.expectedDuration.rankNanoseconds }
+            rank = topology.criticalPaths(
+                durations: compiler.policy.map { durations[Int($0)] },
+                order: sorted
+            )
+        }
         var compiled = CompiledGraph(
             name: name,
             topology: topology,

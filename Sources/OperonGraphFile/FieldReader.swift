@@ -252,6 +252,11 @@ struct FieldReader {
         try word(node, key, QueuePriority.allCases, \.name)
     }
 
+    mutating func order(_ node: Node, _ key: String) throws(Stop) -> OperationOrder? {
+        if node.isNull { return .criticalPath }
+        return try word(node, key, OperationOrder.allCases, \.name)
+    }
+
     mutating func condition(_ node: Node, of name: String) throws(Stop) -> DependencyCondition? {
         if node.isNull { return .unlessFailed }
         return try word(node, name, DependencyCondition.allCases, \.name)

@@ -2,7 +2,9 @@ import OperonModel
 
 /// Puts a graph together from the parts of a file, in whatever order they come.
 struct GraphAssembler {
-    static let rootKeys = ["name", "queues", "keys", "defaults", "operations"]
+    static let rootKeys = [
+        "name", "order", "queues", "keys", "defaults", "operations",
+    ]
     /// Names the JSON Schema for editors; says nothing to us.
     static let schemaKey = "$schema"
 
@@ -13,6 +15,7 @@ struct GraphAssembler {
     private let limits: Limits
 
     private var graphName: String?
+    private var order = OperationOrder.criticalPath
     private var queues: [QueueSettings] = []
     private var keySettings: [KeySettings] = []
     private var defaults: OperationFields?
@@ -42,6 +45,7 @@ struct GraphAssembler {
     mutating func root(_ entry: Node.Entry) throws(Stop) {
         switch entry.key {
         case "name": graphName = try reader.fields.name(entry.value, "name")
+        case "order": order = try reader.fields.order(entry.value, "order") ?? .criticalPath
         case "queues": try readQueues(entry.value)
         case "keys": try readKeys(entry.value)
         case "defaults": defaults = try reader.defaults(entry.value)
@@ -259,6 +263,7 @@ struct GraphAssembler {
     mutating func finish(name: String) -> (GraphDescription, SourceMap) {
         if let defaults { apply(defaults) }
         var graph = GraphDescription(name: graphName ?? name, operations: operations)
+        graph.order = order
         graph.queues = queues
         graph.keys = keySettings
         operations = []

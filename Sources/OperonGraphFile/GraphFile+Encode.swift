@@ -31,6 +31,7 @@ struct GraphWriter {
     mutating func writeHeader(_ graph: GraphDescription) {
         begin()
         if !graph.name.isEmpty { text("name", graph.name) }
+        if graph.order != .criticalPath { text("order", graph.order.name) }
         if !graph.queues.isEmpty {
             raw("queues", "{")
             for (index, queue) in graph.queues.enumerated() {
@@ -70,6 +71,11 @@ struct GraphWriter {
         if !graph.name.isEmpty {
             out += "\"name\": ".utf8
             JSONText.appendString(graph.name, to: &out)
+            out += ",\n".utf8
+        }
+        if graph.order != .criticalPath {
+            out += "\"order\": ".utf8
+            JSONText.appendString(graph.order.name, to: &out)
             out += ",\n".utf8
         }
         if !graph.queues.isEmpty {

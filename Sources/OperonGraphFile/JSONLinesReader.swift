@@ -68,7 +68,7 @@ enum JSONLinesReader {
     /// Whether a map describes the graph and not an operation.
     private static func isHeader(_ entries: [Node.Entry]) -> Bool {
         entries.allSatisfy {
-            $0.key == "name" || $0.key == "queues" || $0.key == "keys" || $0.key == "defaults"
+            $0.key != "operations" && GraphAssembler.rootKeys.contains($0.key)
                 || $0.key == GraphAssembler.schemaKey
         }
     }

@@ -57,6 +57,15 @@ extension QueuePriority: NamedCase {
     public func encode(to encoder: any Encoder) throws { try encode(named: encoder) }
 }
 
+extension OperationOrder: NamedCase {
+    /// The name of the case.
+    public var name: String { "\(self)" }
+    /// Reads a name.
+    public init(from decoder: any Decoder) throws { try self.init(named: decoder) }
+    /// Writes the name.
+    public func encode(to encoder: any Encoder) throws { try encode(named: encoder) }
+}
+
 extension DependencyCondition: NamedCase {
     /// Reads a name.
     public init(from decoder: any Decoder) throws { try self.init(named: decoder) }

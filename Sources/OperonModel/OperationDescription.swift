@@ -135,6 +135,14 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     }
 }
 
+/// Which of several ready operations of one priority starts first.
+public enum OperationOrder: UInt8, Hashable, Sendable, Codable, CaseIterable {
+    /// The one with the longest path to the end of the graph behind it, by expected durations.
+    case criticalPath
+    /// The one that was submitted first.
+    case submission
+}
+
 /// Operations submitted together.
 public struct GraphDescription: Hashable, Sendable, Codable {
     /// For people; at most 256 bytes.
@@ -143,6 +151,8 @@ public struct GraphDescription: Hashable, Sendable, Codable {
     public var queues: [QueueSettings] = []
     /// Settings of keys that more than one operation may hold at a time.
     public var keys: [KeySettings] = []
+    /// Which of its operations starts first among equal priorities.
+    public var order = OperationOrder.criticalPath
     /// In the order of submission, which breaks ties.
     public var operations: [OperationDescription]
 

@@ -132,6 +132,7 @@ private struct StoredNames {
                 name: header.name,
                 queues: header.queues,
                 keys: header.keys,
+                order: header.order,
                 operationCount: first.operationCount
             )
             // Set aside, so that it is changed where it is.

@@ -60,7 +60,8 @@ package final class InProcessCluster: Sendable {
     package static func open(
         _ store: any OperationStore,
         _ configuration: Configuration,
-        logger: Logger
+        logger: Logger,
+        observer: @escaping CoordinatorService.Observer = { _, _ in }
     ) async throws -> InProcessCluster {
         var random = SystemRandomNumberGenerator()
         var rules = Scheduler.Configuration()
@@ -93,9 +94,9 @@ package final class InProcessCluster: Sendable {
             transport: hub.makeCoordinator(),
             logger: logger,
             restored: restored,
-            ownWorker: worker.incarnation
-        ) { _, _ in
-        }
+            ownWorker: worker.incarnation,
+            observer: observer
+        )
         let client = LocalCoordinator(
             service: service,
             caller: configuration.caller,

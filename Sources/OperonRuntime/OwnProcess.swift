@@ -10,6 +10,12 @@ package enum OwnProcess {
     /// Behind the program's name.
     package static var arguments: [String] { Array(CommandLine.arguments.dropFirst()) }
 
+    /// What it was called as, without its directory.
+    package static var programName: String {
+        let path = CommandLine.arguments.first ?? ""
+        return path.split(separator: "/").last.map(String.init) ?? "program"
+    }
+
     /// The name of the machine.
     package static var hostName: String {
         var name = [CChar](repeating: 0, count: 256)

@@ -29,6 +29,20 @@ package struct Invocation: Sendable {
 
     package typealias Asker =
         @Sendable (WorkerAgent.RequestContent) async -> WorkerAgent.RequestAnswer.Content
+
+    package init(
+        operation: DispatchedOperation,
+        input: Payload,
+        isCancelled: @escaping @Sendable () -> Bool,
+        log: @escaping @Sendable (String) -> Void,
+        ask: @escaping Asker
+    ) {
+        self.operation = operation
+        self.input = input
+        self.isCancelled = isCancelled
+        self.log = log
+        self.ask = ask
+    }
 }
 
 /// How the code of a kind ended.

@@ -103,18 +103,15 @@ package struct SchedulerBench {
         _ operations: [OperationDescription],
         queues: [QueueSettings] = [],
         keys: [KeySettings] = [],
-        ranking: CompiledGraph.Ranking = .submission,
+        order: OperationOrder = .submission,
         failFast: Bool = false,
         open isOpen: Bool = false
     ) throws(Refusal) -> GraphID {
         var description = GraphDescription(name: "graph\(graphs.count)", operations: operations)
+        description.order = order
         description.queues = queues
         description.keys = keys
-        var compiled = try CompiledGraph.compile(
-            description,
-            ranking: ranking,
-            resolve: { find($0) }
-        )
+        var compiled = try CompiledGraph.compile(description, resolve: { find($0) })
         compiled.failFast = failFast
         graphs.append(description)
         drive(.graphSubmitted(compiled, isOpen: isOpen))
@@ -129,11 +126,11 @@ package struct SchedulerBench {
         queues: [QueueSettings] = []
     ) throws(Refusal) {
         var description = GraphDescription(name: "addition", operations: operations)
+        description.order = .submission
         description.queues = queues
         let addition = try CompiledAddition.compile(
             description,
             to: try scheduler.additionBase(of: graph),
-            ranking: .submission,
             resolve: { find($0) }
         )
         try request(.operationsAdded(graph, addition))

@@ -26,6 +26,7 @@ package enum StoreFormat {
                 piece.queues = graph.queues.map { ProtoStoredQueue($0) }
                 piece.keys = graph.keys.map { ProtoStoredKey($0) }
                 piece.failFast = failFast
+                piece.inOrderOfSubmission = graph.order == .submission
                 if let parent { piece.parent = parent }
             }
             piece.operations = graph.operations[start..<end].map { ProtoStoredOperation($0) }
@@ -52,6 +53,7 @@ package enum StoreFormat {
             if position == 0 {
                 graph.name = piece.name
                 failFast = piece.failFast
+                if piece.inOrderOfSubmission { graph.order = .submission }
                 if piece.hasParent { parent = piece.parent }
                 for queue in piece.queues { graph.queues.append(try QueueSettings(queue)) }
                 for key in piece.keys { graph.keys.append(try KeySettings(key)) }

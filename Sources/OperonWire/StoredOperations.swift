@@ -9,6 +9,7 @@ package struct StoredOperations: Sendable {
         package var queues: [QueueSettings] = []
         package var keys: [KeySettings] = []
         package var failFast = false
+        package var order = OperationOrder.criticalPath
         /// The operation of the same graph that added these.
         package var parent: UInt32?
 
@@ -62,6 +63,8 @@ package struct StoredOperations: Sendable {
                 case GraphField.name where position == 0:
                     header.name = String(decoding: body[field.bytes], as: UTF8.self)
                 case GraphField.failFast where position == 0: header.failFast = field.value != 0
+                case GraphField.inOrderOfSubmission where position == 0:
+                    header.order = field.value != 0 ? .submission : .criticalPath
                 case GraphField.parent where position == 0:
                     header.parent = UInt32(exactly: field.value)
                 case _: continue
@@ -350,6 +353,7 @@ private enum GraphField {
     static let failFast: UInt64 = 4
     static let parent: UInt64 = 5
     static let keys: UInt64 = 6
+    static let inOrderOfSubmission: UInt64 = 7
 }
 
 private enum OperationField {

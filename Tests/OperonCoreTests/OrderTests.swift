@@ -36,7 +36,7 @@ struct OrderTests {
                 wait("low", 99, .low), wait("high", 1, .high), wait("veryLow", 99, .veryLow),
                 wait("veryHigh", 1, .veryHigh),
             ],
-            ranking: .criticalPath
+            order: .criticalPath
         )
 
         // The gate has the shortest path of the two that are veryHigh.
@@ -61,7 +61,7 @@ struct OrderTests {
                 work("side1"), work("side2"), work("a"), work("b", after: ["a"]),
                 work("c", after: ["b"]),
             ],
-            ranking: .criticalPath
+            order: .criticalPath
         )
 
         #expect(order(&bench) == ["a", "b", "side1", "side2", "c"])

@@ -188,7 +188,7 @@ struct Tree: Operon.Operation {
             try names.map { try NewOperation(Tree(depth: depth - 1), named: $0) }
         )
         let ends = try await context.wait(for: names)
-        return ["\(added)"] + ends.map(\.rawValue)
+        return ["\(added)"] + ends.map { "\($0)" }
     }
 }
 
@@ -199,7 +199,7 @@ struct Await: Operon.Operation {
     func main(_ context: OperationContext) async throws -> [String] {
         context.log("waiting")
         do {
-            return try await context.wait(for: names).map(\.rawValue)
+            return try await context.wait(for: names).map { "\($0)" }
         } catch let error as OperonError {
             return ["\(error.code)", error.message]
         }

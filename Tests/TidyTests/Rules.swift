@@ -50,8 +50,9 @@ enum Rules {
             // It makes what programs make, and leaves the choice to them. Not Foundation, which
             // has an Operation of its own.
             "Operon": ports.union([
-                "OperonRuntime", "OperonAMQP", "OperonCore", "Logging", "NIOCore", "NIOPosix",
-                "ServiceLifecycle", "UnixSignals", "FoundationEssentials",
+                "OperonRuntime", "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonHTTP",
+                "OperonSQLite", "DequeModule", "Logging", "NIOCore", "NIOPosix",
+                "ServiceLifecycle", "Synchronization", "UnixSignals", "FoundationEssentials",
             ]),
             // What the programs have in common: they alone may import it.
             "OperonArguments": [

@@ -52,6 +52,9 @@ nonisolated struct ProtoStoredGraph: Sendable {
 
   var keys: [ProtoStoredKey] = []
 
+  /// Among equal priorities; false: the longest path to the end first.
+  var inOrderOfSubmission: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -431,7 +434,7 @@ fileprivate nonisolated let _protobuf_package = "operon.v1"
 
 nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredGraph"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}queues\0\u{1}operations\0\u{3}fail_fast\0\u{1}parent\0\u{1}keys\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}queues\0\u{1}operations\0\u{3}fail_fast\0\u{1}parent\0\u{1}keys\0\u{3}in_order_of_submission\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -445,6 +448,7 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 4: try { try decoder.decodeSingularBoolField(value: &self.failFast) }()
       case 5: try { try decoder.decodeSingularUInt32Field(value: &self._parent) }()
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.keys) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.inOrderOfSubmission) }()
       default: break
       }
     }
@@ -473,6 +477,9 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
     if !self.keys.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.keys, fieldNumber: 6)
     }
+    if self.inOrderOfSubmission != false {
+      try visitor.visitSingularBoolField(value: self.inOrderOfSubmission, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -483,6 +490,7 @@ nonisolated extension ProtoStoredGraph: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.failFast != rhs.failFast {return false}
     if lhs._parent != rhs._parent {return false}
     if lhs.keys != rhs.keys {return false}
+    if lhs.inOrderOfSubmission != rhs.inOrderOfSubmission {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

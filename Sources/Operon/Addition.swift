@@ -1,0 +1,173 @@
+internal import OperonModel
+internal import OperonPorts
+internal import OperonRuntime
+internal import Synchronization
+
+/// Operations on their way to the coordinator: all of them are added, or none.
+final class Addition: Sendable {
+    typealias Dependency = (handle: AnyOperationHandle, condition: DependencyCondition)
+
+    let handles: [AnyOperationHandle]
+    let queue: OperationQueue
+    /// As they are sent, but for their names and dependencies.
+    let operations: [OperationDescription]
+    /// Of each.
+    let dependencies: [[Dependency]]
+    private let firstNumber: UInt32
+    private let ended = Latch()
+    private let error = Mutex<(any Error)?>(nil)
+
+    /// Takes the handles: each may be added once.
+    ///
+    /// - Throws: `Refusal.alreadySubmitted`, or `OperonError` for an input that cannot be encoded.
+    ///   Then the handles are as they were.
+    init(
+        _ handles: [AnyOperationHandle],
+        in queue: OperationQueue,
+        firstNumber: UInt32,
+        _ backend: any ClusterBackend
+    ) throws {
+        var operations: [OperationDescription] = []
+        var dependencies: [[Dependency]] = []
+        operations.reserveCapacity(handles.count)
+        dependencies.reserveCapacity(handles.count)
+        do {
+            for (place, handle) in handles.enumerated() {
+                let number = firstNumber &+ UInt32(truncatingIfNeeded: place)
+                let draft = try handle.begin(in: queue, number: number)
+                // Counts the ones that have begun, should the next line throw.
+                dependencies.append(draft.dependencies)
+                var operation = OperationDescription(name: "", work: try handle.work())
+                operation.queue = queue.name
+                draft.options.apply(to: &operation, queue: queue)
+                if draft.isCancelled { operation.delay = Self.untilCancelled }
+                operations.append(operation)
+                if let registration = handle.registration { backend.register(registration) }
+            }
+        } catch {
+            for handle in handles.prefix(dependencies.count) { handle.undoBegin() }
+            throw error
+        }
+        self.handles = handles
+        self.queue = queue
+        self.operations = operations
+        self.dependencies = dependencies
+        self.firstNumber = firstNumber
+    }
+
+    /// What was cancelled before is never ready before the coordinator knows.
+    private static let untilCancelled = Duration.seconds(365 * 86_400)
+
+    func number(at place: Int) -> UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: place) }
+
+    /// It is done, or not: then the handles are as they were. Only the first call counts.
+    func end(with error: (any Error)?) {
+        guard !ended.isOpen else { return }
+        if let error {
+            self.error.withLock { $0 = error }
+            for handle in handles { handle.undoBegin() }
+        }
+        ended.open()
+    }
+
+    /// Returns when the coordinator has them for good. They are added all the same if the calling
+    /// task is cancelled meanwhile.
+    ///
+    /// - Throws: what was against it, or `CancellationError`.
+    func wait() async throws {
+        await ended.wait()
+        if let error = error.withLock({ $0 }) { throw error }
+        if !ended.isOpen { throw CancellationError() }
+    }
+}
+
+// What happens to a handle on the way.
+extension AnyOperationHandle {
+    struct Draft {
+        var options: OperationOptions
+        var dependencies: [Addition.Dependency]
+        var isCancelled: Bool
+    }
+
+    fileprivate func begin(in queue: OperationQueue, number: UInt32) throws -> Draft {
+        let draft: Draft? = state.withLock { state in
+            guard state.phase == .new else { return nil }
+            state.phase = .submitting
+            state.number = number
+            state.queue = queue
+            return Draft(
+                options: state.extra?.options ?? OperationOptions(),
+                dependencies: state.extra?.dependencies ?? [],
+                isCancelled: state.isCancelled
+            )
+        }
+        guard let draft else { throw Refusal.alreadySubmitted(name: name) }
+        return draft
+    }
+
+    func undoBegin() {
+        state.withLock { state in
+            guard state.phase == .submitting else { return }
+            state.phase = .new
+            state.queue = nil
+            // The name that it had in a graph, if it was given one, is nobody's again.
+            if let extra = state.extra, extra.label != nil { extra.label = extra.options?.name }
+        }
+    }
+
+    func submitted(as id: OperationID) {
+        state.withLock { state in
+            guard state.phase == .submitting else { return }
+            state.phase = .submitted
+            state.id = id
+            // The coordinator has them now.
+            let extra = state.extra
+            extra?.dependencies = []
+            extra?.options = nil
+            if extra?.isEmpty == true { state.extra = nil }
+        }
+    }
+
+    var hasLabel: Bool { state.withLock { $0.extra?.label != nil } }
+
+    func relabel(_ name: String) { state.withLock { $0.extra?.label = name } }
+
+    /// What an operation that is about to be added depends on this one by.
+    func nameAsDependency(
+        of dependent: String,
+        in graph: GraphID?,
+        _ cluster: Cluster
+    ) throws -> String {
+        let (phase, id, queue) = state.withLock { ($0.phase, $0.id, $0.queue) }
+        let name = name
+        switch phase {
+        case .submitting where queue?.cluster === cluster: return name
+        case .submitted where queue?.cluster === cluster,
+            .finished where queue?.cluster === cluster:
+            return id.graph == graph ? name : "\(id.graph)/\(name)"
+        case .new:
+            throw Refusal.unknownOperation(name: name, namedBy: dependent)
+        case .submitting, .submitted, .local, .finished:
+            let why = "“\(name)” belongs to another cluster, or to none"
+            throw Refusal.invalid(field: "dependencies of “\(dependent)”", why: why)
+        }
+    }
+
+    /// Cancelled before it was added.
+    var wasCancelledEarly: Bool {
+        state.withLock { $0.isCancelled && $0.phase == .submitted }
+    }
+
+    func sendCancel() async throws {
+        let (id, queue, reason) = state.withLock {
+            ($0.id, $0.queue, $0.extra?.cancelReason ?? "")
+        }
+        guard let queue else { return }
+        var request = CancelRequest()
+        request.reason = reason
+        let sent = request
+        _ = try await queue.cluster.ask {
+            try await $0.cancel(.operation(OperationSelector(id)), sent)
+        }
+    }
+}

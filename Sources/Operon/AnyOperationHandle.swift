@@ -1,0 +1,259 @@
+internal import OperonPorts
+internal import OperonRuntime
+internal import Synchronization
+
+/// An operation that was added to a queue, or will be: its identity and its state, whatever its
+/// type. ``OperationHandle`` knows the type as well.
+///
+/// What an operation does is a value; the handle is what can be cancelled, waited for and depended
+/// on. A handle stands for one operation and is added once. It may be let go: what was added runs
+/// on.
+///
+/// `@unchecked Sendable`: classes that others inherit from cannot be checked; the only subclass
+/// adds a constant, and everything that varies is behind a lock.
+public class AnyOperationHandle: @unchecked Sendable {
+    let state: Mutex<State>
+
+    struct State {
+        var phase = Phase.new
+        var isCancelled = false
+        /// Where there is no label, what tells it from others of its kind.
+        var number: UInt32 = 0
+        /// Once it is submitted.
+        var id = OperationID(graph: GraphID(rawValue: 0), index: 0)
+        /// `nil`: none yet, or a plain success.
+        var ending: Ending?
+        /// Only while there is something to keep there, so that a million waiting operations take
+        /// little.
+        var extra: Extra?
+        var queue: OperationQueue?
+    }
+
+    enum Phase: UInt8 {
+        /// In no queue.
+        case new
+        /// On its way to the coordinator.
+        case submitting
+        /// The coordinator has it.
+        case submitted
+        /// It runs, or has run, outside of any queue.
+        case local
+        case finished
+    }
+
+    /// What is kept of one beside the commonest.
+    final class Extra {
+        var options: OperationOptions?
+        var label: String?
+        var dependencies: [(handle: AnyOperationHandle, condition: DependencyCondition)] = []
+        var cancelReason = ""
+        var latch: Latch?
+        var completion: CompletionBlock?
+        /// Asks it to stop, if it runs outside of any queue.
+        var stop: (@Sendable () -> Void)?
+
+        var isEmpty: Bool {
+            options == nil && label == nil && dependencies.isEmpty && latch == nil
+                && completion == nil && stop == nil
+        }
+    }
+
+    /// How it ended, where that is more than “succeeded”.
+    final class Ending: Sendable {
+        let outcome: Outcome
+        /// `nil`: to be asked for.
+        let output: Payload?
+
+        init(_ outcome: Outcome, output: Payload?) {
+            self.outcome = outcome
+            self.output = output
+        }
+    }
+
+    /// Told how the operation ended.
+    public typealias CompletionBlock = @Sendable (Outcome) -> Void
+
+    init(options: OperationOptions) {
+        var state = State()
+        if !options.isPlain {
+            let extra = Extra()
+            extra.options = options
+            extra.label = options.name
+            state.extra = extra
+        }
+        self.state = Mutex(state)
+    }
+
+    /// Of an operation that a coordinator has.
+    init(_ id: OperationID, name: String, in queue: OperationQueue) {
+        var state = State()
+        state.phase = .submitted
+        state.id = id
+        state.queue = queue
+        let extra = Extra()
+        extra.label = name
+        state.extra = extra
+        self.state = Mutex(state)
+    }
+
+    deinit {
+        // Handles that wait for one another and were never added would let each other go one
+        // inside the other, as deep as their chain is long.
+        var rest = takeDependencies()
+        while var handle = rest.popLast() {
+            if isKnownUniquelyReferenced(&handle) { rest += handle.takeDependencies() }
+        }
+    }
+
+    private func takeDependencies() -> [AnyOperationHandle] {
+        state.withLock { state in
+            let handles = state.extra?.dependencies.map(\.handle) ?? []
+            state.extra?.dependencies = []
+            return handles
+        }
+    }
+
+    // MARK: - What subclasses know
+
+    /// The name of its kind.
+    public var kind: String { preconditionFailure("a subclass knows its kind") }
+
+    /// What is to be done.
+    func work() throws -> Work { preconditionFailure("a subclass knows its work") }
+
+    /// What a worker in this process needs to run it; `nil`: nothing.
+    var registration: OperationKind? { nil }
+
+    // MARK: - Identity
+
+    /// What people call it: the name it was given, else its kind and a number that is chosen when
+    /// it is added.
+    public var name: String {
+        let kind = kind
+        return state.withLock { state in
+            if let label = state.extra?.label { return label }
+            return state.phase == .new ? kind : "\(kind)~\(state.number)"
+        }
+    }
+
+    /// What it is known by in its cluster, from any program; `nil` until it was added.
+    public var id: OperationID? {
+        state.withLock { state in
+            switch state.phase {
+            case .submitted: state.id
+            case .finished: state.queue == nil ? nil : state.id
+            case .new, .submitting, .local: nil
+            }
+        }
+    }
+
+    /// The queue it was added to; `nil`: none yet.
+    public var queue: OperationQueue? { state.withLock { $0.queue } }
+
+    /// How it is to be run. Changes count until it is added.
+    public var options: OperationOptions {
+        get { state.withLock { $0.extra?.options ?? OperationOptions() } }
+        set {
+            state.withLock { state in
+                guard state.phase == .new else { return }
+                let extra = state.extra ?? Extra()
+                extra.options = newValue
+                extra.label = newValue.name
+                state.extra = extra
+            }
+        }
+    }
+
+    // MARK: - Completion
+
+    /// Called once when the operation has its outcome, whatever that is; at once if it has.
+    ///
+    /// It is kept for code that comes from Foundation: it is lost with this program. What must
+    /// happen is an operation that depends on this one. No order is promised among it, those that
+    /// wait and dependents. Set again, only the last one counts.
+    public var completionBlock: CompletionBlock? {
+        get { state.withLock { $0.extra?.completion } }
+        set {
+            let outcome: Outcome? = state.withLock { state in
+                if state.phase == .finished { return state.ending?.outcome ?? .succeeded }
+                if newValue == nil, state.extra == nil { return nil }
+                let extra = state.extra ?? Extra()
+                extra.completion = newValue
+                state.extra = extra
+                return nil
+            }
+            if let outcome { newValue?(outcome) }
+        }
+    }
+
+    /// It has its outcome. A second one changes nothing.
+    func finish(_ outcome: Outcome, output: Payload?) {
+        let ended: (latch: Latch?, block: CompletionBlock?, queue: OperationQueue?)? =
+            state.withLock { state in
+                guard state.phase != .finished else { return nil }
+                state.phase = .finished
+                if case .cancelled = outcome { state.isCancelled = true }
+                if outcome != .succeeded || output?.isEmpty != true {
+                    state.ending = Ending(outcome, output: output)
+                }
+                let extra = state.extra
+                let ended = (extra?.latch, extra?.completion, state.queue)
+                extra?.completion = nil
+                extra?.latch = nil
+                extra?.options = nil
+                extra?.stop = nil
+                if extra?.isEmpty == true { state.extra = nil }
+                return ended
+            }
+        guard let ended else { return }
+        ended.latch?.open()
+        ended.block?(outcome)
+        ended.queue?.progressed(finished: 1)
+    }
+
+    /// How it ended, if that is known here; never asks anybody.
+    public var outcomeIfKnown: Outcome? {
+        state.withLock { state in
+            state.phase == .finished ? state.ending?.outcome ?? .succeeded : nil
+        }
+    }
+
+    /// Returns when the operation has its outcome.
+    ///
+    /// - Throws: `CancellationError` if the calling task is cancelled, ``OperonError`` with the
+    ///   code `closed` if the cluster was closed before, or `invalid` for an operation that is in
+    ///   no queue: it would be waited for in vain.
+    @discardableResult
+    public func finalOutcome() async throws -> Outcome {
+        let latch: Latch? = try state.withLock { state in
+            switch state.phase {
+            case .finished: return nil
+            case .new:
+                throw OperonError(.invalid, "“\(kind)” was not added to a queue.")
+            case .submitting, .submitted, .local:
+                let extra = state.extra ?? Extra()
+                let latch = extra.latch ?? Latch()
+                extra.latch = latch
+                state.extra = extra
+                return latch
+            }
+        }
+        await latch?.wait()
+        if let outcome = outcomeIfKnown { return outcome }
+        try Task.checkCancellation()
+        throw OperonError(.closed, "The cluster was closed before “\(name)” had ended.")
+    }
+
+    /// Whoever waits for it waits in vain from now on.
+    func abandon() {
+        let latch = state.withLock { state in
+            let latch = state.extra?.latch
+            state.extra?.latch = nil
+            return latch
+        }
+        latch?.open()
+    }
+
+    /// Returns when the operation has its outcome, whatever that is: ``finalOutcome()`` says which.
+    public func waitUntilFinished() async throws { _ = try await finalOutcome() }
+}

@@ -1,0 +1,92 @@
+internal import OperonModel
+internal import OperonPorts
+
+/// What a ``Cluster`` is made of: a coordinator to ask, and word of what became of operations.
+protocol ClusterBackend: Sendable {
+    /// Where everything else is asked.
+    var client: any CoordinatorClient { get }
+
+    /// How long a coordinator that does not answer is asked again.
+    var patience: Duration { get }
+
+    /// Begins to serve, or to listen. Called once, before anything else.
+    ///
+    /// - Parameter sink: takes what ended, in order; called from one task at a time.
+    func start(_ sink: EndedSink) async throws
+
+    /// What a worker in this process has to know to run operations of a kind that are added.
+    func register(_ kind: OperationKind)
+
+    /// A place in the stream of events before anything that is submitted from now on.
+    func position() async throws -> UInt64?
+
+    /// Tells of what ends in this graph from this place on.
+    func follow(graph: GraphID, after position: UInt64?)
+
+    /// Ends. What runs here has this long to finish, then it is asked to stop.
+    func close(within time: Duration) async
+}
+
+extension ClusterBackend {
+    /// Asks, and asks again while nobody answers: everything that is asked may be asked twice.
+    ///
+    /// - Throws: `Refusal`, or ``OperonError``.
+    func asked<Answer: Sendable>(
+        _ question: (any CoordinatorClient) async throws -> Answer
+    ) async throws -> Answer {
+        let end = ContinuousClock.now + patience
+        var pause = Duration.milliseconds(100)
+        while true {
+            do {
+                return try await question(client)
+            } catch let error as ClientError {
+                guard error.code == .unreachable || error.code == .unavailable,
+                    ContinuousClock.now + pause < end
+                else { throw OperonError.from(error) }
+                // Nothing tells when a coordinator is back.
+                try await Task.sleep(for: pause)
+                pause = min(pause * 2, .seconds(5))
+            }
+        }
+    }
+}
+
+/// An operation that has its outcome.
+struct EndedOperation: Sendable {
+    let id: OperationID
+    let outcome: Outcome
+    /// `nil`: it may have left something, which is to be asked for.
+    let output: Payload?
+}
+
+/// Where a backend tells of what ended.
+struct EndedSink: Sendable {
+    let deliver: @Sendable ([EndedOperation]) -> Void
+    /// Operations of a graph may have ended without a word: these are not known to have.
+    let unfinished: @Sendable (GraphID) -> [UInt32]
+}
+
+extension OperationSelector {
+    init(_ id: OperationID) {
+        self.init(graph: "\(id.graph)", operation: "\(id.index)")
+    }
+}
+
+extension OperonError {
+    /// What a coordinator, or the way to it, has against a call. What it refuses is thrown as the
+    /// `Refusal`.
+    static func from(_ error: ClientError) -> any Error {
+        if let refusal = error.refusal { return refusal }
+        let code: Code =
+            switch error.code {
+            case .invalid: .invalid
+            case .notFound: .notFound
+            case .conflict, .tooLarge: .refused
+            case .unauthorized, .forbidden: .forbidden
+            case .unavailable, .unreachable: .unreachable
+            case .timedOut: .timedOut
+            case .internal: .system
+            }
+        return OperonError(code, error.message)
+    }
+}

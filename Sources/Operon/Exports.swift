@@ -1,0 +1,2 @@
+// Values that appear in the library's interface: priorities, conditions, errors, graph files.
+@_exported public import OperonModel

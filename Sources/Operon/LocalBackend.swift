@@ -1,0 +1,174 @@
+internal import Logging
+internal import OperonCore
+internal import OperonModel
+internal import OperonPorts
+internal import OperonRuntime
+internal import OperonSQLite
+internal import Synchronization
+
+/// A coordinator and a worker in this process.
+final class LocalBackend: ClusterBackend {
+    private let store: String?
+    private let slots: Int
+    private let logger: Logger
+    private let state = Mutex(State())
+    private let kinds = KindRegistry()
+
+    private struct State {
+        var cluster: InProcessCluster?
+        var ended: AsyncStream<[EndedOperation]>.Continuation?
+        var tasks: [Task<Void, Never>] = []
+    }
+
+    init(store: String?, slots: Int?, logger: Logger) {
+        self.store = store
+        self.slots = slots ?? OwnProcess.processorCount
+        self.logger = logger
+    }
+
+    var client: any CoordinatorClient {
+        guard let cluster = state.withLock({ $0.cluster }) else {
+            preconditionFailure("a session starts its backend before it asks")
+        }
+        return cluster.client
+    }
+
+    /// Whoever does not answer here has ended.
+    var patience: Duration { .zero }
+
+    func register(_ kind: OperationKind) { kinds.register(kind) }
+
+    func start(_ sink: EndedSink) async throws {
+        let (stream, continuation) = AsyncStream.makeStream(of: [EndedOperation].self)
+        let cluster = try await open { notices, _ in
+            let ended = Self.ended(notices)
+            if !ended.isEmpty { continuation.yield(ended) }
+        }
+        let service = cluster.service
+        let logger = logger
+        // Not children of whoever asked first.
+        let serving = Task {
+            do {
+                try await cluster.run()
+            } catch {
+                logger.error("the cluster ended", metadata: ["reason": "\(error)"])
+            }
+            continuation.finish()
+        }
+        let telling = Task {
+            for await ended in stream {
+                // Nobody is told what a power cut could take back.
+                try? await service.durable()
+                sink.deliver(ended)
+            }
+        }
+        state.withLock { state in
+            state.cluster = cluster
+            state.ended = continuation
+            state.tasks = [serving, telling]
+        }
+    }
+
+    private func open(
+        _ observer: @escaping CoordinatorService.Observer
+    ) async throws -> InProcessCluster {
+        let limits = Limits()
+        guard (1...limits.slots).contains(slots) else {
+            throw OperonError(.invalid, "A process runs 1 to \(limits.slots) slots, not \(slots).")
+        }
+        var random = SystemRandomNumberGenerator()
+        do {
+            let kinds = kinds
+            let threads = try Self.threads(slots: slots)
+            var configuration = InProcessCluster.Configuration(
+                slots: slots,
+                environment: OwnProcess.environment,
+                version: libraryVersion
+            )
+            configuration.kinds = RegisteredKinds(threads: threads) { kinds.registered($0) }
+            configuration.caller = OwnProcess.programName
+            configuration.stateDirectory = store.map { $0 + ".worker" }
+            let kept: any OperationStore
+            if let store {
+                kept = SQLiteStore(path: store)
+            } else {
+                kept = MemoryStore(reign: Reign(rawValue: random.next() | 1))
+            }
+            return try await InProcessCluster.open(
+                kept,
+                configuration,
+                logger: logger,
+                observer: observer
+            )
+        } catch let error as StoreError {
+            throw OperonError(error.code == .held ? .refused : .system, error.message)
+        } catch let error as StateDirectoryError {
+            throw OperonError(error.isHeld ? .refused : .system, error.message)
+        } catch let error as ProcessRunnerError {
+            throw OperonError(.system, error.message)
+        }
+    }
+
+    /// A thread for each slot, and for what operations do in parallel by themselves. Untyped, as
+    /// everything else is that may go wrong where it is called.
+    private static func threads(slots: Int) throws -> OperationThreads {
+        try OperationThreads(limit: slots + OwnProcess.processorCount - 1)
+    }
+
+    /// What ended, with what it left.
+    private static func ended(_ notices: [Scheduler.Notice]) -> [EndedOperation] {
+        var ended: [EndedOperation] = []
+        var output = Payload.empty
+        var left: OperationID?
+        for notice in notices {
+            switch notice {
+            case .result(let id, _, let result):
+                left = id
+                output = result.output
+            case .finished(let id, let outcome):
+                ended.append(
+                    EndedOperation(
+                        id: id,
+                        outcome: outcome,
+                        output: left == id ? output : outcome == .succeeded ? nil : .empty
+                    )
+                )
+            default: continue
+            }
+        }
+        return ended
+    }
+
+    func position() async throws -> UInt64? { nil }
+
+    /// It tells of everything.
+    func follow(graph: GraphID, after position: UInt64?) {}
+
+    func close(within time: Duration) async {
+        let (cluster, tasks) = state.withLock { ($0.cluster, $0.tasks) }
+        guard let cluster else { return }
+        if time > .zero {
+            await cluster.stop(drain: time)
+        } else {
+            await cluster.stopNow()
+        }
+        for task in tasks { await task.value }
+    }
+}
+
+/// The kinds that a worker in this process knows, as they come.
+final class KindRegistry: Sendable {
+    /// Only looked up.
+    private let kinds = Mutex<[String: RegisteredKind]>([:])
+
+    func register(_ kind: OperationKind) {
+        kinds.withLock { kinds in
+            if kinds[kind.name] == nil { kinds[kind.name] = kind.registered(in: self) }
+        }
+    }
+
+    func registered(_ name: String) -> RegisteredKind? { kinds.withLock { $0[name] } }
+}
+
+/// As the coordinator in this process tells it.
+let libraryVersion = "0.1.0"

@@ -1,0 +1,74 @@
+internal import OperonCore
+internal import OperonModel
+internal import OperonRuntime
+
+extension OperationContext {
+    /// A context without a coordinator, to call an operation's `main` by hand: in a test of the
+    /// operation, for example. Nothing is cancelled, nothing can be added or waited for, and what
+    /// is logged is dropped.
+    public static var local: OperationContext { local() }
+
+    /// A context without a coordinator.
+    ///
+    /// - Parameters:
+    ///   - attempt: ``attempt``.
+    ///   - operationName: ``operationName``.
+    ///   - queueName: ``queueName``.
+    ///   - outputs: What dependencies returned, by name, in this order.
+    ///   - isCancelled: ``isCancelled``.
+    ///   - log: Takes what is logged.
+    /// - Throws: What encoding an output throws.
+    public static func local(
+        attempt: Int = 1,
+        operationName: String = "local",
+        queueName: String = "local",
+        outputs: KeyValuePairs<String, any Encodable & Sendable>,
+        isCancelled: @escaping @Sendable () -> Bool = { false },
+        log: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws -> OperationContext {
+        var inputs: [(name: String, output: Payload?)] = []
+        for (name, output) in outputs { inputs.append((name, try Payload(encoding: output))) }
+        return local(
+            attempt: attempt,
+            operationName: operationName,
+            queueName: queueName,
+            outputs: inputs,
+            isCancelled: isCancelled,
+            log: log
+        )
+    }
+
+    static func local(
+        attempt: Int = 1,
+        operationName: String = "local",
+        queueName: String = "local",
+        outputs: [(name: String, output: Payload?)] = [],
+        isCancelled: @escaping @Sendable () -> Bool = { Task.isCancelled },
+        log: @escaping @Sendable (String) -> Void = { _ in }
+    ) -> OperationContext {
+        let id = OperationID(graph: GraphID(rawValue: 0), index: 0)
+        let attemptID = AttemptID(epoch: Epoch(rawValue: 0), number: UInt64(clamping: attempt))
+        let operation = DispatchedOperation(
+            held: HeldAttempt(attempt: attemptID, operation: id),
+            ordinal: UInt32(clamping: attempt),
+            graphName: "local",
+            name: operationName,
+            queue: queueName,
+            work: .nothing,
+            priority: .normal,
+            rank: 0,
+            timeout: nil,
+            qualityOfService: .default,
+            inputs: outputs.map { NamedInput(name: $0.name, output: $0.output) }
+        )
+        return OperationContext(
+            Invocation(
+                operation: operation,
+                input: .empty,
+                isCancelled: isCancelled,
+                log: log,
+                ask: { _ in .refused(.unreachable("there is no coordinator here")) }
+            )
+        )
+    }
+}

@@ -1,0 +1,110 @@
+internal import OperonModel
+internal import OperonPorts
+internal import OperonRuntime
+internal import Synchronization
+
+extension OperationHandle {
+    /// Runs it in this process, now, in the calling task: for an operation that is in no queue.
+    /// Returns when it has ended; ``outcome`` says how.
+    ///
+    /// There is no coordinator in it: nothing is tried again, nothing has a time limit, and
+    /// operations cannot be added from inside. One that was cancelled ends without running; one
+    /// that has ended stays as it is.
+    ///
+    /// - Throws: `Refusal.alreadySubmitted` for one that is in a queue, `.alreadyStarted` for one
+    ///   that runs; ``OperonError`` with the code `refused` for one that waits for others.
+    public func start() async throws {
+        guard let outputs = try beginLocally() else { return }
+        let cancellation = LocalCancellation()
+        let context = OperationContext.local(
+            operationName: name,
+            outputs: outputs,
+            isCancelled: { cancellation.isCancelled }
+        )
+        let operation = operation
+        let task = Task { try Payload(output: try await operation.main(context)) }
+        follow(cancellation, task)
+        let result = await withTaskCancellationHandler {
+            await task.result
+        } onCancel: {
+            cancellation.cancel()
+            task.cancel()
+        }
+        switch result {
+        case .success(let output): finish(.succeeded, output: output)
+        case .failure(is CancellationError) where cancellation.isCancelled:
+            let reason = state.withLock { $0.extra?.cancelReason ?? "" }
+            finish(.cancelled(reason: reason), output: .empty)
+        case .failure(let error):
+            finish(.failed(OperationError(thrown: error)), output: .empty)
+        }
+    }
+
+    /// What its dependencies left; `nil`: it has ended.
+    private func beginLocally() throws -> [(name: String, output: Payload?)]? {
+        let name = name
+        let begun: (isCancelled: String?, outputs: [(name: String, output: Payload?)])? =
+            try state.withLock { state in
+                switch state.phase {
+                case .finished: return nil
+                case .submitting, .submitted: throw Refusal.alreadySubmitted(name: name)
+                case .local: throw Refusal.alreadyStarted(name: name)
+                case .new: break
+                }
+                let extra = state.extra
+                if state.isCancelled { return (extra?.cancelReason ?? "", []) }
+                var outputs: [(name: String, output: Payload?)] = []
+                for (handle, condition) in extra?.dependencies ?? [] {
+                    guard let outcome = handle.outcomeIfKnown,
+                        condition.isSatisfied(by: outcome.kind)
+                    else {
+                        let why = "“\(name)” is not ready: it waits for “\(handle.name)”."
+                        throw OperonError(.refused, why)
+                    }
+                    outputs.append((handle.name, handle.outputIfKnown))
+                }
+                state.phase = .local
+                return (nil, outputs)
+            }
+        guard let begun else { return nil }
+        guard let reason = begun.isCancelled else { return begun.outputs }
+        finish(.cancelled(reason: reason), output: .empty)
+        return nil
+    }
+
+    /// Has it stopped when the handle is cancelled, which may have happened already.
+    private func follow(_ cancellation: LocalCancellation, _ task: Task<Payload, any Error>) {
+        let isCancelled = state.withLock { state in
+            let extra = state.extra ?? Extra()
+            extra.stop = {
+                cancellation.cancel()
+                task.cancel()
+            }
+            state.extra = extra
+            return state.isCancelled
+        }
+        guard isCancelled else { return }
+        cancellation.cancel()
+        task.cancel()
+    }
+}
+
+extension AnyOperationHandle {
+    /// What it left, if that is known here.
+    fileprivate var outputIfKnown: Payload? {
+        state.withLock { state in
+            guard state.phase == .finished, state.ending?.outcome ?? .succeeded == .succeeded
+            else { return nil }
+            return state.ending?.output
+        }
+    }
+}
+
+/// Whether somebody wants an operation to stop that runs outside of any queue.
+private final class LocalCancellation: Sendable {
+    private let flag = Mutex(false)
+
+    var isCancelled: Bool { flag.withLock { $0 } }
+
+    func cancel() { flag.withLock { $0 = true } }
+}

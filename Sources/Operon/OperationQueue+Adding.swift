@@ -1,0 +1,234 @@
+internal import OperonModel
+internal import OperonPorts
+internal import Synchronization
+
+// Every call returns when the coordinator has the operations for good.
+extension OperationQueue {
+    /// Adds an operation.
+    ///
+    /// - Parameters:
+    ///   - operation: What to do.
+    ///   - dependencies: What it waits for, of any queue of the cluster.
+    ///   - priority: Its place among ready operations; `nil`: as `options` say.
+    ///   - options: How it is to be run; `nil`: as the operation itself says.
+    /// - Returns: What it can be waited for, cancelled and depended on by.
+    /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent.
+    ///   Then nothing was added.
+    @discardableResult
+    public func addOperation<Op: Operation>(
+        _ operation: Op,
+        priority: QueuePriority? = nil,
+        after dependencies: [AnyOperationHandle] = [],
+        options: OperationOptions? = nil
+    ) async throws -> OperationHandle<Op> where Op.Output: Codable {
+        let handle = OperationHandle(work: operation, options: options)
+        try await add(handle, priority, dependencies)
+        return handle
+    }
+
+    /// Adds an operation that returns nothing.
+    ///
+    /// - Parameters:
+    ///   - operation: What to do.
+    ///   - dependencies: What it waits for, of any queue of the cluster.
+    ///   - priority: Its place among ready operations; `nil`: as `options` say.
+    ///   - options: How it is to be run; `nil`: as the operation itself says.
+    /// - Returns: What it can be waited for, cancelled and depended on by.
+    /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent.
+    ///   Then nothing was added.
+    @_disfavoredOverload
+    @discardableResult
+    public func addOperation<Op: Operation>(
+        _ operation: Op,
+        priority: QueuePriority? = nil,
+        after dependencies: [AnyOperationHandle] = [],
+        options: OperationOptions? = nil
+    ) async throws -> OperationHandle<Op> where Op.Output == Void {
+        let handle = OperationHandle(work: operation, options: options)
+        try await add(handle, priority, dependencies)
+        return handle
+    }
+
+    private func add(
+        _ handle: AnyOperationHandle,
+        _ priority: QueuePriority?,
+        _ dependencies: [AnyOperationHandle]
+    ) async throws {
+        if let priority { handle.options.queuePriority = priority }
+        for other in dependencies { try await handle.addDependency(other) }
+        try await addOperations([handle])
+    }
+
+    /// Adds an operation by its handle, once.
+    ///
+    /// - Throws: `Refusal.alreadySubmitted` for one that is in a queue, or was; another `Refusal`
+    ///   if the coordinator refuses it; ``OperonError`` if it cannot be sent. Then nothing was
+    ///   added.
+    public func addOperation(_ handle: AnyOperationHandle) async throws {
+        try await addOperations([handle])
+    }
+
+    /// Adds operations, all of them or none. They may depend on one another in any order.
+    ///
+    /// - Parameters:
+    ///   - handles: Each in no queue yet, and once.
+    ///   - waitUntilFinished: Returns when all of these have their outcomes.
+    /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
+    ///   be sent; then nothing was added.
+    public func addOperations(
+        _ handles: [AnyOperationHandle],
+        waitUntilFinished: Bool = false
+    ) async throws {
+        guard !handles.isEmpty else { return }
+        let session = try await cluster.session()
+        try await prepare()
+        try await enqueue(handles, session).wait()
+        guard waitUntilFinished else { return }
+        for handle in handles { try await handle.waitUntilFinished() }
+    }
+
+    /// Puts them in line. They have to be waited for, and count from then on.
+    private func enqueue(
+        _ handles: [AnyOperationHandle],
+        _ session: Session
+    ) throws -> Addition {
+        let barrier = state.withLock { $0.barrier }
+        if let barrier {
+            for handle in handles { handle.waitBehind(barrier) }
+        }
+        let addition = try session.enqueue(handles, in: self)
+        state.withLock { state in
+            state.totalCount += handles.count
+            state.note(handles)
+            state.tellProgress()
+        }
+        return addition
+    }
+
+    /// Adds operations of one type, all of them or none.
+    ///
+    /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
+    ///   be sent; then nothing was added.
+    @discardableResult
+    public func addOperations<Op: Operation>(
+        _ operations: [Op]
+    ) async throws -> [OperationHandle<Op>] where Op.Output: Codable {
+        let handles = operations.map { OperationHandle(work: $0, options: nil) }
+        try await addOperations(handles)
+        return handles
+    }
+
+    /// Adds operations of one type that return nothing, all of them or none.
+    ///
+    /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
+    ///   be sent; then nothing was added.
+    @_disfavoredOverload
+    @discardableResult
+    public func addOperations<Op: Operation>(
+        _ operations: [Op]
+    ) async throws -> [OperationHandle<Op>] where Op.Output == Void {
+        let handles = operations.map { OperationHandle(work: $0, options: nil) }
+        try await addOperations(handles)
+        return handles
+    }
+
+    /// Adds operations as a sequence gives them, with only so many in the queue at once: the next
+    /// one is asked for when another one has ended. So a sequence may be endless, and nothing piles
+    /// up. Returns when the sequence has ended and everything of it has its outcome.
+    ///
+    /// - Parameters:
+    ///   - operations: Asked one by one, in order.
+    ///   - inFlight: How many may have been added and not have ended, 1 or more.
+    ///   - finished: Called with each that has its outcome, one at a time, in the order of ending.
+    /// - Throws: What the sequence or `finished` throws, `Refusal`, ``OperonError``, or
+    ///   `CancellationError`. What was added by then goes on.
+    public func addOperations<Op: Operation, Source: AsyncSequence & Sendable>(
+        from operations: Source,
+        inFlight: Int,
+        finished: (OperationHandle<Op>) async throws -> Void = { _ in }
+    ) async throws where Source.Element == Op {
+        guard inFlight > 0 else {
+            throw OperonError(.invalid, "\(inFlight) operations cannot be in flight.")
+        }
+        let session = try await cluster.session()
+        try await prepare()
+        try await withThrowingTaskGroup(of: OperationHandle<Op>.self) { group in
+            var count = 0
+            for try await operation in operations {
+                let handle = OperationHandle(work: operation, options: nil)
+                // In line before the next one is asked for: in the order of the sequence.
+                let addition = try enqueue([handle], session)
+                group.addTask {
+                    try await addition.wait()
+                    try await handle.waitUntilFinished()
+                    return handle
+                }
+                count += 1
+                if count == inFlight, let handle = try await group.next() {
+                    count -= 1
+                    try await finished(handle)
+                }
+            }
+            for try await handle in group { try await finished(handle) }
+        }
+    }
+
+    // MARK: - Barriers
+
+    /// Adds an operation that runs alone among what this object adds: after everything added
+    /// before, whatever its outcome, and before everything added later. An ordinary operation
+    /// otherwise: it counts, and can be cancelled. What other programs add to the queue is not
+    /// concerned.
+    ///
+    /// - Throws: as ``addOperation(_:)``.
+    public func addBarrier(_ barrier: AnyOperationHandle) async throws {
+        let before = state.withLock { state in
+            (state.barrier.map { [$0] } ?? []) + state.sinceBarrier
+        }
+        for handle in before where handle.outcomeIfKnown == nil {
+            try await barrier.addDependency(handle, when: .finished)
+        }
+        let session = try await cluster.session()
+        try await prepare()
+        let addition = try session.enqueue([barrier], in: self)
+        state.withLock { state in
+            state.barrier = barrier
+            state.sinceBarrier = []
+            state.totalCount += 1
+            state.tellProgress()
+        }
+        do {
+            try await addition.wait()
+        } catch {
+            state.withLock { state in
+                if state.barrier === barrier { state.barrier = nil }
+            }
+            throw error
+        }
+    }
+}
+
+extension OperationQueue.State {
+    /// The next barrier waits for these. What has ended is dropped each time the list has doubled.
+    mutating func note(_ handles: [AnyOperationHandle]) {
+        sinceBarrier += handles
+        guard sinceBarrier.count > sinceBarrierMax else { return }
+        sinceBarrier.removeAll { $0.outcomeIfKnown != nil }
+        sinceBarrierMax = max(64, 2 * sinceBarrier.count)
+    }
+}
+
+extension AnyOperationHandle {
+    /// Of one that is not added yet: without a word of its own about it, it starts after this one,
+    /// however that ends.
+    func waitBehind(_ barrier: AnyOperationHandle) {
+        guard barrier.outcomeIfKnown == nil else { return }
+        state.withLock { state in
+            guard state.phase == .new else { return }
+            let extra = state.extra ?? Extra()
+            guard !extra.dependencies.contains(where: { $0.handle === barrier }) else { return }
+            extra.dependencies.append((barrier, .finished))
+            state.extra = extra
+        }
+    }
+}

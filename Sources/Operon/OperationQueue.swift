@@ -1,0 +1,216 @@
+internal import OperonModel
+internal import OperonPorts
+internal import OperonRuntime
+internal import Synchronization
+
+/// Operations that have limits in common: how many run at once, whether any start, and in which
+/// order.
+///
+/// A queue is known in its cluster by its name: its limit and its suspension are the same for
+/// every program that uses it, and hold over all workers. Objects of this class with one name are
+/// one queue. The object may be let go: what was added runs on.
+///
+/// ```swift
+/// let queue = OperationQueue(name: "images", maxConcurrentOperationCount: 4)
+/// let download = try await queue.addOperation(Download(url))
+/// let resized = try await queue.addOperation(Resize(width: 200), after: [download])
+/// print(try await resized.value)
+/// ```
+public final class OperationQueue: Sendable {
+    /// What it is known by: 1 to 256 bytes.
+    public let name: String
+    /// Where its operations run.
+    public let cluster: Cluster
+    /// For operations that say nothing themselves.
+    public let qualityOfService: QualityOfService
+    let state: Mutex<State>
+
+    struct State {
+        /// What the coordinator has to be told before anything is added.
+        var settings: Settings?
+        var totalCount = 0
+        var finishedCount = 0
+        var observers: [UInt64: AsyncStream<OperationQueueProgress>.Continuation] = [:]
+        var lastObserver: UInt64 = 0
+        /// What comes later waits for it.
+        var barrier: AnyOperationHandle?
+        /// What was added since the barrier and may not have ended: the next barrier waits for it.
+        var sinceBarrier: [AnyOperationHandle] = []
+        var sinceBarrierMax = 64
+    }
+
+    struct Settings {
+        var maxConcurrentOperationCount: Int?
+        var isSuspended: Bool
+        var queuePriority: QueuePriority?
+    }
+
+    /// As many at once as there are slots for them: -1, as in Foundation.
+    public static let defaultMaxConcurrentOperationCount = -1
+
+    /// A queue of this name, which is made when it is first used, if there is none.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 256 bytes; `nil`: one that nobody else has.
+    ///   - cluster: Where its operations run.
+    ///   - maxConcurrentOperationCount: How many may run at once in the whole cluster; 0 holds all,
+    ///     ``defaultMaxConcurrentOperationCount``: as many as there are slots; `nil`: as it is.
+    ///     Another negative number is an error of the first call that uses the queue.
+    ///   - isSuspended: Whether it is suspended before anything is added; `false`: left as it is.
+    ///   - queuePriority: For operations that name none; `nil`: as it is.
+    ///   - qualityOfService: For operations of this object that say nothing themselves.
+    public init(
+        name: String? = nil,
+        cluster: Cluster = .inProcess,
+        maxConcurrentOperationCount: Int? = nil,
+        isSuspended: Bool = false,
+        queuePriority: QueuePriority? = nil,
+        qualityOfService: QualityOfService = .default
+    ) {
+        var random = SystemRandomNumberGenerator()
+        self.name = name ?? "queue-\(Incarnation(rawValue: random.next()))"
+        self.cluster = cluster
+        self.qualityOfService = qualityOfService
+        var state = State()
+        if maxConcurrentOperationCount != nil || isSuspended || queuePriority != nil {
+            state.settings = Settings(
+                maxConcurrentOperationCount: maxConcurrentOperationCount,
+                isSuspended: isSuspended,
+                queuePriority: queuePriority
+            )
+        }
+        self.state = Mutex(state)
+    }
+
+    // MARK: - Settings
+
+    /// How many may run at once in the whole cluster; ``defaultMaxConcurrentOperationCount``: as
+    /// many as there are slots.
+    ///
+    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    public var maxConcurrentOperationCount: Int {
+        get async throws {
+            try await view()?.maxConcurrentOperationCount
+                ?? Self.defaultMaxConcurrentOperationCount
+        }
+    }
+
+    /// Lowering it stops nobody; raising it starts more at once.
+    ///
+    /// - Throws: ``OperonError`` with the code `invalid` for a negative number other than
+    ///   ``defaultMaxConcurrentOperationCount``; or if the coordinator cannot be asked.
+    public func setMaxConcurrentOperationCount(_ count: Int) async throws {
+        try await prepare()
+        _ = try await cluster.ask { [name] in
+            try await $0.setQueue(name, try Self.change(limit: count))
+        }
+    }
+
+    private static func change(limit count: Int) throws -> QueueChange {
+        var change = QueueChange()
+        if count == defaultMaxConcurrentOperationCount {
+            change.isUnlimited = true
+        } else if count >= 0 {
+            change.maxConcurrentOperationCount = count
+        } else {
+            throw OperonError(.invalid, "\(count) operations cannot run at once.")
+        }
+        return change
+    }
+
+    /// Whether it starts nothing.
+    ///
+    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    public var isSuspended: Bool {
+        get async throws { try await view()?.isSuspended ?? false }
+    }
+
+    /// Suspends it, or lets it go on.
+    ///
+    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    public func setSuspended(_ isSuspended: Bool) async throws {
+        if isSuspended { try await suspend() } else { try await resume() }
+    }
+
+    /// Starts nothing more until ``resume()``, in the whole cluster. What runs goes on. Nothing
+    /// starts any more when this returns.
+    ///
+    /// - Parameters:
+    ///   - reason: For people.
+    ///   - until: Goes on by itself then.
+    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    public func suspend(reason: String = "", until: WallTime? = nil) async throws {
+        try await prepare()
+        try await makeKnown()
+        var request = SuspendRequest()
+        request.reason = reason
+        request.until = until.map { TimeText($0) }
+        request.wait = Self.suspensionPatience.seconds
+        let sent = request
+        _ = try await cluster.ask { [name] in try await $0.suspend(.queue(name), sent) }
+    }
+
+    /// How long workers may take to give back what they have not started.
+    private static let suspensionPatience = Duration.seconds(30)
+
+    /// Goes on.
+    ///
+    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    public func resume() async throws {
+        try await prepare()
+        try await makeKnown()
+        _ = try await cluster.ask { [name] in try await $0.resume(.queue(name)) }
+    }
+
+    /// `nil`: the coordinator has none of this name yet.
+    func view() async throws -> QueueView? {
+        try await prepare()
+        do {
+            return try await cluster.ask { [name] in try await $0.queue(name) }
+        } catch let error as OperonError where error.code == .notFound {
+            return nil
+        }
+    }
+
+    /// The coordinator knows a queue from its first operation or setting on.
+    private func makeKnown() async throws {
+        _ = try await cluster.ask { [name] in try await $0.setQueue(name, QueueChange()) }
+    }
+
+    /// Tells the coordinator what this object was made with, once.
+    func prepare() async throws {
+        guard let settings = state.withLock({ $0.settings }) else { return }
+        var change = QueueChange()
+        if let count = settings.maxConcurrentOperationCount {
+            change = try Self.change(limit: count)
+        }
+        change.priority = settings.queuePriority
+        let sent = change
+        _ = try await cluster.ask { [name] in try await $0.setQueue(name, sent) }
+        if settings.isSuspended {
+            _ = try await cluster.ask { [name] in
+                try await $0.suspend(.queue(name), SuspendRequest())
+            }
+        }
+        state.withLock { $0.settings = nil }
+    }
+
+    // MARK: - Cancelling
+
+    /// Cancels everything that is in the queue now, whoever added it: see
+    /// ``AnyOperationHandle/cancel(reason:cascade:)``. What is added later is not concerned.
+    ///
+    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    public func cancelAllOperations(reason: String = "") async throws {
+        // What is on its way belongs to it.
+        try await cluster.session().enqueue([], in: self).wait()
+        var request = CancelRequest()
+        request.reason = reason
+        let sent = request
+        do {
+            _ = try await cluster.ask { [name] in try await $0.cancel(.queue(name), sent) }
+        } catch let error as OperonError where error.code == .notFound {
+            return
+        }
+    }
+}

@@ -1,0 +1,181 @@
+internal import Logging
+internal import OperonGraphFile
+internal import OperonHTTP
+internal import OperonModel
+internal import OperonPorts
+internal import Synchronization
+
+/// A coordinator somewhere else, over HTTP.
+final class RemoteBackend: ClusterBackend {
+    let patience: Duration
+    private let http: HTTPCoordinatorClient
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    private struct State {
+        var sink: EndedSink?
+        var followers: [GraphID: Task<Void, Never>] = [:]
+    }
+
+    init(
+        url: String,
+        token: String?,
+        certificateAuthority: String?,
+        patience: Duration,
+        logger: Logger
+    ) throws {
+        var configuration = HTTPCoordinatorClient.Configuration(url: url, token: token)
+        configuration.certificateAuthority = certificateAuthority
+        configuration.patience = nil
+        configuration.onLink = { link in
+            switch link {
+            case .cut(let why):
+                logger.warning("lost sight of the coordinator", metadata: ["reason": "\(why)"])
+            case .restored: logger.notice("the coordinator is back")
+            }
+        }
+        do {
+            http = try HTTPCoordinatorClient(configuration, codec: GraphFileCodec())
+        } catch {
+            throw OperonError.from(error)
+        }
+        self.patience = patience
+        self.logger = logger
+    }
+
+    var client: any CoordinatorClient { http }
+
+    func start(_ sink: EndedSink) async throws {
+        state.withLock { $0.sink = sink }
+    }
+
+    /// Its workers have kinds of their own.
+    func register(_ kind: OperationKind) {}
+
+    func position() async throws -> UInt64? {
+        try await asked { try await $0.status().lastEvent ?? 0 }
+    }
+
+    func follow(graph: GraphID, after position: UInt64?) {
+        state.withLock { state in
+            guard let sink = state.sink, state.followers[graph] == nil else { return }
+            state.followers[graph] = Task {
+                await self.listen(to: graph, after: position, sink)
+                self.state.withLock { $0.followers[graph] = nil }
+            }
+        }
+    }
+
+    /// Until the graph is over. A stream that fails is begun again where it ended, and what was
+    /// missed is asked for.
+    private func listen(to graph: GraphID, after position: UInt64?, _ sink: EndedSink) async {
+        var position = position
+        var pause = Duration.milliseconds(100)
+        while !Task.isCancelled {
+            do {
+                let events = try await client.events(after: position, graph: "\(graph)")
+                for try await event in events {
+                    pause = .milliseconds(100)
+                    switch event {
+                    case .event(let event):
+                        position = event.sequence
+                        if let ended = try await ended(event) { sink.deliver([ended]) }
+                        if event.kind == "graphFinished" { return }
+                    case .gap(_, let last):
+                        position = last
+                        await lookAgain(at: graph, sink)
+                    }
+                }
+            } catch let error as ClientError where error.code == .notFound {
+                logger.error("a graph is not known any more", metadata: ["graph": "\(graph)"])
+                return
+            } catch {
+                // It is tried for as long as somebody may want to know.
+            }
+            do { try await Task.sleep(for: pause) } catch { return }
+            pause = min(pause * 2, .seconds(10))
+            await lookAgain(at: graph, sink)
+        }
+    }
+
+    /// Of one that was skipped, the event does not say why.
+    private func ended(_ event: EventView) async throws -> EndedOperation? {
+        guard event.outcome == .skipped, let operation = event.operation else {
+            return EndedOperation(event)
+        }
+        let selector = OperationSelector(
+            graph: "\(operation.graph)",
+            operation: "\(operation.index)"
+        )
+        return EndedOperation(try await client.operation(selector).operation)
+    }
+
+    /// Asks for the outcome of everything that is not known to have one.
+    private func lookAgain(at graph: GraphID, _ sink: EndedSink) async {
+        let unfinished = Set(sink.unfinished(graph))
+        guard !unfinished.isEmpty else { return }
+        var query = OperationQuery()
+        query.state = .finished
+        query.limit = 1_000
+        do {
+            repeat {
+                let page = try await client.operations(of: "\(graph)", query)
+                sink.deliver(
+                    page.operations.filter { unfinished.contains($0.index) }
+                        .compactMap(EndedOperation.init)
+                )
+                query.after = page.next
+            } while query.after != nil
+        } catch {
+            // The stream that follows tells, or is cut again.
+        }
+    }
+
+    func close(within time: Duration) async {
+        let followers = state.withLock { state in
+            defer { state.followers = [:] }
+            return state.followers
+        }
+        for follower in followers.values { follower.cancel() }
+        for follower in followers.values { await follower.value }
+        await http.shutDown()
+    }
+}
+
+extension EndedOperation {
+    /// `nil`: the event is another one, or does not say enough.
+    init?(_ event: EventView) {
+        guard event.kind == "finished", let operation = event.operation,
+            let kind = event.outcome
+        else { return nil }
+        id = OperationID(graph: GraphID(rawValue: operation.graph), index: operation.index)
+        output = kind == .succeeded ? nil : .empty
+        switch kind {
+        case .succeeded: outcome = .succeeded
+        case .failed:
+            guard let error = event.error.map({ OperationError($0) }) else { return nil }
+            outcome = .failed(error)
+        case .cancelled: outcome = .cancelled(reason: event.reason ?? "")
+        case .skipped: return nil
+        }
+    }
+
+    /// `nil`: it is not finished.
+    init?(_ view: OperationView) {
+        guard let kind = view.outcome else { return nil }
+        id = OperationID(graph: GraphID(rawValue: view.graph), index: view.index)
+        output = kind == .succeeded ? nil : .empty
+        switch kind {
+        case .succeeded: outcome = .succeeded
+        case .failed:
+            guard let error = view.error.map({ OperationError($0) }) else { return nil }
+            outcome = .failed(error)
+        case .cancelled: outcome = .cancelled(reason: view.reason ?? "")
+        case .skipped:
+            let cause = view.skippedFor.map {
+                OperationID(graph: GraphID(rawValue: $0.graph), index: $0.index)
+            }
+            outcome = .skipped(cause: cause ?? id)
+        }
+    }
+}

@@ -1,0 +1,392 @@
+internal import DequeModule
+internal import OperonModel
+internal import OperonPorts
+internal import OperonRuntime
+internal import Synchronization
+
+/// What a program has to do with its coordinator: the graphs that its operations go into, and the
+/// handles that wait for outcomes.
+///
+/// Operations that are added at the same time travel together. They go into one graph after the
+/// other, so that those that are finished need not be kept for the sake of those to come.
+final class Session: Sendable {
+    let backend: any ClusterBackend
+    private let state = Mutex(State())
+
+    private struct State {
+        var waiting = Deque<Addition>()
+        var isSending = false
+        var isClosed = false
+        var graph: OpenGraph?
+        var graphs: [GraphID: FollowedGraph] = [:]
+        var lastNumber: UInt32 = 0
+        /// Names that were chosen for operations of the open graph.
+        var labels: Set<String> = []
+    }
+
+    private struct OpenGraph {
+        let id: GraphID
+        var operationCount: Int
+    }
+
+    /// Operations that a graph gets before the next one is begun.
+    static let operationsPerGraph = 100_000
+    /// Operations that travel together.
+    static let operationsPerAddition = 10_000
+
+    init(_ backend: any ClusterBackend) { self.backend = backend }
+
+    func start() async throws {
+        let sink = EndedSink { [weak self] ended in
+            self?.deliver(ended)
+        } unfinished: { [weak self] graph in
+            self?.unfinished(in: graph) ?? []
+        }
+        try await backend.start(sink)
+    }
+
+    func close(within time: Duration) async {
+        let (waiting, graph) = state.withLock { state in
+            state.isClosed = true
+            defer { state.waiting = [] }
+            return (state.waiting, state.graph)
+        }
+        for addition in waiting { addition.end(with: Self.closed) }
+        if let graph {
+            // It is closed by itself after a week, if nobody answers now.
+            _ = try? await backend.client.close(graph: "\(graph.id)")
+        }
+        await backend.close(within: time)
+        let graphs = state.withLock { state in
+            defer { state.graphs = [:] }
+            return state.graphs
+        }
+        for graph in graphs.values {
+            for handle in graph.handles { handle?.abandon() }
+        }
+    }
+
+    private static var closed: OperonError { OperonError(.closed, "The cluster was closed.") }
+
+    // MARK: - Adding
+
+    /// Puts operations in line: they are added in the order of the calls. `Addition.wait` says how
+    /// it went.
+    ///
+    /// - Throws: `Refusal` or `OperonError`, and then nothing was done.
+    func enqueue(
+        _ handles: [AnyOperationHandle],
+        in queue: OperationQueue
+    ) throws -> Addition {
+        let first = state.withLock { state in
+            defer { state.lastNumber &+= UInt32(truncatingIfNeeded: handles.count) }
+            return state.lastNumber &+ 1
+        }
+        let addition = try Addition(handles, in: queue, firstNumber: first, backend)
+        let isFirst = state.withLock { state -> Bool? in
+            guard !state.isClosed else { return nil }
+            state.waiting.append(addition)
+            defer { state.isSending = true }
+            return !state.isSending
+        }
+        guard let isFirst else {
+            addition.end(with: Self.closed)
+            throw Self.closed
+        }
+        // Not the caller's child: others wait for it as well.
+        if isFirst { Task { await sendAll() } }
+        return addition
+    }
+
+    private func sendAll() async {
+        while let batch = nextBatch() { await send(batch) }
+    }
+
+    private func nextBatch() -> [Addition]? {
+        state.withLock { state in
+            guard let first = state.waiting.popFirst() else {
+                state.isSending = false
+                return nil
+            }
+            var batch = [first]
+            var count = first.handles.count
+            while let next = state.waiting.first,
+                count + next.handles.count <= Self.operationsPerAddition
+            {
+                count += next.handles.count
+                batch.append(next)
+                state.waiting.removeFirst()
+            }
+            return batch
+        }
+    }
+
+    private func send(_ batch: [Addition]) async {
+        do {
+            try await add(batch)
+        } catch  where batch.count > 1 && error is Refusal {
+            // One of them is at fault: the others must not suffer.
+            for addition in batch { await send([addition]) }
+        } catch {
+            for addition in batch { addition.end(with: error) }
+        }
+    }
+
+    private func add(_ batch: [Addition]) async throws {
+        let count = batch.reduce(0) { $0 + $1.handles.count }
+        guard count > 0 else {
+            for addition in batch { addition.end(with: nil) }
+            return
+        }
+        let graph = try await graph(forMore: count)
+        var operations: [OperationDescription] = []
+        operations.reserveCapacity(count)
+        for addition in batch {
+            operations += try describe(addition, of: batch, in: graph)
+        }
+        let first: UInt32
+        let id: GraphID
+        if let graph {
+            id = graph
+            first = try await extend(graph, by: operations)
+        } else {
+            let position = try await backend.position()
+            id = try await open(with: operations)
+            first = 0
+            backend.follow(graph: id, after: position)
+        }
+        let ended = register(batch, from: first, in: id)
+        await cancelEarly(batch)
+        for addition in batch { addition.end(with: nil) }
+        deliver(ended)
+    }
+
+    /// The open graph, if so many fit into it; `nil`: a new one has to be opened.
+    private func graph(forMore count: Int) async throws -> GraphID? {
+        let (graph, isFull) = state.withLock { state in
+            guard let graph = state.graph else { return (GraphID?.none, false) }
+            let isFull =
+                graph.operationCount > 0
+                && graph.operationCount + count > Self.operationsPerGraph
+            if isFull {
+                state.graph = nil
+                state.labels = []
+            }
+            return (graph.id, isFull)
+        }
+        guard let graph, isFull else { return graph }
+        _ = try await backend.asked { try await $0.close(graph: "\(graph)") }
+        return nil
+    }
+
+    private func open(with operations: [OperationDescription]) async throws -> GraphID {
+        var description = GraphDescription(name: "\(OwnProcess.programName)-\(OwnProcess.id)")
+        description.order = .submission
+        description.operations = operations
+        var submission = Submission(graph: description)
+        submission.isOpen = true
+        submission.idempotencyKey = Self.newKey()
+        let sent = submission
+        let view = try await backend.asked { try await $0.submit(sent) }
+        let id = GraphID(rawValue: view.id)
+        state.withLock { state in
+            state.graph = OpenGraph(id: id, operationCount: operations.count)
+        }
+        return id
+    }
+
+    private func extend(
+        _ graph: GraphID,
+        by operations: [OperationDescription]
+    ) async throws -> UInt32 {
+        var description = GraphDescription(name: "added", operations: operations)
+        description.order = .submission
+        var submission = Submission(graph: description)
+        submission.idempotencyKey = Self.newKey()
+        let sent = submission
+        let view = try await backend.asked { try await $0.add(sent, to: "\(graph)") }
+        state.withLock { $0.graph?.operationCount = view.counts.total }
+        return UInt32(view.counts.total - operations.count)
+    }
+
+    private static func newKey() -> String {
+        var random = SystemRandomNumberGenerator()
+        return Incarnation(rawValue: random.next()).description
+            + Incarnation(rawValue: random.next()).description
+    }
+
+    /// Names that nobody else has in the graph, and dependencies by name.
+    private func describe(
+        _ addition: Addition,
+        of batch: [Addition],
+        in graph: GraphID?
+    ) throws -> [OperationDescription] {
+        var operations = addition.operations
+        for place in operations.indices {
+            let handle = addition.handles[place]
+            if handle.hasLabel { handle.relabel(unused(handle.name, addition.number(at: place))) }
+            operations[place].name = handle.name
+        }
+        for place in operations.indices {
+            for (handle, condition) in addition.dependencies[place] {
+                let name = try handle.nameAsDependency(
+                    of: operations[place].name,
+                    in: graph,
+                    addition.queue.cluster
+                )
+                operations[place].dependencies.append(DependencyDescription(name, condition))
+            }
+        }
+        return operations
+    }
+
+    /// A label is free, but names in a graph are not.
+    private func unused(_ label: String, _ number: UInt32) -> String {
+        state.withLock { state in
+            // The form of names that nobody chose.
+            guard !label.contains("~"), state.labels.insert(label).inserted else {
+                return "\(label)~\(number)"
+            }
+            return label
+        }
+    }
+
+    private func register(
+        _ batch: [Addition],
+        from first: UInt32,
+        in graph: GraphID
+    ) -> [EndedOperation] {
+        state.withLock { state in
+            var followed = state.graphs.removeValue(forKey: graph) ?? FollowedGraph()
+            var index = first
+            for addition in batch {
+                for handle in addition.handles {
+                    handle.submitted(as: OperationID(graph: graph, index: index))
+                    followed.append(handle, at: index)
+                    index += 1
+                }
+            }
+            let ended = followed.takeEarly(from: first, to: index)
+            state.graphs[graph] = followed
+            return ended
+        }
+    }
+
+    /// Those that were cancelled before they were added: they wait behind a delay until the
+    /// coordinator knows.
+    private func cancelEarly(_ batch: [Addition]) async {
+        for addition in batch {
+            for handle in addition.handles where handle.wasCancelledEarly {
+                do {
+                    try await handle.sendCancel()
+                } catch {
+                    addition.end(with: error)
+                }
+            }
+        }
+    }
+
+    // MARK: - Following
+
+    /// The handle of an operation that is there already: the same one, as long as it is followed.
+    func follow(_ handle: AnyOperationHandle, _ id: OperationID) async throws {
+        let isNew = state.withLock { state in
+            let isNew = state.graphs[id.graph] == nil
+            state.graphs[id.graph, default: FollowedGraph()].append(handle, at: id.index)
+            return isNew
+        }
+        if isNew {
+            backend.follow(graph: id.graph, after: try await backend.position())
+        }
+    }
+
+    private func deliver(_ ended: [EndedOperation]) {
+        let finished: [(AnyOperationHandle, EndedOperation)] = state.withLock { state in
+            var finished: [(AnyOperationHandle, EndedOperation)] = []
+            finished.reserveCapacity(ended.count)
+            var place = ended.startIndex
+            while place < ended.endIndex {
+                let graph = ended[place].id.graph
+                var followed = state.graphs.removeValue(forKey: graph) ?? FollowedGraph()
+                // While nothing is on its way, what is not known was added by running operations.
+                let mayBeOurs =
+                    state.isSending && (state.graph == nil || state.graph?.id == graph)
+                while place < ended.endIndex, ended[place].id.graph == graph {
+                    followed.take(ended[place], isEarly: mayBeOurs) {
+                        finished.append(($0, ended[place]))
+                    }
+                    place += 1
+                }
+                if !followed.isOver(isOpen: mayBeOurs || state.graph?.id == graph) {
+                    state.graphs[graph] = followed
+                }
+            }
+            return finished
+        }
+        for (handle, ended) in finished { handle.finish(ended.outcome, output: ended.output) }
+    }
+
+    private func unfinished(in graph: GraphID) -> [UInt32] {
+        state.withLock { $0.graphs[graph]?.unfinished ?? [] }
+    }
+}
+
+/// The handles of one graph that wait for outcomes.
+private struct FollowedGraph {
+    /// By index.
+    private(set) var handles: ContiguousArray<AnyOperationHandle?> = []
+    /// A second handle of one operation, and so on.
+    private var more: [UInt32: [AnyOperationHandle]] = [:]
+    private var waiting = 0
+    /// Endings that came before the answer that says which operation it is.
+    private var early: [UInt32: EndedOperation] = [:]
+
+    mutating func append(_ handle: AnyOperationHandle, at index: UInt32) {
+        let place = Int(index)
+        if place >= handles.count {
+            handles.append(contentsOf: repeatElement(nil, count: place - handles.count))
+            handles.append(handle)
+        } else if handles[place] == nil {
+            handles[place] = handle
+        } else {
+            more[index, default: []].append(handle)
+        }
+        waiting += 1
+    }
+
+    mutating func takeEarly(from first: UInt32, to end: UInt32) -> [EndedOperation] {
+        guard !early.isEmpty else { return [] }
+        let taken = early.values.filter { (first..<end).contains($0.id.index) }
+            .sorted { $0.id < $1.id }
+        // Those before belong to what running operations added: nobody asks for them here.
+        early = early.filter { $0.key >= end }
+        return taken
+    }
+
+    mutating func take(
+        _ ended: EndedOperation,
+        isEarly: Bool,
+        _ body: (AnyOperationHandle) -> Void
+    ) {
+        let place = Int(ended.id.index)
+        guard place < handles.count else {
+            if isEarly { early[ended.id.index] = ended }
+            return
+        }
+        guard let handle = handles[place] else { return }
+        handles[place] = nil
+        waiting -= 1
+        body(handle)
+        guard !more.isEmpty else { return }
+        for handle in more.removeValue(forKey: ended.id.index) ?? [] {
+            waiting -= 1
+            body(handle)
+        }
+    }
+
+    func isOver(isOpen: Bool) -> Bool { waiting == 0 && !isOpen && early.isEmpty }
+
+    var unfinished: [UInt32] {
+        handles.indices.compactMap { handles[$0] == nil ? nil : UInt32($0) }
+    }
+}
