@@ -118,7 +118,8 @@ extension Scheduler {
             suspension: queue.suspension,
             priority: queue.priority,
             commanded: queue.commanded,
-            inFlight: queue.inFlight + waiting
+            inFlight: queue.inFlight + waiting,
+            unfinished: queue.unfinished
         )
     }
 
@@ -227,6 +228,7 @@ private struct DurableQueue: Hashable {
     let priority: QueuePriority
     let commanded: QueueCommands
     let inFlight: Int
+    let unfinished: Int
 }
 
 private struct DurableAttempt: Hashable {

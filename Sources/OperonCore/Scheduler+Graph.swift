@@ -43,6 +43,7 @@ extension Scheduler {
             )
         }
         graphs.append(graph)
+        countUnfinished(of: compiled.policy, rules)
         armDeadlines(of: id, from: 0, at: now)
         if !compiled.outer.isEmpty { connect(compiled.outer, of: id, from: 0) }
         for index in 0..<UInt32(count) where graphs[Int(id.rawValue)].waiting[Int(index)] == 0 {
@@ -53,6 +54,11 @@ extension Scheduler {
             drainWorklist(at: now, into: &effects)
         }
         if count == 0 { hasNothingToDo(id, at: now, into: &effects) }
+    }
+
+    /// That there are new operations of these policies.
+    mutating func countUnfinished(of policies: [UInt32], _ rules: [PolicyRule]) {
+        for policy in policies { queues[rules[Int(policy)].queue].unfinished += 1 }
     }
 
     func levels(of compiled: CompiledGraph, _ rules: [PolicyRule]) -> [UInt8] {
@@ -291,6 +297,7 @@ extension Scheduler {
         if outcome.kind != .succeeded { graphs[graph].outcomes[operation.index] = outcome }
         graphs[graph].counts[Int(outcome.kind.rawValue)] += 1
         graphs[graph].unfinished -= 1
+        queues[graphs[graph].queue(operation.index)].unfinished -= 1
         effects.records.append(.finished(operation, outcome))
         effects.notices.append(.finished(operation, outcome))
         if graphs[graph].unfinished == 0 {

@@ -135,6 +135,7 @@ extension Scheduler {
         graphs[graph].ordinal.append(contentsOf: repeatElement(0, count: count))
         graphs[graph].retries.append(contentsOf: repeatElement(0, count: count))
         graphs[graph].unfinished += count
+        countUnfinished(of: added.policy, rules)
         if count > 0 { graphs[graph].idleSince = nil }
         let (offsets, edges) = edges(of: addition, in: id)
         graphs[graph].compiled.topology.append(

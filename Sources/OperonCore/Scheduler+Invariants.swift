@@ -151,9 +151,13 @@ extension Scheduler {
     private func violatedInvariantOfQueues() -> String? {
         var ready = [Int](repeating: 0, count: queues.count)
         var inFlight = [Int](repeating: 0, count: queues.count)
+        var unfinished = [Int](repeating: 0, count: queues.count)
         for number in graphs.indices {
             for index in 0..<UInt32(graphs[number].state.count) {
                 let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+                if graphs[number].outcome[Int(index)] == nil {
+                    unfinished[graphs[number].queue(index)] += 1
+                }
                 if isEnqueued(operation) { ready[graphs[number].queue(index)] += 1 }
                 switch graphs[number].state[Int(index)] {
                 case .executing where waits[operation] != nil: break
@@ -168,6 +172,10 @@ extension Scheduler {
                 return "queue “\(queues[index].name)” counts \(queues[index].ready) ready and "
                     + "\(queues[index].inFlight) in flight of \(ready[index]) and "
                     + "\(inFlight[index])"
+            }
+            guard queues[index].unfinished == unfinished[index] else {
+                return "queue “\(queues[index].name)” counts \(queues[index].unfinished) "
+                    + "unfinished of \(unfinished[index])"
             }
             let inLanes = queues[index].lanes.reduce(0) { $0 + lanes[$1].heap.count }
             guard inLanes >= ready[index] else {

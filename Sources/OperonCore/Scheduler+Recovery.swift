@@ -97,10 +97,21 @@ extension Scheduler {
             guard let suspension = queues[queue].suspension else { continue }
             arm(.queue(queue), suspension, at: now)
         }
+        countUnfinished()
         restoreRecalls()
     }
 
     // MARK: - Queues
+
+    /// What was counted while parts of graphs were put together counts no more.
+    private mutating func countUnfinished() {
+        for queue in queues.indices { queues[queue].unfinished = 0 }
+        for graph in graphs where graph.unfinished > 0 {
+            for index in graph.state.indices where graph.state[index] != .finished {
+                queues[graph.queue(UInt32(index))].unfinished += 1
+            }
+        }
+    }
 
     private mutating func restore(_ stored: StoredQueue) {
         guard queueNumbers[stored.name] == nil else { return }

@@ -137,6 +137,9 @@ extension Scheduler {
         }
         graphs[graph].counts[Int(outcome.rawValue)] -= 1
         graphs[graph].unfinished += 1
+        if configuration.violation != .miscountsQueue {
+            queues[graphs[graph].queue(operation.index)].unfinished += 1
+        }
         graphs[graph].idleSince = nil
         graphs[graph].isCancelled = false
         graphs[graph].state[index] = .pending

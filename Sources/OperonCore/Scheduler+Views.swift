@@ -78,8 +78,39 @@ extension Scheduler {
                 priority: queue.priority,
                 isSuspended: queue.isSuspended,
                 ready: queue.ready,
-                inFlight: queue.inFlight
+                inFlight: queue.inFlight,
+                unfinished: queue.unfinished
             )
+        }
+    }
+
+    /// Operations of a queue that have no outcome, in all graphs; `nil`: there is no such queue.
+    package func unfinishedCount(ofQueue name: String) -> Int? {
+        queueNumbers[name].map { queues[$0].unfinished }
+    }
+
+    /// Operations of a queue from one on, graph by graph, while `body` answers that it wants more.
+    /// O(operations) of the graphs that have any that is not finished, or of all.
+    package func visit(
+        queue name: String,
+        from first: OperationID,
+        finished: Bool,
+        _ body: (OperationID) -> Bool
+    ) {
+        guard let queue = queueNumbers[name], finished || queues[queue].unfinished > 0 else {
+            return
+        }
+        for number in graphs.indices.dropFirst(Int(first.graph.rawValue))
+        where finished || graphs[number].unfinished > 0 {
+            let id = GraphID(rawValue: UInt32(number))
+            let count = UInt32(graphs[number].state.count)
+            let start = id == first.graph ? min(first.index, count) : 0
+            for index in start..<count
+            where graphs[number].queue(index) == queue
+                && (graphs[number].state[Int(index)] == .finished) == finished
+            {
+                guard body(OperationID(graph: id, index: index)) else { return }
+            }
         }
     }
 
@@ -196,6 +227,7 @@ extension Scheduler {
         package let isSuspended: Bool
         package let ready: Int
         package let inFlight: Int
+        package let unfinished: Int
     }
 
     package struct WorkerStatus: Hashable, Sendable {

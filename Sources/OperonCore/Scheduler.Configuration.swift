@@ -113,6 +113,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case ignoresOtherGraphs
     /// Adds a dependency to what a worker has.
     case changesDispatched
+    /// Does not count what is reopened as unfinished in its queue.
+    case miscountsQueue
     /// Lets what waits be, when what it waits for is reopened.
     case forgetsReopened
     /// Counts retries and losses on into the next round, which the records say begins at none.

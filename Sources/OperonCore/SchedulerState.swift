@@ -148,6 +148,8 @@ struct QueueState: Sendable {
     var inFlight = 0
     /// Of those that wait for others, how many want to go on: places are kept for them.
     var resuming = 0
+    /// Without an outcome, in all graphs.
+    var unfinished = 0
     /// Orders queues that hold equally many slots: the one served longest ago first.
     var servedAt: UInt64 = 0
     var lanes: [Int] = []

@@ -73,8 +73,16 @@ extension HTTPCoordinatorClient {
         try await value(Ask(.GET, operation, "explain"))
     }
 
+    package func input(of operation: OperationSelector) async throws(ClientError) -> Payload? {
+        try await payload(Ask(.GET, operation, "input"))
+    }
+
     package func output(of operation: OperationSelector) async throws(ClientError) -> Payload? {
-        var ask = Ask(.GET, operation, "output")
+        try await payload(Ask(.GET, operation, "output"))
+    }
+
+    private func payload(_ ask: Ask) async throws(ClientError) -> Payload? {
+        var ask = ask
         ask.headers.add(name: "Accept", value: "*/*")
         let response = try await response(to: ask)
         let bytes = try await bytes(of: response)
@@ -147,6 +155,25 @@ extension HTTPCoordinatorClient {
 
     package func queue(_ name: String) async throws(ClientError) -> QueueView {
         try await value(Ask(.GET, "queues", name))
+    }
+
+    package func operations(
+        ofQueue name: String,
+        _ query: QueueOperationQuery
+    ) async throws(ClientError) -> QueuePage {
+        try await value(
+            Ask(.GET, "queues", name, "operations").with("state", query.state?.name)
+                .with("outcome", query.outcome?.name).with("after", query.after)
+                .with("limit", query.limit)
+        )
+    }
+
+    package func waitUntilEmpty(
+        queue name: String,
+        within seconds: Double
+    ) async throws(ClientError) -> QueueView {
+        let time = configuration.answerTime + .seconds(seconds)
+        return try await value(Ask(.GET, "queues", name).with("wait", seconds).within(time))
     }
 
     package func setQueue(

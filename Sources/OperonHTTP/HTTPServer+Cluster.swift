@@ -10,8 +10,26 @@ extension HTTPServer {
         Route("GET", "/v1/queues", .read) { call in
             .json(QueuesBody(queues: try await call.client.queues()))
         },
-        Route("GET", "/v1/queues/{queue}", .read) { call in
-            .json(try await call.client.queue(call.queue))
+        Route("GET", "/v1/queues/{queue}", .read, query: ["wait"]) { call in
+            guard let seconds = try call.seconds("wait") else {
+                return .json(try await call.client.queue(call.queue))
+            }
+            return .json(
+                try await call.client.waitUntilEmpty(queue: call.queue, within: seconds)
+            )
+        },
+        Route(
+            "GET",
+            "/v1/queues/{queue}/operations",
+            .read,
+            query: ["state", "outcome", "after", "limit"]
+        ) { call in
+            var query = QueueOperationQuery()
+            query.state = try call.named("state")
+            query.outcome = try call.named("outcome")
+            query.after = call.query["after"]
+            query.limit = try call.limit(query.limit)
+            return .json(try await call.client.operations(ofQueue: call.queue, query))
         },
         Route("PATCH", "/v1/queues/{queue}", .operate, body: .options) { call in
             let change = try call.json(QueueBody.self).change

@@ -75,6 +75,12 @@ extension HTTPServer {
         Route("GET", operationPath + "/explain", .read) { call in
             .json(try await call.client.explain(call.operation))
         },
+        Route("GET", operationPath + "/input", .read) { call in
+            guard let input = try await call.client.input(of: call.operation) else {
+                return .nothing
+            }
+            return .bytes(ByteBuffer(bytes: input.bytes), type: input.contentType)
+        },
         Route("GET", operationPath + "/output", .read) { call in
             guard let output = try await call.client.output(of: call.operation) else {
                 return .nothing

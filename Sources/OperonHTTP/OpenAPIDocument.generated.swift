@@ -190,7 +190,7 @@ enum OpenAPIDocument {
       "in": "header",
       "schema": {
        "type": "string",
-       "description": "The same key with the same graph gives the same answer; with another graph, 409.",
+       "description": "The same key with the same graph gives the same answer; with another graph, 409. Of additions to a graph the last thousand keys are remembered.",
        "minLength": 1,
        "maxLength": 256,
        "pattern": "^[!-~]+$"
@@ -979,7 +979,7 @@ enum OpenAPIDocument {
       "in": "header",
       "schema": {
        "type": "string",
-       "description": "The same key with the same graph gives the same answer; with another graph, 409.",
+       "description": "The same key with the same graph gives the same answer; with another graph, 409. Of additions to a graph the last thousand keys are remembered.",
        "minLength": 1,
        "maxLength": 256,
        "pattern": "^[!-~]+$"
@@ -1223,6 +1223,68 @@ enum OpenAPIDocument {
      },
      "504": {
       "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "read"
+   },
+   "parameters": [
+    {
+     "$ref": "#/components/parameters/graph"
+    },
+    {
+     "$ref": "#/components/parameters/operation"
+    }
+   ]
+  },
+  "/v1/graphs/{graph}/operations/{operation}/input": {
+   "get": {
+    "operationId": "getInput",
+    "summary": "The input of an operation",
+    "tags": [
+     "operations"
+    ],
+    "responses": {
+     "200": {
+      "description": "Here it is.",
+      "content": {
+       "*/*": {}
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     },
+     "204": {
+      "description": "It has none of its own."
      }
     },
     "security": [
@@ -1986,6 +2048,18 @@ enum OpenAPIDocument {
     "tags": [
      "queues"
     ],
+    "parameters": [
+     {
+      "name": "wait",
+      "in": "query",
+      "schema": {
+       "type": "number",
+       "minimum": 0,
+       "maximum": 3600,
+       "description": "Seconds to wait until nothing in it is unfinished. The answer says whether it is so."
+      }
+     }
+    ],
     "responses": {
      "200": {
       "description": "Here it is.",
@@ -2110,6 +2184,115 @@ enum OpenAPIDocument {
      }
     ],
     "x-operon-scope": "operate"
+   },
+   "parameters": [
+    {
+     "$ref": "#/components/parameters/queue"
+    }
+   ]
+  },
+  "/v1/queues/{queue}/operations": {
+   "get": {
+    "operationId": "listQueueOperations",
+    "summary": "List the operations of a queue",
+    "tags": [
+     "queues"
+    ],
+    "parameters": [
+     {
+      "name": "state",
+      "in": "query",
+      "schema": {
+       "type": "string",
+       "enum": [
+        "pending",
+        "ready",
+        "dispatched",
+        "executing",
+        "finished"
+       ],
+       "description": "Neither this nor an outcome: those that are not finished."
+      }
+     },
+     {
+      "name": "outcome",
+      "in": "query",
+      "schema": {
+       "type": "string",
+       "enum": [
+        "succeeded",
+        "failed",
+        "cancelled",
+        "skipped"
+       ]
+      }
+     },
+     {
+      "name": "after",
+      "in": "query",
+      "schema": {
+       "type": "string",
+       "description": "The `next` of the page before.",
+       "pattern": "^[0-9]+/[0-9]+$"
+      }
+     },
+     {
+      "name": "limit",
+      "in": "query",
+      "schema": {
+       "type": "integer",
+       "minimum": 1,
+       "description": "Entries of the page.",
+       "maximum": 10000
+      }
+     }
+    ],
+    "responses": {
+     "200": {
+      "description": "Here it is.",
+      "content": {
+       "application/json": {
+        "schema": {
+         "$ref": "#/components/schemas/QueuePage"
+        }
+       }
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "read"
    },
    "parameters": [
     {
@@ -3401,6 +3584,12 @@ enum OpenAPIDocument {
      "exitCode": {
       "type": "integer",
       "description": "Of a finished graph: 0 all succeeded, 1 one failed, 3 cancelled, 7 skipped."
+     },
+     "firstAdded": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "After an addition: the number of the first operation of it.",
+      "maximum": 4294967295
      }
     },
     "required": [
@@ -3467,7 +3656,38 @@ enum OpenAPIDocument {
       "description": "Stable."
      },
      "message": {
-      "type": "string"
+      "type": "string",
+      "description": "For a person."
+     },
+     "type": {
+      "type": "string",
+      "description": "Of a thrown error: its type."
+     },
+     "payload": {
+      "type": "string",
+      "description": "Of a thrown error: its encoded value, if that is text, as JSON is."
+     },
+     "payloadBase64": {
+      "type": "string",
+      "description": "The same, if it is not text."
+     },
+     "detail": {
+      "type": "string",
+      "description": "What it names: a kind, a signal, a version, a condition, a reason; of a thrown error its message, where `message` stands for it."
+     },
+     "exitCode": {
+      "type": "integer",
+      "description": "Of a process."
+     },
+     "bytes": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "Of what was too large."
+     },
+     "limit": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "What it may have had."
      }
     },
     "required": [
@@ -3761,6 +3981,14 @@ enum OpenAPIDocument {
      },
      "summary": {
       "type": "string"
+     },
+     "qualityOfService": {
+      "type": "string",
+      "description": "If it is not `default`."
+     },
+     "timeout": {
+      "type": "number",
+      "description": "Seconds that one attempt may take."
      }
     },
     "required": [
@@ -3929,6 +4157,11 @@ enum OpenAPIDocument {
       "minimum": 0,
       "description": "Dispatched or executing."
      },
+     "unfinished": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "Whatever has no outcome yet, of all graphs."
+     },
      "maxConcurrentOperationCount": {
       "type": "integer",
       "minimum": 0,
@@ -3943,7 +4176,27 @@ enum OpenAPIDocument {
      "priority",
      "isSuspended",
      "ready",
-     "inFlight"
+     "inFlight",
+     "unfinished"
+    ]
+   },
+   "QueuePage": {
+    "type": "object",
+    "description": "Operations of a queue, graph by graph.",
+    "properties": {
+     "operations": {
+      "type": "array",
+      "items": {
+       "$ref": "#/components/schemas/Operation"
+      }
+     },
+     "next": {
+      "type": "string",
+      "description": "Give it as `after` for the next page; missing on the last."
+     }
+    },
+    "required": [
+     "operations"
     ]
    },
    "Queues": {

@@ -134,6 +134,16 @@ struct Call: Sendable {
         try JSONBytes.read(type, body.isEmpty ? Array("{}".utf8) : body)
     }
 
+    /// Seconds to wait, within bounds; `nil`: not said.
+    func seconds(_ name: String) throws(Failure) -> Double? {
+        guard let text = query[name] else { return nil }
+        guard let seconds = Double(text) else {
+            throw .invalid(name, "“\(text)” is no number of seconds")
+        }
+        try checked(seconds)
+        return seconds
+    }
+
     /// Seconds to wait, within bounds.
     func checked(_ wait: Double?) throws(Failure) {
         let most = server.configuration.limits.commandWait.seconds

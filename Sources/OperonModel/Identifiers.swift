@@ -84,6 +84,14 @@ public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomString
         self.index = index
     }
 
+    /// Undoes `description`.
+    package init?(_ text: String) {
+        let numbers = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard numbers.count == 2, let graph = UInt32(numbers[0]), let index = UInt32(numbers[1])
+        else { return nil }
+        self.init(graph: GraphID(rawValue: graph), index: index)
+    }
+
     /// By graph, then in the order of submission.
     public static func < (left: OperationID, right: OperationID) -> Bool {
         (left.graph, left.index) < (right.graph, right.index)

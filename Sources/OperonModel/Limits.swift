@@ -122,6 +122,8 @@ public struct Limits: Hashable, Sendable {
     /// Names of workers that a coordinator keeps, before it looks which of them no attempt has
     /// that is kept: each life of a worker process is one.
     package var storedWorkers = 10_000
+    /// Keys of additions to one graph whose answers are remembered: those of the last ones.
+    package var additionKeys = 1_000
     /// Queues named by one graph, or there are when a command makes one.
     public var queues = 10_000
     /// Keys whose limit one graph names, or there are when a command names another.

@@ -48,6 +48,8 @@ package struct GraphView: Hashable, Sendable, Codable {
     /// Every operation finished, and none failed for good; a failure that a handler was there for
     /// is one still. The exit code of whoever waits: 0, 1, 3 or 7.
     package var exitCode: Int32?
+    /// In the answer to an addition: the number of the first operation that was added.
+    package var firstAdded: UInt32?
 
     package init(
         id: UInt32,
@@ -115,17 +117,6 @@ package struct OperationName: Hashable, Sendable, Codable {
         self.graph = graph
         self.index = index
         self.name = name
-    }
-}
-
-package struct ErrorView: Hashable, Sendable, Codable {
-    /// `OperationError.code`.
-    package var code: String
-    package var message: String
-
-    package init(code: String, message: String) {
-        self.code = code
-        self.message = message
     }
 }
 
@@ -212,6 +203,10 @@ package struct OperationDetail: Hashable, Sendable, Codable {
     package var operation: OperationView
     package var summary: String?
     package var graphName: String
+    /// Seconds that one attempt may take; `nil`: any time.
+    package var timeout: Double?
+    /// `QualityOfService.name`, where it is not the default.
+    package var qualityOfService: String?
     package var dependencies: [DependencyView] = []
     package var dependents: [OperationName] = []
     /// Dependents beyond those listed.
@@ -279,6 +274,8 @@ package struct QueueView: Hashable, Sendable, Codable {
     package var ready: Int
     /// Dispatched or executing.
     package var inFlight: Int
+    /// Whatever has no outcome yet, of all graphs; what waits for others as well.
+    package var unfinished: Int
 
     package init(
         name: String,
@@ -286,7 +283,8 @@ package struct QueueView: Hashable, Sendable, Codable {
         priority: QueuePriority,
         isSuspended: Bool,
         ready: Int,
-        inFlight: Int
+        inFlight: Int,
+        unfinished: Int
     ) {
         self.name = name
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
@@ -294,6 +292,7 @@ package struct QueueView: Hashable, Sendable, Codable {
         self.isSuspended = isSuspended
         self.ready = ready
         self.inFlight = inFlight
+        self.unfinished = unfinished
     }
 }
 
@@ -487,6 +486,18 @@ package struct OperationPage: Hashable, Sendable, Codable {
     package var next: UInt32?
 
     package init(operations: [OperationView], next: UInt32?) {
+        self.operations = operations
+        self.next = next
+    }
+}
+
+/// Operations of a queue, graph by graph.
+package struct QueuePage: Hashable, Sendable, Codable {
+    package var operations: [OperationView]
+    /// To be given as `after` for the next page; `nil`: this was the last.
+    package var next: String?
+
+    package init(operations: [OperationView], next: String?) {
         self.operations = operations
         self.next = next
     }

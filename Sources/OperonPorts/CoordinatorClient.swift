@@ -7,7 +7,8 @@ package import OperonModel
 /// disk: nothing is told that a power cut could take back.
 package protocol CoordinatorClient: Sendable {
     func submit(_ submission: Submission) async throws(ClientError) -> GraphView
-    /// Adds operations to an open graph; their dependencies may name operations that it has.
+    /// Adds operations to an open graph; their dependencies may name operations that it has. The
+    /// answer tells the number of the first of them.
     func add(_ addition: Submission, to graph: String) async throws(ClientError) -> GraphView
     /// Nothing can be added any more.
     func close(graph: String) async throws(ClientError) -> GraphView
@@ -22,6 +23,8 @@ package protocol CoordinatorClient: Sendable {
     ) async throws(ClientError) -> OperationPage
     func operation(_ operation: OperationSelector) async throws(ClientError) -> OperationDetail
     func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation
+    /// What it was given as its own: `nil` for one that is not of a registered kind, or has none.
+    func input(of operation: OperationSelector) async throws(ClientError) -> Payload?
     /// `nil`: it left none.
     func output(of operation: OperationSelector) async throws(ClientError) -> Payload?
     /// One for each attempt whose output is kept, the last attempt last.
@@ -62,6 +65,16 @@ package protocol CoordinatorClient: Sendable {
 
     func queues() async throws(ClientError) -> [QueueView]
     func queue(_ name: String) async throws(ClientError) -> QueueView
+    /// Operations of a queue, of all graphs: graph by graph, each in the order of submission.
+    func operations(
+        ofQueue name: String,
+        _ query: QueueOperationQuery
+    ) async throws(ClientError) -> QueuePage
+    /// Returns when nothing in the queue is unfinished, or after this many seconds.
+    func waitUntilEmpty(
+        queue name: String,
+        within seconds: Double
+    ) async throws(ClientError) -> QueueView
     /// Makes the queue if there is none of this name.
     func setQueue(_ name: String, _ change: QueueChange) async throws(ClientError) -> QueueView
     func keys() async throws(ClientError) -> [KeyView]
@@ -95,7 +108,8 @@ package struct Submission: Sendable {
     package var graph: GraphDescription
     /// Further operations may be added later.
     package var isOpen = false
-    /// The same key with the same graph gives the same answer, with another graph a refusal.
+    /// The same key with the same graph gives the same answer, with another graph a refusal. Of
+    /// additions to one graph the last `Limits.additionKeys` are remembered.
     package var idempotencyKey: String?
     /// W3C trace context of whoever submits.
     package var traceParent: String?
@@ -136,6 +150,19 @@ package struct OperationQuery: Hashable, Sendable {
     package var after: UInt32?
     package var limit = 100
     package init() {}
+}
+
+package struct QueueOperationQuery: Hashable, Sendable {
+    /// `nil`: those that are not finished, unless an outcome is named.
+    package var state: OperationState?
+    package var outcome: OutcomeKind?
+    /// The `next` of the page before.
+    package var after: String?
+    package var limit = 100
+    package init() {}
+
+    /// Whether it asks for finished operations.
+    package var wantsFinished: Bool { state == .finished || state == nil && outcome != nil }
 }
 
 package struct CancelRequest: Hashable, Sendable, Codable {

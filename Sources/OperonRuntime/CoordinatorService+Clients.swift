@@ -62,8 +62,7 @@ extension CoordinatorService {
         guard !key.isEmpty else {
             return submit(graph, compiled: compiled, kept: contents, outputs: outputs)
         }
-        // A client's keys are its own.
-        let owned = contents.submitter + "\u{0}" + key
+        let owned = GraphRegister.owned(key, by: contents.submitter)
         let hash = ContentHash(of: contents.body)
         if let use = register.use(of: owned) {
             guard use.hash == hash else {

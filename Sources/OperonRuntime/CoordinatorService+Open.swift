@@ -7,7 +7,8 @@ import OperonWire
 // round.
 extension CoordinatorService {
     /// Adds to an open graph. Dependencies name operations of the addition, else of the graph,
-    /// else, as `GRAPH/OPERATION`, of another graph.
+    /// else, as `GRAPH/OPERATION`, of another graph. The same key with the same operations gives the
+    /// same answer.
     func add(
         _ addition: Submission,
         to graph: GraphID,
@@ -24,6 +25,12 @@ extension CoordinatorService {
         // Loaded before: what is added may start in the same step.
         let outputs = try await outputs { $0.wanted(by: description.operations, of: graph) }
         try mayChange()
+        let key = addition.idempotencyKey ?? ""
+        let hash = ContentHash(of: body)
+        if let use = try use(of: key, by: caller, inAdditionTo: graph, hash) {
+            try await durable()
+            return view(of: graph, firstAdded: use.first)
+        }
         guard scheduler.isOpen(graph) else {
             throw ClientError(.graphClosed(name: register[graph].name))
         }
@@ -33,6 +40,7 @@ extension CoordinatorService {
             graph: graph,
             name: register[graph].name,
             submitter: caller,
+            idempotencyKey: key,
             first: compiled.first,
             operationCount: description.operations.count,
             body: body
@@ -51,8 +59,36 @@ extension CoordinatorService {
         if let refusal = handle([.operationsAdded(graph, compiled)]) {
             throw ClientError(named(refusal))
         }
+        register.keepAddition(of: kept, hash, maximum: limits.additionKeys)
         try await durable()
-        return view(of: graph)
+        return view(of: graph, firstAdded: compiled.first)
+    }
+
+    /// What the key was used for before; `nil`: for nothing, or there is none.
+    private func use(
+        of key: String,
+        by caller: String,
+        inAdditionTo graph: GraphID,
+        _ hash: ContentHash
+    ) throws(ClientError) -> GraphRegister.AdditionUse? {
+        guard let use = register.addition(GraphRegister.owned(key, by: caller), to: graph) else {
+            return nil
+        }
+        guard use.hash == hash else {
+            throw ClientError(
+                .conflict,
+                "The key “\(key)” was used for other operations, which were added to graph "
+                    + "\(graph) from number \(use.first) on.",
+                refusal: .alreadySubmitted(name: key)
+            )
+        }
+        return use
+    }
+
+    private func view(of graph: GraphID, firstAdded first: UInt32) -> GraphView {
+        var view = view(of: graph)
+        view.firstAdded = first
+        return view
     }
 
     /// Outputs of finished operations that nobody was known to ask for, from the store. Nothing has

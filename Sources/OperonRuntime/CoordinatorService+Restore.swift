@@ -118,6 +118,10 @@ private struct StoredNames {
         all.traceParent = graph.contents.first?.traceParent ?? ""
         contents.append(all)
         register.append(graph, keyedBy: graph.contents.first)
+        for part in graph.contents.dropFirst() where !part.idempotencyKey.isEmpty {
+            let hash = ContentHash(of: part.body)
+            register.keepAddition(of: part, hash, maximum: limits.additionKeys)
+        }
         return header
     }
 
@@ -197,7 +201,7 @@ extension GraphRegister {
         )
         guard !contents.idempotencyKey.isEmpty else { return }
         keepUse(
-            of: contents.submitter + "\u{0}" + contents.idempotencyKey,
+            of: Self.owned(contents.idempotencyKey, by: contents.submitter),
             Use(graph: graph.id, hash: ContentHash(of: contents.body))
         )
     }

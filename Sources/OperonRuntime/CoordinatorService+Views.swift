@@ -150,6 +150,7 @@ extension CoordinatorService {
     func page(of graph: GraphID, _ query: OperationQuery) -> OperationPage {
         let count = UInt32(contents[Int(graph.rawValue)].operations.count)
         var views: [OperationView] = []
+        var bytes = 0
         var index = query.after ?? 0
         while index < count {
             defer { index += 1 }
@@ -161,12 +162,59 @@ extension CoordinatorService {
             {
                 continue
             }
-            guard views.count < query.limit else {
+            guard views.count < query.limit, bytes < Self.pageBytes else {
                 return OperationPage(operations: views, next: index)
             }
-            views.append(view(of: id))
+            let view = view(of: id)
+            bytes += view.error?.byteCount ?? 0
+            views.append(view)
         }
         return OperationPage(operations: views, next: nil)
+    }
+
+    /// Bytes of errors in one page, or one error more: each may carry what was thrown.
+    private static let pageBytes = 8 << 20
+
+    /// - Throws: `ClientError.invalid` for a place that no page named.
+    func page(
+        ofQueue name: String,
+        _ query: QueueOperationQuery
+    ) throws(ClientError) -> QueuePage {
+        guard scheduler.unfinishedCount(ofQueue: name) != nil else { throw .noQueue(name) }
+        var start = OperationID(graph: GraphID(rawValue: 0), index: 0)
+        if let after = query.after {
+            guard let place = OperationID(after) else {
+                throw ClientError(.invalid, "“\(after)” is not the `next` of a page.")
+            }
+            start = place
+        }
+        var views: [OperationView] = []
+        var bytes = 0
+        var next: OperationID?
+        scheduler.visit(queue: name, from: start, finished: query.wantsFinished) { id in
+            if let state = query.state, scheduler.state(of: id) != state { return true }
+            if let outcome = query.outcome, scheduler.outcomeKind(of: id) != outcome {
+                return true
+            }
+            guard views.count < query.limit, bytes < Self.pageBytes else {
+                next = id
+                return false
+            }
+            let view = view(of: id)
+            bytes += view.error?.byteCount ?? 0
+            views.append(view)
+            return true
+        }
+        return QueuePage(operations: views, next: next?.description)
+    }
+
+    /// Its own; `nil`: it has none.
+    func input(of operation: OperationID) -> Payload? {
+        let operations = contents[Int(operation.graph.rawValue)].operations
+        guard case .registered(_, let input) = operations[Int(operation.index)].work else {
+            return nil
+        }
+        return input.isEmpty ? nil : input
     }
 
     /// Dependents named in one answer.
@@ -180,6 +228,10 @@ extension CoordinatorService {
             graphName: register[operation.graph].name
         )
         detail.summary = description.summary.isEmpty ? nil : description.summary
+        detail.timeout = description.timeout?.seconds
+        if description.qualityOfService != .default {
+            detail.qualityOfService = description.qualityOfService.name
+        }
         detail.dependencies = scheduler.dependencies(of: operation).map { edge in
             DependencyView(
                 operation: name(of: edge.operation),
@@ -260,7 +312,8 @@ extension CoordinatorService {
                 priority: queue.priority,
                 isSuspended: queue.isSuspended,
                 ready: queue.ready,
-                inFlight: queue.inFlight
+                inFlight: queue.inFlight,
+                unfinished: queue.unfinished
             )
             view.suspension = scheduler.suspension(of: .queue(queue.name))
                 .map { SuspensionView($0) }
@@ -360,10 +413,6 @@ extension CoordinatorService {
         view.reason = happening.reason.isEmpty ? nil : happening.reason
         return view
     }
-}
-
-extension ErrorView {
-    init(_ error: OperationError) { self.init(code: error.code, message: "\(error)") }
 }
 
 extension SuspensionView {

@@ -69,27 +69,3 @@ final class InputsWriter: @unchecked Sendable {
         pending.removeAll(keepingCapacity: true)
     }
 }
-
-/// RFC 4648, section 4.
-enum Base64 {
-    private static let alphabet = Array(
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
-    )
-
-    /// Appends the encoding of `bytes`, padded.
-    static func append(_ bytes: ArraySlice<UInt8>, to text: inout [UInt8]) {
-        var index = bytes.startIndex
-        while index < bytes.endIndex {
-            let left = bytes.endIndex - index
-            let group =
-                UInt32(bytes[index]) << 16
-                | (left > 1 ? UInt32(bytes[index + 1]) << 8 : 0)
-                | (left > 2 ? UInt32(bytes[index + 2]) : 0)
-            text.append(alphabet[Int(group >> 18)])
-            text.append(alphabet[Int(group >> 12 & 63)])
-            text.append(left > 1 ? alphabet[Int(group >> 6 & 63)] : UInt8(ascii: "="))
-            text.append(left > 2 ? alphabet[Int(group & 63)] : UInt8(ascii: "="))
-            index += 3
-        }
-    }
-}

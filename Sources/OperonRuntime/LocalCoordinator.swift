@@ -108,6 +108,15 @@ package struct LocalCoordinator: CoordinatorClient {
         return explanation
     }
 
+    package func input(
+        of operation: OperationSelector
+    ) async throws(ClientError) -> Payload? {
+        let id = try await service.find(operation)
+        let input = await service.input(of: id)
+        try await service.durable()
+        return input
+    }
+
     package func output(
         of operation: OperationSelector
     ) async throws(ClientError) -> Payload? {
@@ -283,6 +292,25 @@ package struct LocalCoordinator: CoordinatorClient {
         }
         try await service.durable()
         return view
+    }
+
+    package func operations(
+        ofQueue name: String,
+        _ query: QueueOperationQuery
+    ) async throws(ClientError) -> QueuePage {
+        let page = try await service.page(ofQueue: name, query)
+        try await service.durable()
+        return page
+    }
+
+    package func waitUntilEmpty(
+        queue name: String,
+        within seconds: Double
+    ) async throws(ClientError) -> QueueView {
+        // One that is not there shall not be waited for.
+        _ = try await queue(name)
+        _ = await service.wait(within: seconds) { $0.unfinishedCount(ofQueue: name) == 0 }
+        return try await queue(name)
     }
 
     package func setQueue(

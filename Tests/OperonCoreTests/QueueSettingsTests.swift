@@ -28,6 +28,28 @@ struct QueueSettingsTests {
         #expect(grants.map(\.priority) == [.high])
     }
 
+    @Test func `a queue counts what is unfinished, in all graphs and rounds`() throws {
+        var bench = SchedulerBench()
+        bench.join(slots: 1)
+        func count() -> Int? { bench.scheduler.unfinishedCount(ofQueue: "q") }
+        #expect(count() == nil)
+        let graph = try bench.submit(
+            [.nothing("a") { $0.queue = "q" }, .nothing("other")],
+            open: true
+        )
+        try bench.submit([.nothing("b") { $0.queue = "q" }])
+        try bench.add([.nothing("c", after: ["a"]) { $0.queue = "q" }], to: graph)
+        #expect(count() == 3)
+        bench.finish("a", .failed(.exit(code: 1)))
+        // What was skipped for it has its outcome as well.
+        #expect(count() == 1)
+        try bench.request(.retryRequested(graph, operations: [], cancelled: false))
+        #expect(count() == 3)
+        try bench.request(.cancelRequested(.queue("q"), reason: "", cascade: false))
+        #expect(count() == 0)
+        bench.scheduler.checkInvariants()
+    }
+
     @Test(arguments: ["", String(repeating: "x", count: 257)])
     func `a name that cannot be one is refused`(_ name: String) {
         var bench = SchedulerBench()

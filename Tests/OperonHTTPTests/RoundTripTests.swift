@@ -29,7 +29,8 @@ import Testing
                 #expect(page.graphs.count == 1)
 
                 let more = Submission(graph: .of("", [("after", ["end"])]))
-                #expect(try await client.add(more, to: "@latest").counts.total == 5)
+                let added = try await client.add(more, to: "@latest")
+                #expect(added.counts.total == 5 && added.firstAdded == 4)
                 #expect(try await client.close(graph: "0").isOpen == false)
                 #expect(try await client.graph("diamond") == scene.fake.graph("diamond"))
             }
@@ -185,6 +186,54 @@ import Testing
                 #expect(try await client.workers() == scene.fake.workers())
                 #expect(try await client.drain(worker: "süd/1").status == "draining")
                 #expect(try await client.status() == scene.fake.status())
+            }
+        }
+    }
+
+    @Test func `the operations of a queue are listed, and its end waited for`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            for _ in 0..<2 { _ = try await scene.fake.submit(Submission(graph: .diamond)) }
+            try await scene.client { client in
+                var query = QueueOperationQuery()
+                query.limit = 6
+                let first = try await client.operations(ofQueue: "default", query)
+                #expect(first == (try await scene.fake.operations(ofQueue: "default", query)))
+                #expect(first.next == "1/2")
+                query.after = first.next
+                let second = try await client.operations(ofQueue: "default", query)
+                #expect(second.operations.map(\.name) == ["right", "end"])
+                #expect(second.next == nil)
+                query = QueueOperationQuery()
+                query.state = .finished
+                query.outcome = .succeeded
+                let done = try await client.operations(ofQueue: "default", query)
+                #expect(done.operations.isEmpty)
+
+                let queue = try await client.waitUntilEmpty(queue: "default", within: 0.5)
+                #expect(queue.unfinished == 8)
+                #expect(queue == (try await scene.fake.queue("default")))
+                let other = await #expect(throws: ClientError.self) {
+                    _ = try await client.waitUntilEmpty(queue: "other", within: 1)
+                }
+                #expect(other?.code == .notFound)
+            }
+            for wait in ["soon", "-1", "nan", "inf", "3601", ""] {
+                let answer = try await scene.raw("GET", "/v1/queues/default?wait=\(wait)")
+                #expect(answer.status == 400, "\(wait): \(answer.text)")
+            }
+        }
+    }
+
+    @Test func `an input is shown as it was given`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let input = Payload(bytes: Array("{\"radius\": 2}".utf8))
+            var graph = GraphDescription.of("a", [("one", []), ("two", [])])
+            graph.operations[0].work = .registered(kind: "Blur", input: input)
+            _ = try await scene.fake.submit(Submission(graph: graph))
+            try await scene.client { client in
+                let shown = try await client.input(of: OperationSelector("a", "one"))
+                let none = try await client.input(of: OperationSelector("a", "two"))
+                #expect(shown == input && none == nil)
             }
         }
     }

@@ -97,7 +97,8 @@ import Testing
             priority: .high,
             isSuspended: true,
             ready: 1,
-            inFlight: 2
+            inFlight: 2,
+            unfinished: 9
         )
         let worker = WorkerView(
             id: "1",

@@ -83,6 +83,12 @@ package struct FakeCoordinator: CoordinatorClient {
         }
     }
 
+    package func input(of operation: OperationSelector) async throws(ClientError) -> Payload? {
+        try await world.answer("input", caller) { truth throws(ClientError) in
+            truth.input(try truth.operationID(operation))
+        }
+    }
+
     package func output(of operation: OperationSelector) async throws(ClientError) -> Payload? {
         try await world.answer("output", caller) { truth throws(ClientError) in
             truth[try truth.operationID(operation)].output
@@ -178,6 +184,26 @@ package struct FakeCoordinator: CoordinatorClient {
 
     package func queue(_ name: String) async throws(ClientError) -> QueueView {
         try await world.answer("queue", caller) { truth throws(ClientError) in
+            try truth.queue(name)
+        }
+    }
+
+    package func operations(
+        ofQueue name: String,
+        _ query: QueueOperationQuery
+    ) async throws(ClientError) -> QueuePage {
+        try await world.answer("operationsOfQueue", caller) { truth throws(ClientError) in
+            _ = try truth.queue(name)
+            return truth.page(queue: name, query)
+        }
+    }
+
+    /// Waits for nothing: the test says what is so by then.
+    package func waitUntilEmpty(
+        queue name: String,
+        within seconds: Double
+    ) async throws(ClientError) -> QueueView {
+        try await world.answer("waitUntilEmpty", caller) { truth throws(ClientError) in
             try truth.queue(name)
         }
     }

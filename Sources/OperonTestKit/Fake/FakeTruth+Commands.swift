@@ -8,7 +8,7 @@ extension FakeTruth {
         _ submission: Submission,
         by caller: String
     ) throws(ClientError) -> GraphView {
-        if let known = try answered(submission, target: "") { return view(graph: known) }
+        if let known = try answered(submission, target: "") { return view(graph: known.id) }
         var graph = FakeGraph(
             id: UInt32(graphs.count),
             name: submission.graph.name,
@@ -39,11 +39,14 @@ extension FakeTruth {
         by caller: String
     ) throws(ClientError) -> GraphView {
         let id = try graphID(graph)
-        if let known = try answered(addition, target: String(id)) { return view(graph: known) }
+        if let known = try answered(addition, target: String(id)) {
+            return view(graph: id, firstAdded: known.first)
+        }
         guard self[graph: id].isOpen else {
             throw ClientError(refused: .graphClosed(name: self[graph: id].name))
         }
         let before = self
+        let first = UInt32(self[graph: id].operations.count)
         do throws(ClientError) {
             try append(addition.graph, to: id)
         } catch {
@@ -51,14 +54,20 @@ extension FakeTruth {
             throw error
         }
         note("graphAdded", graph: id) { $0.by = caller.isEmpty ? nil : caller }
-        remember(addition, target: String(id), id)
-        return view(graph: id)
+        remember(addition, target: String(id), id, first: first)
+        return view(graph: id, firstAdded: first)
+    }
+
+    private func view(graph: UInt32, firstAdded first: UInt32) -> GraphView {
+        var view = view(graph: graph)
+        view.firstAdded = first
+        return view
     }
 
     private func answered(
         _ submission: Submission,
         target: String
-    ) throws(ClientError) -> UInt32? {
+    ) throws(ClientError) -> FakeAnswer? {
         guard let key = submission.idempotencyKey, let known = answered[key] else { return nil }
         guard known.graph == submission.graph, known.target == target else {
             throw ClientError(
@@ -66,12 +75,17 @@ extension FakeTruth {
                 "The idempotency key “\(key)” was used for another submission: take a new one."
             )
         }
-        return known.id
+        return known
     }
 
-    private mutating func remember(_ submission: Submission, target: String, _ id: UInt32) {
+    private mutating func remember(
+        _ submission: Submission,
+        target: String,
+        _ id: UInt32,
+        first: UInt32 = 0
+    ) {
         guard let key = submission.idempotencyKey else { return }
-        answered[key] = (submission.graph, target, id)
+        answered[key] = FakeAnswer(graph: submission.graph, target: target, id: id, first: first)
     }
 
     private mutating func append(

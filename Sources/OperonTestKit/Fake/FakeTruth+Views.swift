@@ -66,6 +66,7 @@ extension FakeTruth {
             graphName: self[graph: id.graph.rawValue].name
         )
         detail.summary = operation.description.summary.isEmpty ? nil : operation.description.summary
+        detail.timeout = operation.description.timeout.map { $0 / .seconds(1) }
         detail.dependencies = operation.dependencies.map { edge in
             DependencyView(
                 operation: name(of: edge.on),
@@ -139,8 +140,10 @@ extension FakeTruth {
         let queue = queues[name] ?? FakeQueue()
         var ready = 0
         var inFlight = 0
+        var unfinished = 0
         for graph in graphs {
             for operation in graph.operations where operation.description.queue == name {
+                unfinished += operation.state == .finished ? 0 : 1
                 ready += operation.state == .ready ? 1 : 0
                 let runs = operation.state == .dispatched || operation.state == .executing
                 inFlight += runs ? 1 : 0
@@ -152,7 +155,8 @@ extension FakeTruth {
             priority: queue.priority,
             isSuspended: queue.suspension != nil,
             ready: ready,
-            inFlight: inFlight
+            inFlight: inFlight,
+            unfinished: unfinished
         )
         view.suspension = queue.suspension.map(SuspensionView.init)
         return view
@@ -230,6 +234,36 @@ extension FakeTruth {
             found.append(view(OperationID(graph: id, index: UInt32(index))))
         }
         return OperationPage(operations: found, next: nil)
+    }
+}
+
+extension FakeTruth {
+    package func page(queue name: String, _ query: QueueOperationQuery) -> QueuePage {
+        var found: [OperationView] = []
+        let start = query.after.flatMap { OperationID($0) }
+        for graph in graphs {
+            for (index, operation) in graph.operations.enumerated()
+            where operation.description.queue == name {
+                let id = OperationID(graph: GraphID(rawValue: graph.id), index: UInt32(index))
+                if let start, id < start { continue }
+                guard (operation.state == .finished) == query.wantsFinished else { continue }
+                if let state = query.state, operation.state != state { continue }
+                if let outcome = query.outcome, operation.outcome?.kind != outcome { continue }
+                guard found.count < query.limit else {
+                    return QueuePage(operations: found, next: id.description)
+                }
+                found.append(view(id))
+            }
+        }
+        return QueuePage(operations: found, next: nil)
+    }
+
+    /// What it was given as its own.
+    package func input(_ id: OperationID) -> Payload? {
+        guard case .registered(_, let input) = self[id].description.work, !input.isEmpty else {
+            return nil
+        }
+        return input
     }
 }
 

@@ -20,7 +20,7 @@ package struct FakeTruth: Sendable {
     package var broker = "ok"
     package var store = "ok"
     /// By key: what was submitted with it, and what it became.
-    var answered: [String: (graph: GraphDescription, target: String, id: UInt32)] = [:]
+    var answered: [String: FakeAnswer] = [:]
     /// What was printed since the streams were fed last.
     var printed: [LogView] = []
     var attemptCount: UInt64 = 0
@@ -287,8 +287,11 @@ enum AttemptText {
     }
 }
 
-extension ErrorView {
-    init(_ error: OperationError) {
-        self.init(code: error.code, message: error.description)
-    }
+/// What a key was used for.
+struct FakeAnswer: Sendable {
+    let graph: GraphDescription
+    let target: String
+    let id: UInt32
+    /// Of an addition: the number of its first operation.
+    let first: UInt32
 }
