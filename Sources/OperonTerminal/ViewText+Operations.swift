@@ -137,7 +137,7 @@ extension ViewText {
             if let error = attempt.error { ending += ": " + error.message }
             table.add([
                 TextTable.Cell(String(attempt.number)),
-                TextTable.Cell(shown(attempt.worker)),
+                TextTable.Cell(shown(attempt.worker ?? "")),
                 TextTable.Cell(time(attempt.startedAt ?? attempt.grantedAt)),
                 TextTable.Cell(duration(of: attempt)),
                 TextTable.Cell(shown(ending), attempt.ending == "failed" ? .bad : nil),
@@ -249,6 +249,14 @@ extension ViewText {
         let end = detail.isEmpty ? "." : " " + detail + "."
         let next = operation.state == .pending ? " Why: operon explain \(name(operation))" : ""
         return [said("\(name(operation)) \(fact). It \(state)\(end)\(next)")]
+    }
+
+    /// After `complete`.
+    package func completed(_ operation: OperationView) -> [String] {
+        guard operation.outcome == nil else { return [sentence(operation) + "."] }
+        // It failed, and is tried again.
+        let name = self.name(operation)
+        return [said("\(name) failed and is tried again. Why it waits: operon explain \(name)")]
     }
 
     /// After `priority`.

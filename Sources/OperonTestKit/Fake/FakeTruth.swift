@@ -163,7 +163,7 @@ extension FakeTruth {
         var attempt = AttemptView(
             id: "1.\(attemptCount)",
             number: UInt32(self[id].attempts.count + 1),
-            worker: worker,
+            worker: self[id].description.work.isExternal ? nil : worker,
             grantedAt: TimeText(now)
         )
         attempt.startedAt = TimeText(now)
@@ -171,7 +171,7 @@ extension FakeTruth {
         self[id].state = .executing
         note("started", operation: id) { event in
             event.attempt = attempt.id
-            event.worker = worker
+            event.worker = attempt.worker
         }
     }
 
