@@ -3694,14 +3694,14 @@ enum OpenAPIDocument {
       "type": "integer",
       "minimum": 0
      },
+     "worker": {
+      "type": "string",
+      "description": "Empty: no worker has it, as somebody outside is to complete it."
+     },
      "grantedAt": {
       "type": "string",
       "description": "A moment as RFC 3339 in UTC.",
       "format": "date-time"
-     },
-     "worker": {
-      "type": "string",
-      "description": "Missing: no worker has it, as somebody outside is to complete it."
      },
      "startedAt": {
       "type": "string",
@@ -3731,6 +3731,7 @@ enum OpenAPIDocument {
     "required": [
      "id",
      "number",
+     "worker",
      "grantedAt"
     ]
    },

@@ -172,8 +172,8 @@ package struct OperationView: Hashable, Sendable, Codable {
 package struct AttemptView: Hashable, Sendable, Codable {
     package var id: String
     package var number: UInt32
-    /// `nil`: no worker has it, as somebody outside is to complete it.
-    package var worker: String?
+    /// Empty: no worker has it, as somebody outside is to complete it.
+    package var worker: String
     package var grantedAt: TimeText
     package var startedAt: TimeText?
     package var endedAt: TimeText?
@@ -181,7 +181,7 @@ package struct AttemptView: Hashable, Sendable, Codable {
     package var ending: String?
     package var error: ErrorView?
 
-    package init(id: String, number: UInt32, worker: String?, grantedAt: TimeText) {
+    package init(id: String, number: UInt32, worker: String, grantedAt: TimeText) {
         self.id = id
         self.number = number
         self.worker = worker
@@ -248,7 +248,7 @@ package struct ReasonView: Hashable, Sendable, Codable {
         "dependencies", "operationSuspended", "graphSuspended", "queueSuspended", "queueLimit",
         "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
         "dispatched", "dispatchedBytes", "disconnected", "cancelRequested", "graphCancelled",
-        "leaving", "awaits", "awaitsSlot",
+        "leaving", "awaits", "awaitsSlot", "awaitsCompletion",
     ]
 }
 

@@ -137,7 +137,7 @@ extension ViewText {
             if let error = attempt.error { ending += ": " + error.message }
             table.add([
                 TextTable.Cell(String(attempt.number)),
-                TextTable.Cell(shown(attempt.worker ?? "")),
+                TextTable.Cell(shown(attempt.worker)),
                 TextTable.Cell(time(attempt.startedAt ?? attempt.grantedAt)),
                 TextTable.Cell(duration(of: attempt)),
                 TextTable.Cell(shown(ending), attempt.ending == "failed" ? .bad : nil),

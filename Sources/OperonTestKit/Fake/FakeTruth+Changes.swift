@@ -79,6 +79,7 @@ extension FakeTruth {
             let name = "\(shown(id)) (attempt \(attempt))"
             throw ClientError(refused: .alreadyFinished(name: name))
         }
+        completions.append(FakeCompletion(attempt: attempt, completion: completion))
         switch completion {
         case .succeeded(let output):
             self[id].output = output.isEmpty ? nil : output
