@@ -36,7 +36,7 @@ extension Worker {
                 let message = "The name of a kind has 1 to \(limits.nameBytes) bytes."
                 throw OperonError(.invalid, message)
             }
-            guard !Work.builtInKinds.contains(kind.name) else {
+            guard !Work.reservedKinds.contains(kind.name) else {
                 throw OperonError(.invalid, "The kind “\(kind.name)” is built in.")
             }
             guard names.insert(kind.name).inserted else {

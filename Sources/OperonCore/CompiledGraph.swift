@@ -67,6 +67,8 @@ package struct OperationPolicy: Hashable, Sendable {
     package var deadline: WallTime?
     /// Indices into the graph's `keys`.
     package var keys: [UInt32] = []
+    /// Of an external operation, which no worker ends: the longest run of an attempt.
+    package var timeout: Duration?
 
     package init() {}
 }
@@ -117,7 +119,7 @@ extension CompiledGraph {
 
     /// Bytes of each operation that has more than little, or nothing if none has.
     static func bytes(of graph: GraphDescription) -> [UInt32] {
-        let bytes = graph.operations.map { countedBytes($0.work.byteCount) }
+        let bytes = graph.operations.map { countedBytes($0.work.dispatchedByteCount) }
         return bytes.contains { $0 > 0 } ? bytes : []
     }
 
@@ -225,11 +227,14 @@ func limit(_ name: LimitName, _ value: Int, _ maximum: Int) throws(Refusal) {
 }
 
 extension Work {
-    /// About what it takes in a message.
+    /// About what it takes in a message to a worker.
+    package var dispatchedByteCount: Int { isExternal ? 0 : byteCount }
+
+    /// About what it is made of, in bytes.
     package var byteCount: Int {
         switch self {
         case .nothing, .wait: 0
-        case .registered(_, let input): input.bytes.count
+        case .registered(_, let input), .external(let input): input.bytes.count
         case .command(let command):
             command.arguments.reduce(0) { $0 + $1.utf8.count }
                 + command.environment.values.reduce(0) { $0 + $1.utf8.count }
@@ -249,7 +254,7 @@ extension OperationDescription {
         return switch work {
         case .wait(let duration): duration
         case .nothing: .zero
-        case .command, .registered: nil
+        case .command, .registered, .external: nil
         }
     }
 }

@@ -65,6 +65,7 @@ struct GraphCompiler {
         policy.delay = operation.delay
         policy.notBefore = operation.notBefore
         policy.deadline = operation.deadline
+        if operation.work.isExternal { policy.timeout = operation.timeout }
         for key in operation.exclusive {
             let number = keys.number(key)
             if !policy.keys.contains(number) { policy.keys.append(number) }

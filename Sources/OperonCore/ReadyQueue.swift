@@ -29,6 +29,8 @@ struct ReadyEntry: Comparable, Sendable {
 struct Lane: Sendable {
     let queue: Int
     let kind: Int
+    /// No worker runs them.
+    let isExternal: Bool
     var heap = Heap<ReadyEntry>()
 }
 

@@ -5,9 +5,9 @@ import OperonModel
 extension Scheduler {
     /// Hands out ready operations until no worker has room for any of them.
     mutating func admit(at now: Moment, into effects: inout Effects) {
-        guard isConnected, !isLeaving else { return }
-        resumeYielded(into: &effects)
-        guard workers.contains(where: mayHaveRoom) else { return }
+        guard !isLeaving else { return }
+        if isConnected { resumeYielded(into: &effects) }
+        guard mayStartSomething else { return }
         // Admission changes only the share of the queue it serves, so that one is put back in line
         // and all others stay where they are: O(log queues) for each, not a walk.
         var eligible: [QueueTurn] = []
@@ -18,10 +18,20 @@ extension Scheduler {
             guard let entry = lanes[lane].heap.popMax() else {
                 preconditionFailure("bestPlacement found it there")
             }
-            grant(entry.operation, to: worker, at: now, into: &effects)
-            guard workers.contains(where: mayHaveRoom) else { return }
+            if let worker {
+                grant(entry.operation, to: worker, at: now, into: &effects)
+            } else {
+                startExternal(entry.operation, at: now, into: &effects)
+            }
+            guard mayStartSomething else { return }
             if mayServe(queue) { turns.insert(turn(of: queue)) }
         }
+    }
+
+    /// Some worker may have room, or something waits that needs none.
+    private var mayStartSomething: Bool {
+        if isConnected, workers.contains(where: mayHaveRoom) { return true }
+        return externalLanes.contains { !lanes[$0].heap.isEmpty && mayServe(lanes[$0].queue) }
     }
 
     private func mayServe(_ queue: Int) -> Bool {
@@ -35,16 +45,21 @@ extension Scheduler {
         QueueTurn(share: queues[queue].share, queue: queue)
     }
 
-    /// The lane whose first operation is the most urgent among those that a worker has room for.
+    /// The lane whose first operation is the most urgent among those that a worker has room for, or
+    /// that need none.
     private mutating func bestPlacement(
         in queue: Int,
         into effects: inout Effects
-    ) -> (lane: Int, worker: Int)? {
-        var best: (lane: Int, worker: Int, entry: ReadyEntry)?
+    ) -> (lane: Int, worker: Int?)? {
+        var best: (lane: Int, worker: Int?, entry: ReadyEntry)?
         for lane in queues[queue].lanes {
             guard let entry = firstAdmissible(in: lane) else { continue }
             if let best, entry < best.entry { continue }
-            guard hasRoom(forBytesOf: entry.operation) else { continue }
+            if lanes[lane].isExternal {
+                best = (lane, nil, entry)
+                continue
+            }
+            guard isConnected, hasRoom(forBytesOf: entry.operation) else { continue }
             guard
                 let worker = placement(
                     queue: queue,
@@ -167,6 +182,18 @@ extension Scheduler {
 // MARK: - Attempts
 
 extension Scheduler {
+    mutating func nextAttempt(of operation: OperationID) -> AttemptID {
+        guard configuration.violation != .reusesAttempts else {
+            return AttemptID(epoch: epoch, number: UInt64(operation.index) + 1)
+        }
+        defer { nextAttemptNumber += 1 }
+        let isNumberedAnew = configuration.violation == .numbersAttemptsAnew
+        return AttemptID(
+            epoch: isNumberedAnew ? Epoch(rawValue: 0) : epoch,
+            number: nextAttemptNumber
+        )
+    }
+
     private mutating func grant(
         _ operation: OperationID,
         to worker: Int,
@@ -175,17 +202,7 @@ extension Scheduler {
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
-        let id: AttemptID
-        if configuration.violation == .reusesAttempts {
-            id = AttemptID(epoch: epoch, number: UInt64(operation.index) + 1)
-        } else {
-            let isNumberedAnew = configuration.violation == .numbersAttemptsAnew
-            id = AttemptID(
-                epoch: isNumberedAnew ? Epoch(rawValue: 0) : epoch,
-                number: nextAttemptNumber
-            )
-            nextAttemptNumber += 1
-        }
+        let id = nextAttempt(of: operation)
         let queue = graphs[graph].queue(operation.index)
         let expected = estimate(operation)
         queues[queue].ready -= 1
@@ -227,13 +244,7 @@ extension Scheduler {
         let rule = graphs[graph].rule(index)
         queues[rule.queue].inFlight += 1
         dispatchedBytes += byteCount(of: attempt.operation)
-        if rule.hasKeys {
-            for local in graphs[graph].policy(index).keys {
-                keys[graphs[graph].keys[Int(local)]].holders.append(attempt.operation)
-            }
-            // Where there is room for more, the next one of its lane takes its place there.
-            passKeysOn(of: attempt.operation)
-        }
+        if rule.hasKeys { takeKeys(of: attempt.operation) }
         let place = freeAttempts.popLast() ?? UInt32(attempts.count)
         if Int(place) == attempts.count { attempts.append(nil) }
         let first = workers[attempt.worker].firstAttempt
@@ -323,19 +334,30 @@ extension Scheduler {
         let rule = graphs[graph].rule(attempt.operation.index)
         graphs[graph].attempt[Int(attempt.operation.index)] = GraphState.noAttempt
         queues[rule.queue].inFlight -= 1
-        if rule.hasKeys {
-            for local in graphs[graph].policy(attempt.operation.index).keys {
-                freeKey(graphs[graph].keys[Int(local)], of: attempt.operation)
-            }
-        }
+        if rule.hasKeys { freeKeys(of: attempt.operation) }
         return attempt
     }
-
 }
 
 // MARK: - Keys
 
 extension Scheduler {
+    mutating func takeKeys(of operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        for local in graphs[graph].policy(operation.index).keys {
+            keys[graphs[graph].keys[Int(local)]].holders.append(operation)
+        }
+        // Where there is room for more, the next one of its lane takes its place there.
+        passKeysOn(of: operation)
+    }
+
+    mutating func freeKeys(of operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        for local in graphs[graph].policy(operation.index).keys {
+            freeKey(graphs[graph].keys[Int(local)], of: operation)
+        }
+    }
+
     private mutating func park(_ entry: ReadyEntry, of lane: Int, at key: Int) {
         if let place = keys[key].parked.firstIndex(where: { $0.lane == lane }) {
             keys[key].parked[place].heap.insert(entry)

@@ -65,7 +65,8 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         guard case .cancelled(_, _, _, let client) = record else { return }
-        for operation in members {
+        // What nobody runs for us ends with the request.
+        for operation in members where externals[operation] == nil {
             switch state(of: operation) {
             case .dispatched, .executing:
                 effects.records.append(
@@ -114,7 +115,11 @@ extension Scheduler {
             switch graphs[graph].state[index] {
             case .pending, .ready: finished.append(operation)
             case .dispatched, .executing:
-                order(.cancel, attemptAt: graphs[graph].attempt[index], into: &effects)
+                if stopExternal(operation, .cancelled, at: now, into: &effects) {
+                    finished.append(operation)
+                } else {
+                    order(.cancel, attemptAt: graphs[graph].attempt[index], into: &effects)
+                }
             case .finished: break  // `mayBeCancelled` left them out.
             }
         }

@@ -152,6 +152,14 @@ extension Scheduler {
                 hasStarted: held.hasStarted
             )
         }
+        if let held = externals[id] {
+            attempt = DurableAttempt(
+                id: held.id,
+                ordinal: held.ordinal,
+                worker: .nobody,
+                hasStarted: true
+            )
+        }
         return DurableOperation(
             state: graph.state[index],
             outcome: graph.finalOutcome(id.index),

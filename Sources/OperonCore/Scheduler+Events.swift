@@ -128,6 +128,20 @@ extension Scheduler {
         let operation = attempt.operation
         let graph = Int(operation.graph.rawValue)
         kinds[graphs[graph].kind(operation.index)].measured((end - start).nanoseconds)
+        conclude(operation, attempt.id, result, start: start, end: end, at: now, into: &effects)
+    }
+
+    /// What an attempt's own result makes of its operation, which has no attempt any more.
+    mutating func conclude(
+        _ operation: OperationID,
+        _ attempt: AttemptID,
+        _ result: AttemptResult,
+        start: Timestamp,
+        end: Timestamp,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(operation.graph.rawValue)
         let flags = graphs[graph].flags[Int(operation.index)]
         let ending: AttemptEnding
         switch result.end {
@@ -136,9 +150,9 @@ extension Scheduler {
         case .cancelled: ending = .cancelled
         case .crashed: ending = .crashed
         }
-        effects.notices.append(.result(operation, attempt.id, result))
+        effects.notices.append(.result(operation, attempt, result))
         effects.notices.append(
-            .attemptEnded(operation, attempt.id, ending, start: start, end: end)
+            .attemptEnded(operation, attempt, ending, start: start, end: end)
         )
         switch ending {
         case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
@@ -148,7 +162,7 @@ extension Scheduler {
                 graphs[graph].retries[Int(operation.index)]
                     < graphs[graph].policy(operation.index).retry.limit
             {
-                effects.records.append(.attemptEnded(attempt.id, operation, ending))
+                effects.records.append(.attemptEnded(attempt, operation, ending))
                 retry(operation, at: now, into: &effects)
             } else {
                 finish(operation, .failed(error), at: now, into: &effects)
@@ -171,7 +185,7 @@ extension Scheduler {
         )
     }
 
-    private mutating func retry(
+    mutating func retry(
         _ operation: OperationID,
         at now: Moment,
         into effects: inout Effects

@@ -39,6 +39,8 @@ extension Scheduler {
         /// All that it waited for has ended: it goes on when its worker has a slot for it, and its
         /// queue a place.
         case awaitsSlot(of: Incarnation)
+        /// It runs nowhere: somebody outside has to complete this attempt.
+        case awaitsCompletion(AttemptID)
         /// The coordinator has no connection to its workers.
         case disconnected
         /// The coordinator is shutting down.
@@ -53,7 +55,9 @@ extension Scheduler {
         let graph = graphs[Int(operation.graph.rawValue)]
         switch graph.state[Int(operation.index)] {
         case .finished: return []
-        case .executing: return reasonsWhileYielded(operation)
+        case .executing:
+            if let external = externals[operation] { return [.awaitsCompletion(external.id)] }
+            return reasonsWhileYielded(operation)
         case .dispatched: return reasonsWhileDispatched(operation, in: graph)
         case .pending:
             return [unfinishedDependencies(of: operation)]
@@ -140,12 +144,14 @@ extension Scheduler {
             let more = key.holders.count - named.count
             reasons.append(.keyHeld(key.name, by: named, more: more))
         }
+        if isLeaving { reasons.append(.leaving) }
+        // It needs no worker: without another reason it would have been started.
+        if graph.rule(operation.index).isExternal { return reasons }
         let bytesMax = configuration.limits.dispatchedBytes
         let bytes = byteCount(of: operation)
         if bytes > 0, dispatchedBytes > 0, dispatchedBytes + bytes > bytesMax {
             reasons.append(.dispatchedBytes(dispatchedBytes, maximum: bytesMax))
         }
-        if isLeaving { reasons.append(.leaving) }
         if !isConnected { reasons.append(.disconnected) }
         if let reason = missingWorker(for: operation, in: graph) { reasons.append(reason) }
         guard reasons.isEmpty else { return reasons }
@@ -185,6 +191,12 @@ extension Scheduler {
             else { continue }
             named.append(attempt.operation)
         }
+        if queues[queue].external > 0, named.count < Self.namedInReasonMax {
+            let others = externals.keys.filter { id in
+                graphs[Int(id.graph.rawValue)].queue(id.index) == queue
+            }
+            named += others.sorted().prefix(Self.namedInReasonMax - named.count)
+        }
         return (named, queues[queue].inFlight + queues[queue].resuming - named.count)
     }
 }
@@ -216,7 +228,7 @@ extension Scheduler {
 
     /// Whether an attempt was granted and has neither ended nor been given up. O(in flight).
     package func isInFlight(_ attempt: AttemptID) -> Bool {
-        attempts.contains { $0?.id == attempt }
+        attempts.contains { $0?.id == attempt } || externals.values.contains { $0.id == attempt }
     }
 
     package var graphCount: Int { graphs.count }

@@ -14,7 +14,8 @@ extension Scheduler {
                 case .finished:
                     guard reasons.isEmpty else { return "\(operation) has ended and is explained" }
                 case .executing:
-                    guard reasons.isEmpty == (waits[operation] == nil) else {
+                    let waits = waits[operation] != nil || externals[operation] != nil
+                    guard reasons.isEmpty != waits else {
                         return "\(operation) runs and waits for others, or one of both"
                     }
                 case .pending, .ready, .dispatched:
@@ -53,7 +54,8 @@ extension Scheduler {
         case .retryAt(let due): return graph.retries[index] > 0 && isAwaited(operation, due)
         case .keyHeld(let name, let named, let more):
             let holders = Set(
-                attempts.compactMap { $0?.operation }.filter { keyNames(of: $0).contains(name) }
+                (attempts.compactMap { $0?.operation } + externals.keys)
+                    .filter { keyNames(of: $0).contains(name) }
             )
             return keyNames(of: operation).contains(name) && holders.isSuperset(of: named)
                 && holders.count == named.count + more && holders.count >= limit(ofKey: name)
@@ -88,6 +90,7 @@ extension Scheduler {
             return bytes == inFlight.reduce(0, +) && bytes + byteCount(of: operation) > maximum
         case .awaits(let named, let more): return isAwaiting(operation, named, more)
         case .awaitsSlot(let worker): return wantsToGoOn(operation, at: worker)
+        case .awaitsCompletion(let attempt): return externals[operation]?.id == attempt
         case .disconnected: return !isConnected
         case .leaving: return isLeaving
         }
@@ -161,6 +164,7 @@ extension Scheduler.Reason {
         case dispatchedBytes
         case awaits
         case awaitsSlot
+        case awaitsCompletion
         case disconnected
         case leaving
     }
@@ -185,6 +189,7 @@ extension Scheduler.Reason {
         case .dispatchedBytes: .dispatchedBytes
         case .awaits: .awaits
         case .awaitsSlot: .awaitsSlot
+        case .awaitsCompletion: .awaitsCompletion
         case .disconnected: .disconnected
         case .leaving: .leaving
         }

@@ -127,7 +127,8 @@ extension Deadline.Kind {
     fileprivate func isOf(_ graphs: Set<GraphID>) -> Bool {
         switch self {
         case .lease, .probe, .patience: false
-        case .release(let operation), .deadline(let operation): graphs.contains(operation.graph)
+        case .release(let operation), .deadline(let operation), .timeout(let operation, _):
+            graphs.contains(operation.graph)
         case .resume(.operation(let operation), _): graphs.contains(operation.graph)
         case .resume(.graph(let graph), _), .idle(let graph, _): graphs.contains(graph)
         case .resume(.queue, _): false

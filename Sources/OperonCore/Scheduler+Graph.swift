@@ -97,7 +97,8 @@ extension Scheduler {
                 kind: kind,
                 lane: laneNumber(queue: queue, kind: kind),
                 estimate: policy.expectedDuration?.nanoseconds,
-                hasKeys: !policy.keys.isEmpty
+                hasKeys: !policy.keys.isEmpty,
+                isExternal: kinds[kind].isExternal
             )
         }
     }
@@ -105,7 +106,13 @@ extension Scheduler {
     private mutating func kindNumber(_ name: String) -> Int {
         if let number = kindNumbers[name] { return number }
         let number = kinds.count
-        kinds.append(KindState(name: name, canKillWorker: !Work.builtInKinds.contains(name)))
+        kinds.append(
+            KindState(
+                name: name,
+                canKillWorker: !Work.reservedKinds.contains(name),
+                isExternal: name == Work.externalKind
+            )
+        )
         kindNumbers[name] = number
         return number
     }
@@ -182,7 +189,8 @@ extension Scheduler {
         let place = LanePlace(queue: queue, kind: kind)
         if let lane = laneNumbers[place] { return lane }
         let lane = lanes.count
-        lanes.append(Lane(queue: queue, kind: kind))
+        lanes.append(Lane(queue: queue, kind: kind, isExternal: kinds[kind].isExternal))
+        if kinds[kind].isExternal { externalLanes.append(lane) }
         queues[queue].lanes.append(lane)
         laneNumbers[place] = lane
         return lane
@@ -239,7 +247,11 @@ extension Scheduler {
         case .pending, .ready:
             finish(operation, .failed(.deadline), at: now, into: &effects)
         case .dispatched, .executing:
-            order(.cancel, attemptAt: graphs[graph].attempt[index], into: &effects)
+            if stopExternal(operation, .failed(.deadline), at: now, into: &effects) {
+                finish(operation, .failed(.deadline), at: now, into: &effects)
+            } else {
+                order(.cancel, attemptAt: graphs[graph].attempt[index], into: &effects)
+            }
         case .finished: break  // Excluded above.
         }
     }

@@ -12,7 +12,7 @@ extension Scheduler {
         return violatedInvariantOfQueues() ?? violatedInvariantOfAttempts()
             ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
             ?? violatedInvariantOfWaits() ?? violatedInvariantOfTimers()
-            ?? violatedInvariantOfGone()
+            ?? violatedInvariantOfGone() ?? violatedInvariantOfExternals()
     }
 
     /// Traps where `violatedInvariant` finds something.
@@ -81,7 +81,8 @@ extension Scheduler {
         guard state == .ready || !graph.flags[index].contains(.delayed) else {
             return "\(name) is \(state) and delayed"
         }
-        let hasAttempt = graph.attempt[index] != GraphState.noAttempt
+        let hasAttempt =
+            graph.attempt[index] != GraphState.noAttempt || externals[operation] != nil
         guard hasAttempt == (state == .dispatched || state == .executing) else {
             return "\(name) is \(state) with\(hasAttempt ? "" : "out") an attempt"
         }
@@ -267,10 +268,8 @@ extension Scheduler {
 
     private func violatedInvariantOfKeys() -> String? {
         var holders: [Set<OperationID>] = Array(repeating: [], count: keys.count)
-        for case .some(let attempt) in attempts {
-            for key in keyNumbers(of: attempt.operation) {
-                holders[key].insert(attempt.operation)
-            }
+        for operation in attempts.compactMap({ $0?.operation }) + externals.keys.sorted() {
+            for key in keyNumbers(of: operation) { holders[key].insert(operation) }
         }
         for (number, key) in keys.enumerated() {
             guard key.holders.count == holders[number].count, holders[number] == Set(key.holders)

@@ -19,6 +19,7 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `outcome`, `outcomes`, `counts`, `unfinished` | `StoredOperation.outcome` |
 // | `waiting`, `skipDemanded` | counted again from the outcomes |
 // | `attempt`, the table of attempts, `KeyState.holders` | `StoredState.inFlight` |
+// | `externals` | `StoredState.inFlight`, of operations whose kind no worker runs |
 // | `ordinal`, `retries`, `losses` | `StoredOperation` |
 // | `level` | `StoredOperation.priority`, else its policy's, else its queue's |
 // | `cancelRequested`, `reasons` | `StoredOperation.cancelReason`, or its graph's |
@@ -314,6 +315,13 @@ extension Scheduler {
             throw RestoreError("\(operation) is finished or in flight, and in flight again")
         }
         if configuration.violation == .forgetsInFlight { return }
+        guard !graphs[graph].rule(operation.index).isExternal else {
+            restoreExternal(stored, at: now)
+            return
+        }
+        guard stored.worker != .nobody else {
+            throw RestoreError("attempt \(stored.attempt) of \(operation) is nobody's")
+        }
         var attempt = AttemptState(
             id: stored.attempt,
             operation: operation,

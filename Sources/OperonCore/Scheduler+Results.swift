@@ -21,13 +21,17 @@ extension Scheduler {
         return attempts.compactMap { attempt in
             guard let attempt else { return nil }
             let isMember =
-                switch target {
-                case .operation(let operation):
-                    attempt.operation == operation || followers.contains(attempt.operation)
-                case .graph(let graph): attempt.operation.graph == graph
-                case .queue(let name): queueNumbers[name] == queue(of: attempt)
-                }
+                isMember(attempt.operation, of: target) || followers.contains(attempt.operation)
             return isMember ? attempt : nil
+        }
+    }
+
+    private func isMember(_ operation: OperationID, of target: Target) -> Bool {
+        switch target {
+        case .operation(let id): operation == id
+        case .graph(let graph): operation.graph == graph
+        case .queue(let name):
+            queueNumbers[name] == graphs[Int(operation.graph.rawValue)].queue(operation.index)
         }
     }
 
@@ -42,6 +46,9 @@ extension Scheduler {
             result.affected = members(of: queue).count { state(of: $0) != .finished }
         }
         for attempt in inFlight(of: target, cascade: false) { count(attempt, in: &result) }
+        for operation in externals.keys.sorted() where isMember(operation, of: target) {
+            countExternal(operation, in: &result)
+        }
         return result
     }
 
@@ -53,6 +60,7 @@ extension Scheduler {
             let graph = Int(operation.graph.rawValue)
             let index = Int(operation.index)
             if graphs[graph].state[index] == .finished { result.finished += 1 }
+            if externals[operation] != nil { countExternal(operation, in: &result) }
             let place = graphs[graph].attempt[index]
             guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else {
                 continue
@@ -60,6 +68,11 @@ extension Scheduler {
             count(attempt, in: &result)
         }
         return result
+    }
+
+    private func countExternal(_ operation: OperationID, in result: inout CommandResult) {
+        result.running += 1
+        if result.named.count < CommandResult.namedMax { result.named.append(operation) }
     }
 
     private func count(_ attempt: AttemptState, in result: inout CommandResult) {

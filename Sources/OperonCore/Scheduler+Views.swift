@@ -57,10 +57,13 @@ extension Scheduler {
         return priority
     }
 
-    /// The attempt that it has in flight, and who has it.
+    /// The attempt that it has in flight, and who has it: `nobody`, if somebody outside completes it.
     package func attempt(
         of operation: OperationID
     ) -> (id: AttemptID, ordinal: UInt32, worker: Incarnation, hasStarted: Bool)? {
+        if let external = externals[operation] {
+            return (external.id, external.ordinal, .nobody, true)
+        }
         let place = graphs[Int(operation.graph.rawValue)].attempt[Int(operation.index)]
         guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else { return nil }
         return (

@@ -338,9 +338,9 @@ extension Scheduler {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
         for awaited in waits[operation]?.unfinished ?? [] { body(awaited) }
-        // What a worker has waits for nothing else.
+        // What is in flight waits for nothing else.
         guard index < graphs[graph].attempt.count,
-            graphs[graph].attempt[index] == GraphState.noAttempt
+            graphs[graph].attempt[index] == GraphState.noAttempt, externals[operation] == nil
         else { return }
         forEachDependency(of: operation) { dependency, _ in body(dependency) }
         guard graphs[graph].rule(operation.index).hasKeys else { return }

@@ -139,6 +139,16 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case finishesOpenGraphs
     /// Tells a worker to drain once, whether or not it heard.
     case asksToDrainOnce
+    /// Takes what somebody outside is to complete for what was never granted, after a death.
+    case forgetsExternals
+    /// Counts no place for what somebody outside is to complete.
+    case countsNoExternals
+    /// Takes whatever completes an operation for its last attempt.
+    case acceptsStaleCompletions
+    /// Completes what is finished again.
+    case completesTwice
+    /// Never ends what nobody completes in time, after a death.
+    case forgetsTimeouts
     // The worker's.
     /// Starts without an unexpired answer.
     case startsWithoutLease

@@ -114,13 +114,13 @@ extension Scheduler {
         package var affected = 0
         /// Of those, the ones that ended by it at once.
         package var finished = 0
-        /// Of those, the ones that a worker has: asked to stop, or left to go on.
+        /// Of those, the ones in flight: asked to stop, or left to go on.
         package var running = 0
         /// Operations that it let go on, or that wait on for what runs.
         package var released = 0
         /// No start is possible any more of what it cancelled or suspended.
         package var isEffective = true
-        /// The first of those that a worker has.
+        /// The first of those in flight.
         package var named: [OperationID] = []
 
         package init() {}

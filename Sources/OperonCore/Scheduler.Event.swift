@@ -33,6 +33,9 @@ extension Scheduler {
         /// all that failed, and with `cancelled` those that were cancelled too. What was skipped
         /// because of them follows; what succeeded stays.
         case retryRequested(GraphID, operations: [UInt32], cancelled: Bool)
+        /// Somebody outside ends the attempt of an external operation: this one, or whichever is
+        /// executing. Done, or refused.
+        case completionRequested(OperationID, attempt: AttemptID?, Completion)
         /// A client wants a worker to take nothing more, and to leave when it has finished what it
         /// has. Done when the worker says so (`hasBegunToDrain`), and not kept: whoever asked is
         /// told only then.

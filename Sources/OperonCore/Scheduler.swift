@@ -50,6 +50,10 @@ package struct Scheduler: Sendable {
     var servings: UInt64 = 0
     /// Of all attempts in flight.
     var dispatchedBytes = 0
+    /// What somebody outside is to complete: attempts that no worker has. Only looked up.
+    var externals: [OperationID: ExternalAttempt] = [:]
+    /// The lanes of such operations.
+    var externalLanes: [Int] = []
     var generator: SeededGenerator
     let readAheadNanoseconds: Int64
     /// Some operation was reopened: one that comes back may have to wait again.
@@ -74,7 +78,8 @@ package struct Scheduler: Sendable {
         switch event {
         case .graphSubmitted, .operationsAdded, .graphClosed, .queueLimitSet, .queuePrioritySet,
             .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
-            .dependencyRemoved, .retryRequested, .drainRequested, .keyLimitSet:
+            .dependencyRemoved, .retryRequested, .completionRequested, .drainRequested,
+            .keyLimitSet:
             command(event, at: now, into: &effects)
         case .graphsForgotten(let graphs): forget(graphs)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
@@ -128,6 +133,8 @@ package struct Scheduler: Sendable {
             removeDependency(of: operation, on: dependency, at: now, into: &effects)
         case .retryRequested(let graph, let operations, let cancelled):
             reopen(operations, of: graph, cancelled: cancelled, at: now, into: &effects)
+        case .completionRequested(let operation, let attempt, let completion):
+            complete(operation, attempt: attempt, completion, at: now, into: &effects)
         case .drainRequested(let worker): drain(worker, into: &effects)
         case .workerMessage, .additionJudged, .waitJudged, .transportUp, .transportDown,
             .addressReturned,
@@ -151,6 +158,8 @@ package struct Scheduler: Sendable {
                 patienceDue(place, attempt, at: now, into: &effects)
             case .release(let operation): releaseDue(operation, at: now, into: &effects)
             case .deadline(let operation): deadlineDue(operation, at: now, into: &effects)
+            case .timeout(let operation, let ordinal):
+                timeoutDue(operation, ordinal: ordinal, at: now, into: &effects)
             case .resume(let suspended, let until):
                 resumeDue(suspended, until: until, at: now, into: &effects)
             case .idle(let graph, let since): idleDue(graph, since: since, at: now, into: &effects)
@@ -164,6 +173,8 @@ struct KindState: Sendable {
     let name: String
     /// It runs in its worker's own process, and may be what killed it.
     let canKillWorker: Bool
+    /// No worker runs it.
+    let isExternal: Bool
     /// How long one takes, in nanoseconds, rising at once and falling slowly; `nil`: none was seen.
     var duration: Int64?
 

@@ -113,6 +113,8 @@ struct PolicyRule: Sendable {
     /// How long one is expected to take, in nanoseconds; `nil`: as long as others of its kind.
     let estimate: Int64?
     let hasKeys: Bool
+    /// Somebody outside completes it.
+    let isExternal: Bool
 }
 
 struct OperationFlags: OptionSet, Hashable, Sendable {
@@ -146,6 +148,8 @@ struct QueueState: Sendable {
     var ready = 0
     /// Dispatched or executing, but for those that wait for others.
     var inFlight = 0
+    /// Of those, how many no worker has.
+    var external = 0
     /// Of those that wait for others, how many want to go on: places are kept for them.
     var resuming = 0
     /// Without an outcome, in all graphs.
@@ -155,7 +159,7 @@ struct QueueState: Sendable {
     var lanes: [Int] = []
 
     /// What it has of the cluster: the smallest is served first.
-    var share: (Int, UInt64) { (inFlight, servedAt) }
+    var share: (Int, UInt64) { (inFlight - external, servedAt) }
 
     var settings: QueueSettings {
         var settings = QueueSettings(name: name, maxConcurrentOperationCount: maximum)
@@ -281,6 +285,14 @@ struct AttemptState: Sendable {
     var previous = GraphState.noAttempt
 }
 
+/// An attempt that no worker has: it takes a place in its queue and its keys, and nothing else.
+struct ExternalAttempt: Sendable {
+    let id: AttemptID
+    let ordinal: UInt32
+    /// On the coordinator's clock.
+    let startedAt: Timestamp
+}
+
 /// What a running operation waits for.
 struct WaitState: Sendable {
     let held: HeldAttempt
@@ -341,6 +353,8 @@ struct Deadline: Comparable, Sendable {
         case patience(place: UInt32, AttemptID)
         case release(OperationID)
         case deadline(OperationID)
+        /// Of an attempt that no worker has.
+        case timeout(OperationID, ordinal: UInt32)
         case resume(Suspended, until: WallTime)
         case idle(GraphID, since: WallTime)
     }

@@ -288,7 +288,9 @@ struct GraphAssembler {
     ) {
         let source = defaults.description
         switch key {
-        case .name, .description, .run, .command, .operation, .wait, .input, .dependencies: break
+        case .name, .description, .run, .command, .operation, .wait, .external, .input,
+            .dependencies:
+            break
         case .queue: operation.queue = source.queue
         case .priority: operation.priority = source.priority
         case .qualityOfService: operation.qualityOfService = source.qualityOfService

@@ -162,11 +162,18 @@ struct GraphWriter {
             }
         case .registered(let kind, let input):
             text("operation", kind)
-            guard !input.isEmpty else { return }
-            raw("input", "")
-            // A line end in JSON is white space, and would end a line of JSON Lines.
-            out += input.bytes.map { $0 == Byte.newline || $0 == 0x0D ? 0x20 : $0 }
+            write(input)
+        case .external(let input):
+            raw("external", "true")
+            write(input)
         }
+    }
+
+    private mutating func write(_ input: Payload) {
+        guard !input.isEmpty else { return }
+        raw("input", "")
+        // A line end in JSON is white space, and would end a line of JSON Lines.
+        out += input.bytes.map { $0 == Byte.newline || $0 == 0x0D ? 0x20 : $0 }
     }
 
     /// What a process has beside its arguments; the directory always, as its default is another

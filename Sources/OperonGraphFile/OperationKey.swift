@@ -6,6 +6,7 @@ enum OperationKey: UInt8, CaseIterable {
     case command
     case operation
     case wait
+    case external
     case input
     case dependencies
     case queue
@@ -36,7 +37,7 @@ enum OperationKey: UInt8, CaseIterable {
     static let names: [String] = allCases.map { String(describing: $0) }
 
     /// Those that say what an operation does: it has exactly one.
-    static let work: OperationKeys = [.run, .command, .operation, .wait]
+    static let work: OperationKeys = [.run, .command, .operation, .wait, .external]
 
     /// Those that mean something only for a process.
     static let process: OperationKeys = [
@@ -45,7 +46,7 @@ enum OperationKey: UInt8, CaseIterable {
 
     /// Those that have no place in `defaults`.
     static let individual: OperationKeys = [
-        .name, .description, .run, .command, .operation, .wait, .input, .dependencies,
+        .name, .description, .run, .command, .operation, .wait, .external, .input, .dependencies,
     ]
 }
 

@@ -9,7 +9,7 @@ struct OperationFields {
     /// What a process gets, if it is one.
     var process: CommandDescription
     var input: Node?
-    /// `run`, `command`, `operation` or `wait`, and its value.
+    /// `run`, `command`, `operation`, `wait` or `external`, and its value.
     var work: (key: OperationKey, entry: Node.Entry)?
 
     init(directory: String?) {
@@ -97,7 +97,7 @@ struct OperationReader {
         case .name: break
         case .description:
             result.description.summary = try summary(node) ?? ""
-        case .run, .command, .operation, .wait:
+        case .run, .command, .operation, .wait, .external:
             if let other = result.work {
                 try fields.log.report(
                     .misplacedKey,
@@ -264,17 +264,19 @@ struct OperationReader {
                 .missingKey,
                 at: position,
                 name,
-                "operation \(name.quoted) has nothing to do: it needs run, command, operation"
-                    + " or wait"
+                "operation \(name.quoted) has nothing to do: it needs run, command, operation,"
+                    + " wait or external"
             )
             return nil
         }
         let isProcess = key == .run || key == .command
         let alien: OperationKeys = isProcess ? [] : OperationKey.process
         try misplaced(result.keys.intersection(alien), entries, name, "“run” and “command”")
-        if key != .operation {
-            try misplaced(result.keys.intersection([.input]), entries, name, "“operation”")
+        if key != .operation, key != .external {
+            let place = "“operation” and “external”"
+            try misplaced(result.keys.intersection([.input]), entries, name, place)
         }
+        if key == .external { return try external(entry.value, result.input) }
         if key == .wait { return try fields.duration(entry.value, key.name).map { .wait($0) } }
         if key == .operation { return try registered(entry.value, result.input) }
         return try command(key, entry.value, result.process)
@@ -342,6 +344,13 @@ struct OperationReader {
                 "a registered kind; processes have run or command"
             )
             return nil
+        case Work.externalKind:
+            try fields.mismatch(
+                node,
+                "operation",
+                "a registered kind; what somebody else completes has external: true"
+            )
+            return nil
         case Work.nothingKind:
             guard let input, !input.isNull, input.entries?.isEmpty != true else { return .nothing }
             try fields.mismatch(input, "input", "empty for an operation that does nothing")
@@ -362,6 +371,15 @@ struct OperationReader {
             guard let input else { return .registered(kind: kind, input: .empty) }
             return try payload(input).map { .registered(kind: kind, input: $0) }
         }
+    }
+
+    private mutating func external(_ node: Node, _ input: Node?) throws(Stop) -> Work? {
+        guard node.bool == true else {
+            try fields.mismatch(node, "external", "true")
+            return nil
+        }
+        guard let input else { return .external(input: .empty) }
+        return try payload(input).map { .external(input: $0) }
     }
 
     private mutating func payload(_ node: Node) throws(Stop) -> Payload? {

@@ -93,11 +93,16 @@ struct WritingCheck {
         case .command(let command): return refusal(of: command)
         case .registered(let kind, let input):
             if let why = refusal(ofName: kind) { return "has a kind that " + why }
-            guard !Work.builtInKinds.contains(kind) else {
+            guard !Work.reservedKinds.contains(kind) else {
                 return "is registered under the name of a built-in kind, \(kind.quoted)"
             }
-            return input.isEmpty || isJSON(input) ? nil : "has an input that is not JSON"
+            return refusal(ofInput: input)
+        case .external(let input): return refusal(ofInput: input)
         }
+    }
+
+    private func refusal(ofInput input: Payload) -> String? {
+        input.isEmpty || isJSON(input) ? nil : "has an input that is not JSON"
     }
 
     private func refusal(of command: CommandDescription) -> String? {

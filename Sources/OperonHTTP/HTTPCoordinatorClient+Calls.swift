@@ -122,6 +122,15 @@ extension HTTPCoordinatorClient {
         try await value(Ask(.POST, "graphs", graph, "retry").with(json: request))
     }
 
+    package func complete(
+        _ operation: OperationSelector,
+        attempt: AttemptID?,
+        with completion: Completion
+    ) async throws(ClientError) -> OperationView {
+        let body = CompletionBody(completion, attempt: attempt)
+        return try await value(Ask(.POST, operation, "complete").with(json: body))
+    }
+
     package func setPriority(
         of operation: OperationSelector,
         to priority: QueuePriority

@@ -105,6 +105,20 @@ extension HTTPServer {
         Route("POST", operationPath + "/cancel", .operate, body: .options) { call in
             .json(try await call.cancel(.operation(call.operation)))
         },
+        Route(
+            "POST",
+            operationPath + "/complete",
+            .operate,
+            body: .json(isRequired: true)
+        ) { call in
+            let body = try CompletionBody(json: call.body)
+            let view = try await call.client.complete(
+                call.operation,
+                attempt: body.attempt,
+                with: body.completion
+            )
+            return .json(view)
+        },
         Route("POST", operationPath + "/suspend", .operate, body: .options) { call in
             .json(try await call.suspend(.operation(call.operation)))
         },

@@ -140,8 +140,8 @@ extension String {
 package struct HTTPLimits: Sendable {
     /// Bytes of a graph that is submitted.
     package var graphBytes = Limits().graphFileBytes
-    /// Bytes of any other body: a list of names at most.
-    package var bodyBytes = 1 << 20
+    /// Bytes of any other body: an output at most, which is longer in base 64.
+    package var bodyBytes = 2 << 20
     /// Bytes of bodies that are being read at one time, in all: two of the largest graphs.
     package var bodyBytesInAll = 2 * Limits().graphFileBytes
     /// Connections at a time; further ones wait until one closes.

@@ -1571,6 +1571,98 @@ enum OpenAPIDocument {
     }
    ]
   },
+  "/v1/graphs/{graph}/operations/{operation}/complete": {
+   "post": {
+    "operationId": "completeOperation",
+    "summary": "Complete an operation that runs nowhere",
+    "tags": [
+     "operations"
+    ],
+    "requestBody": {
+     "required": true,
+     "content": {
+      "application/json": {
+       "schema": {
+        "$ref": "#/components/schemas/CompleteRequest"
+       },
+       "example": {
+        "outcome": "succeeded",
+        "output": {
+         "approved": true
+        },
+        "attempt": "1.17"
+       }
+      }
+     }
+    },
+    "responses": {
+     "200": {
+      "description": "Done.",
+      "content": {
+       "application/json": {
+        "schema": {
+         "$ref": "#/components/schemas/Operation"
+        }
+       }
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "408": {
+      "$ref": "#/components/responses/408"
+     },
+     "409": {
+      "$ref": "#/components/responses/409"
+     },
+     "413": {
+      "$ref": "#/components/responses/413"
+     },
+     "415": {
+      "$ref": "#/components/responses/415"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "operate"
+   },
+   "parameters": [
+    {
+     "$ref": "#/components/parameters/graph"
+    },
+    {
+     "$ref": "#/components/parameters/operation"
+    }
+   ]
+  },
   "/v1/graphs/{graph}/operations/{operation}/suspend": {
    "post": {
     "operationId": "suspendOperation",
@@ -3823,7 +3915,8 @@ enum OpenAPIDocument {
       "minimum": 0
      },
      "worker": {
-      "type": "string"
+      "type": "string",
+      "description": "Empty: no worker has it, as somebody outside is to complete it."
      },
      "grantedAt": {
       "type": "string",
@@ -4512,6 +4605,107 @@ enum OpenAPIDocument {
     },
     "additionalProperties": false
    },
+   "CompleteRequest": {
+    "type": "object",
+    "description": "How an operation ended that somebody outside completes.",
+    "properties": {
+     "outcome": {
+      "type": "string",
+      "enum": [
+       "succeeded",
+       "failed",
+       "cancelled"
+      ]
+     },
+     "output": {
+      "description": "Of a success, for its dependents: any JSON."
+     },
+     "payload": {
+      "type": "object",
+      "description": "Of a success, in place of `output`: bytes of any type.",
+      "properties": {
+       "base64": {
+        "type": "string",
+        "contentEncoding": "base64"
+       },
+       "contentType": {
+        "type": "string",
+        "description": "application/json by default.",
+        "minLength": 1,
+        "maxLength": 256
+       }
+      },
+      "required": [
+       "base64"
+      ],
+      "additionalProperties": false
+     },
+     "error": {
+      "type": "object",
+      "description": "Of a failure: why.",
+      "properties": {
+       "code": {
+        "type": "string",
+        "enum": [
+         "thrown",
+         "exit",
+         "signal",
+         "timeout",
+         "conditionFailed",
+         "kindUnknown",
+         "versionUnsupported",
+         "undecodable",
+         "inputTooLarge",
+         "outputTooLarge"
+        ],
+        "description": "`thrown` by default."
+       },
+       "type": {
+        "type": "string",
+        "description": "Of what was thrown."
+       },
+       "message": {
+        "type": "string",
+        "description": "What was thrown, in words."
+       },
+       "payload": {
+        "type": "string",
+        "description": "Of what was thrown, encoded.",
+        "contentEncoding": "base64"
+       },
+       "exitCode": {
+        "type": "integer",
+        "minimum": -2147483648,
+        "maximum": 2147483647
+       },
+       "name": {
+        "type": "string",
+        "description": "Of a signal, a condition, a kind, or a version."
+       },
+       "bytes": {
+        "type": "integer"
+       },
+       "limit": {
+        "type": "integer"
+       }
+      },
+      "additionalProperties": false
+     },
+     "reason": {
+      "type": "string",
+      "description": "Of a cancellation."
+     },
+     "attempt": {
+      "type": "string",
+      "description": "The attempt that is meant; refused if it is another one that is executing.",
+      "pattern": "^[0-9]+\\.[0-9]+$"
+     }
+    },
+    "required": [
+     "outcome"
+    ],
+    "additionalProperties": false
+   },
    "SuspendRequest": {
     "type": "object",
     "description": "How to suspend.",
@@ -5144,11 +5338,17 @@ enum OpenAPIDocument {
      "operation": {
       "$ref": "#/components/schemas/GraphFile-name",
       "not": {
-       "const": "command"
+       "enum": [
+        "command",
+        "external"
+       ]
       }
      },
      "wait": {
       "$ref": "#/components/schemas/GraphFile-duration"
+     },
+     "external": {
+      "const": true
      },
      "input": {},
      "dependencies": {
@@ -5223,14 +5423,36 @@ enum OpenAPIDocument {
       "required": [
        "wait"
       ]
+     },
+     {
+      "required": [
+       "external"
+      ]
      }
     ],
-    "dependentRequired": {
-     "input": [
-      "operation"
-     ]
-    },
     "allOf": [
+     {
+      "description": "What has an input.",
+      "if": {
+       "required": [
+        "input"
+       ]
+      },
+      "then": {
+       "anyOf": [
+        {
+         "required": [
+          "operation"
+         ]
+        },
+        {
+         "required": [
+          "external"
+         ]
+        }
+       ]
+      }
+     },
      {
       "description": "What belongs to a process.",
       "if": {

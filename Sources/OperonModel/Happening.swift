@@ -92,7 +92,7 @@ extension Happening {
         case .graphClosed(let id): self.init(.graphClosed, at: at, graph: id)
         case .granted(let attempt, let id, _, let worker):
             self.init(.granted, at: at, id, attempt)
-            self.worker = worker
+            self.worker = worker == .nobody ? nil : worker
         case .started(let attempt, let id), .resumed(let attempt, let id):
             self.init(.started, at: at, id, attempt)
         case .attemptEnded(let attempt, let id, let ending):

@@ -39,6 +39,10 @@ public struct Incarnation: RandomID {
 
     /// Wraps bits that were drawn elsewhere.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// Stands for no worker where one is named: a coordinator, and whoever completes an operation
+    /// from outside.
+    package static let nobody = Incarnation(rawValue: 0)
 }
 
 /// The number of a coordinator's rule over its store, one more at each start.
@@ -124,4 +128,13 @@ public struct AttemptID: Hashable, Comparable, Sendable, Codable, CustomStringCo
 
     /// Epoch and number, as in `2.1041`.
     public var description: String { "\(epoch).\(number)" }
+
+    /// What `description` wrote; `nil`: this is no attempt.
+    public init?(_ description: String) {
+        let parts = description.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, let epoch = UInt32(parts[0]), let number = UInt64(parts[1]),
+            "\(epoch).\(number)" == description
+        else { return nil }
+        self.init(epoch: Epoch(rawValue: epoch), number: number)
+    }
 }

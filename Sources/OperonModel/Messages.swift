@@ -42,7 +42,7 @@ package struct WorkerIdentity: Hashable, Sendable {
 
     package static let none = WorkerIdentity(
         name: "",
-        incarnation: Incarnation(rawValue: 0),
+        incarnation: .nobody,
         connection: 0
     )
 }

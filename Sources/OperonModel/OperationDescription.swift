@@ -8,6 +8,8 @@ public enum Work: Hashable, Sendable, Codable {
     case command(CommandDescription)
     /// Runs the code that a worker registered under this name.
     case registered(kind: String, input: Payload)
+    /// Runs nowhere: once nothing keeps it, it is executing until somebody outside completes it.
+    case external(input: Payload)
 
     /// The name that a worker must know to run it.
     public var kind: String {
@@ -16,8 +18,12 @@ public enum Work: Hashable, Sendable, Codable {
         case .wait: Work.waitKind
         case .command: Work.commandKind
         case .registered(let kind, _): kind
+        case .external: Work.externalKind
         }
     }
+
+    /// Whether somebody outside completes it, and no worker runs it.
+    package var isExternal: Bool { if case .external = self { true } else { false } }
 
     /// The kind of `nothing`.
     public static let nothingKind = "nothing"
@@ -25,9 +31,13 @@ public enum Work: Hashable, Sendable, Codable {
     public static let waitKind = "wait"
     /// The kind of `command`.
     public static let commandKind = "command"
+    /// The kind of `external`, which no worker knows.
+    public static let externalKind = "external"
 
     /// What every worker knows.
     public static let builtInKinds = [commandKind, nothingKind, waitKind]
+    /// Names that nothing can be registered under.
+    public static let reservedKinds = [commandKind, externalKind, nothingKind, waitKind]
 }
 
 /// A process to run.

@@ -46,6 +46,7 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     /// the graph; what they are made of travels in `StoreBatch.graphs`.
     case operationsAdded(GraphID, first: UInt32, by: HeldAttempt? = nil)
     case graphClosed(GraphID)
+    /// To `nobody`: it is for somebody outside to complete.
     case granted(AttemptID, OperationID, ordinal: UInt32, to: Incarnation)
     case started(AttemptID, OperationID)
     /// An attempt that was taken for lost goes on: its worker came back in time.

@@ -163,6 +163,7 @@ package struct OperationView: Hashable, Sendable, Codable {
 package struct AttemptView: Hashable, Sendable, Codable {
     package var id: String
     package var number: UInt32
+    /// Empty: no worker has it, as somebody outside is to complete it.
     package var worker: String
     package var grantedAt: TimeText
     package var startedAt: TimeText?
@@ -242,7 +243,7 @@ package struct ReasonView: Hashable, Sendable, Codable {
         "dependencies", "operationSuspended", "graphSuspended", "queueSuspended", "queueLimit",
         "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
         "dispatched", "dispatchedBytes", "disconnected", "cancelRequested", "graphCancelled",
-        "leaving", "awaits", "awaitsSlot",
+        "leaving", "awaits", "awaitsSlot", "awaitsCompletion",
     ]
 }
 

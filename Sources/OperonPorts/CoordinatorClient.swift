@@ -48,6 +48,13 @@ package protocol CoordinatorClient: Sendable {
         graph: String,
         _ request: RetryRequest
     ) async throws(ClientError) -> CommandView
+    /// Ends the attempt of an `external` operation: this one, or whichever is executing. The first
+    /// one to do so does, and every other is refused.
+    func complete(
+        _ operation: OperationSelector,
+        attempt: AttemptID?,
+        with completion: Completion
+    ) async throws(ClientError) -> OperationView
     func setPriority(
         of operation: OperationSelector,
         to priority: QueuePriority

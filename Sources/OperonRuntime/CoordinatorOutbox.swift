@@ -101,7 +101,7 @@ extension DispatchedOperation {
     var approximateBytes: Int {
         var bytes = 128 + name.utf8.count
         switch work {
-        case .nothing, .wait: break
+        case .nothing, .wait, .external: break
         case .command(let command):
             for argument in command.arguments { bytes += argument.utf8.count }
             for (name, value) in command.environment {

@@ -21,7 +21,7 @@ extension CoordinatorService {
             .unknownOperation(name: named(name), namedBy: named(namedBy))
         // Of queues and keys it speaks too, and those may be called as operations are numbered.
         case .invalid(let field, let why)
-        where field.hasPrefix("dependencies of “") || field.hasPrefix("retry of “"):
+        where ["dependencies", "retry", "completion"].contains { field.hasPrefix($0 + " of “") }:
             .invalid(field: namedWithin(field), why: namedWithin(why))
         case .invalid, .duplicateOperation, .alreadySubmitted, .graphClosed, .limitExceeded,
             .unreachable:
@@ -33,11 +33,13 @@ extension CoordinatorService {
         text.replacing(/“(\d+\/\d+)”/) { "“\(named(String($0.1)))”" }
     }
 
+    /// What stands behind a space belongs to no number.
     private func named(_ operation: String) -> String {
-        let numbers = operation.split(separator: "/").compactMap { UInt32($0) }
+        let end = operation.firstIndex(of: " ") ?? operation.endIndex
+        let numbers = operation[..<end].split(separator: "/").compactMap { UInt32($0) }
         guard numbers.count == 2, Int(numbers[0]) < contents.count else { return operation }
         let id = OperationID(graph: GraphID(rawValue: numbers[0]), index: numbers[1])
-        return "\(id.graph)/\(name(of: id).name)"
+        return "\(id.graph)/\(name(of: id).name)" + operation[end...]
     }
 
     /// While nothing can be kept, nothing is promised.

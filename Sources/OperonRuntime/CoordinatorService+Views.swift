@@ -252,7 +252,7 @@ extension CoordinatorService {
             var view = AttemptView(
                 id: attempt.id.description,
                 number: attempt.ordinal,
-                worker: name(of: attempt.worker),
+                worker: attempt.worker == .nobody ? "" : name(of: attempt.worker),
                 grantedAt: TimeText(attempt.grantedAt)
             )
             view.startedAt = attempt.startedAt.map { TimeText($0) }

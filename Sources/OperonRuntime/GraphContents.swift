@@ -296,7 +296,8 @@ extension OperationDescription {
     /// Whether its kind does anything with outputs of dependencies.
     var wantsInputs: Bool {
         switch work {
-        case .nothing, .wait: false
+        // Of what is completed from outside no worker gets anything; clients read it elsewhere.
+        case .nothing, .wait, .external: false
         case .command, .registered: !dependencies.isEmpty
         }
     }

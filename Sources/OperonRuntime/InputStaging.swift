@@ -54,7 +54,7 @@ final class InputStaging: Sendable {
     private func place(for work: Work) -> Place? {
         switch work {
         case .command: processes.makeInputs().map { .file($0) }
-        case .nothing, .wait, .registered: .memory([])
+        case .nothing, .wait, .registered, .external: .memory([])
         }
     }
 

@@ -246,6 +246,17 @@ package struct LocalCoordinator: CoordinatorClient {
         return view
     }
 
+    package func complete(
+        _ operation: OperationSelector,
+        attempt: AttemptID?,
+        with completion: Completion
+    ) async throws(ClientError) -> OperationView {
+        let id = try await service.find(operation)
+        try await service.request(.completionRequested(id, attempt: attempt, completion))
+        try await service.durable()
+        return await service.view(of: id)
+    }
+
     package func setPriority(
         of operation: OperationSelector,
         to priority: QueuePriority

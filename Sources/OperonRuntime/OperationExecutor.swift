@@ -92,6 +92,9 @@ final class OperationExecutor: Sendable {
             return AttemptResult(end: .succeeded, startedAt: now, endedAt: now)
         case .registered(let kind, _) where kinds[kind] == nil:
             return AttemptResult(end: .failed(.kindUnknown(kind)), startedAt: now, endedAt: now)
+        case .external:
+            let error = OperationError.kindUnknown(Work.externalKind)
+            return AttemptResult(end: .failed(error), startedAt: now, endedAt: now)
         case .wait, .command, .registered:
             stops.withLockedValue { $0[operation.held.attempt] = StopSignal() }
             startContinuation.yield(operation)
@@ -144,7 +147,7 @@ final class OperationExecutor: Sendable {
                 return await runInChild(operation, of: program, stop: stop)
             }
             return await run(kind, operation, input: input, stop: stop)
-        case .nothing:
+        case .nothing, .external:
             preconditionFailure("start answers at once")
         }
     }

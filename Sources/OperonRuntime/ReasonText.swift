@@ -59,6 +59,11 @@ extension CoordinatorService {
                 text: "All that it waited for has ended: it goes on when worker "
                     + "“\(name(of: worker))” has a slot for it, and its queue a place."
             )
+        case .awaitsCompletion(let attempt):
+            return ReasonView(
+                code: "awaitsCompletion",
+                text: "It runs nowhere: attempt \(attempt) waits for somebody to complete it."
+            )
         case .disconnected:
             return ReasonView(
                 code: "disconnected",

@@ -251,6 +251,14 @@ extension ViewText {
         return [said("\(name(operation)) \(fact). It \(state)\(end)\(next)")]
     }
 
+    /// After `complete`.
+    package func completed(_ operation: OperationView) -> [String] {
+        guard operation.outcome == nil else { return [sentence(operation) + "."] }
+        // It failed, and is tried again.
+        let name = self.name(operation)
+        return [said("\(name) failed and is tried again. Why it waits: operon explain \(name)")]
+    }
+
     /// After `priority`.
     package func prioritised(_ operation: OperationView) -> [String] {
         ["\(name(operation)) has priority \(operation.priority.name) now."]

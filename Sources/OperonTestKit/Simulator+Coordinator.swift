@@ -89,7 +89,7 @@ extension Simulator {
         case .keyLimitSet: ledger.met(.keyLimitChanged)
         // Counted where they are asked for, if they are not refused.
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
-            .retryRequested, .queuePrioritySet:
+            .retryRequested, .queuePrioritySet, .completionRequested:
             break
         case .graphSubmitted, .graphsForgotten, .workerMessage, .additionJudged, .waitJudged,
             .transportUp,

@@ -159,6 +159,7 @@ extension Simulator {
             policy.kind = UInt32(growth.next() % 2)
             policy.retry = RetryPolicy(limit: scenario.retryLimit, delay: .milliseconds(100))
             if scenario.usesKeys, growth.next() % 4 == 0 { policy.keys = [0] }
+            scenario.drawExternal(&policy, from: &outside)
             policies.append(policy)
             var others: Set<OperationID> = []
             for _ in 0..<[0, 1, 1, 2, 3][Int(growth.next() % 5)] {
@@ -171,7 +172,7 @@ extension Simulator {
             name: "simulated",
             topology: topology,
             queues: [QueueSettings(name: "a"), QueueSettings(name: "b")],
-            kinds: SimulatorScenario.kinds,
+            kinds: SimulatorScenario.graphKinds,
             keys: ["key"],
             policies: policies,
             policy: (0..<UInt32(count)).map { $0 },
@@ -213,6 +214,8 @@ struct GrownLedger {
     struct Member {
         var isLimited = false
         var isKeyed = false
+        var isExternal = false
+        var timeout: Duration?
         var dependencies: [Dependency] = []
     }
 
@@ -262,6 +265,8 @@ extension SimulatorLedger {
             var member = GrownLedger.Member()
             member.isLimited = policy.queue == 0
             member.isKeyed = !policy.keys.isEmpty
+            member.isExternal = graph.kinds[Int(policy.kind)] == Work.externalKind
+            member.timeout = policy.timeout
             member.dependencies = graph.topology.dependencies(of: index).map {
                 Dependency(
                     operation: OperationID(graph: id, index: first + $0.operation),

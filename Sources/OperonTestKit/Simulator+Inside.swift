@@ -87,6 +87,9 @@ extension Simulator {
                 let other = chance.next() % UInt64(parent.index + 1)
                 child.dependencies.append(DependencyDescription("\(other)", .finished))
             }
+            if scenario.external > 0, chance.next() % 4 == 0 {
+                child.work = .external(input: .empty)
+            }
             return child
         }
     }

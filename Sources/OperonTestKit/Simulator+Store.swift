@@ -279,6 +279,9 @@ extension Simulator {
 
     /// Counts what a life began with that was not so when the graph was submitted.
     private mutating func noteRestored(_ state: StoredState) {
+        if state.inFlight.contains(where: { $0.worker == .nobody }) {
+            ledger.met(.restoredOutside)
+        }
         if state.graphs.contains(where: \.isTombstone) { ledger.met(.restoredTombstone) }
         for graph in state.graphs where graph.finishedAt == nil {
             if graph.contents.count > 1 { ledger.met(.restoredAddition) }

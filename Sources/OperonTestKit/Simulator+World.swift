@@ -95,6 +95,7 @@ extension Simulator {
         case .prune: prune()
         case .grow: grow()
         case .steer: steer()
+        case .completeSome: completeSome()
         case .ghost(let index): haunt(index)
         case .heal: heal()
         }

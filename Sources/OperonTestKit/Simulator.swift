@@ -19,6 +19,7 @@ package struct Simulator {
     var growth: SeededGenerator
     var steering: SeededGenerator
     var inside: SeededGenerator
+    var outside: SeededGenerator
 
     /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
     var store: SimulatedStore?
@@ -57,6 +58,7 @@ package struct Simulator {
         disk = SeededGenerator(seed: seed ^ 0x6469_736b_0000_0000)
         growth = SeededGenerator(seed: seed ^ 0x6164_6469_7469_6f6e)
         inside = SeededGenerator(seed: seed ^ 0x7769_7468_696e_0000)
+        outside = SeededGenerator(seed: seed ^ 0x6f75_7473_6964_6500)
         steering = SeededGenerator(seed: seed ^ 0x7374_6565_7269_6e67)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
@@ -88,6 +90,8 @@ package struct Simulator {
         var waiting = SeededGenerator(seed: seed ^ 0x6177_6169_7400_0000)
         if waiting.next() % 3 == 0 { scenario.waiting = 0.1 + waiting.chance() * 0.5 }
         scenario.drawKeys(from: seed)
+        var outside = SeededGenerator(seed: seed ^ 0x6170_7072_6f76_616c)
+        if outside.next() % 3 == 0 { scenario.external = 0.1 + outside.chance() * 0.4 }
         if scenario.hasStore {
             var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
             scenario.prunings = Int(pruning.next() % 4)
@@ -136,6 +140,7 @@ package struct Simulator {
         case prune
         case grow
         case steer
+        case completeSome
         case ghost(Int)
         case heal
     }
@@ -170,6 +175,7 @@ package struct Simulator {
             guard count <= Self.happeningsMax else { return "livelock: \(count) happenings" }
             guard now <= end else { return notDrained() }
             if let trace { trace("\(now.nanoseconds / 1_000) µs \(entry.happening)") }
+            ledger.now = now
             perform(entry.happening)
             ledger.fold(now.nanoseconds)
             if let broken = ledger.violation ?? scheduler.violatedInvariant() { return broken }
@@ -227,6 +233,10 @@ extension Simulator {
         var graphs = GraphGenerator(seed: seed ^ 0x6772_6170_6800_0000)
         var graph = scenario.graph(from: &graphs)
         if scenario.isTimed { graph = scenario.delayed(graph, with: &disk) }
+        if scenario.external > 0 {
+            graph = scenario.completedOutside(graph, with: &outside)
+            at(now + .seconds(1), .completeSome)
+        }
         self.graph = graph
         ledger.topology = graph.topology
         ledger.kept.limit = scenario.queueLimit

@@ -10,6 +10,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case givenBack = "dispatched → ready (given back)"
         case lostBeforeStart = "dispatched → ready (worker lost)"
         case lostRunning = "executing → ready (worker lost)"
+        case startedOutside = "ready → executing (for somebody outside)"
         case resumed = "ready → executing (its worker came back)"
         case resumedAfterReturn = "dispatched → executing (its worker came back)"
         case retried = "executing → ready (retried)"
@@ -72,6 +73,12 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case waitWithdrawn
         case queuePriorityChanged
         case keyLimitChanged
+        case outsideCompleted
+        case outsideCompletedAgain
+        case outsideCompletedLate
+        case outsideCompletedEarly
+        case outsideTimedOut
+        case restoredOutside
         case queueDefinedAgain
         case graphForgotten
         case restoredTombstone
@@ -125,6 +132,7 @@ extension SimulatorCoverage {
         switch (old, new, why) {
         case (.pending, .ready, _): hit(.released)
         case (.ready, .dispatched, _): hit(.dispatched)
+        case (.ready, .executing, .outside): hit(.startedOutside)
         case (.ready, .executing, _): hit(.resumed)
         case (.dispatched, .executing, .resumed): hit(.resumedAfterReturn)
         case (.dispatched, .executing, _): hit(.started)
@@ -148,6 +156,7 @@ extension SimulatorCoverage {
 
     enum Cause {
         case none
+        case outside
         case resumed
         case crashed
         case lost

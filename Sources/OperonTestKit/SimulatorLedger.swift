@@ -5,6 +5,7 @@ import OperonModel
 /// rules that both must keep.
 package struct SimulatorLedger {
     var topology: GraphTopology?
+    var now = Timestamp.zero
     /// The first rule that was broken.
     package private(set) var violation: String?
     /// Attempts sent to a worker that had them, or had finished them.
@@ -52,6 +53,9 @@ package struct SimulatorLedger {
         /// How many may hold the key, and who has it.
         var keyLimit = 1
         var keyed: Set<OperationID> = []
+        /// When attempts began that somebody outside is to complete, and those that are over.
+        var outsideSince: [AttemptID: Timestamp] = [:]
+        var outsideOver: [HeldAttempt] = []
         /// Every operation, and what waits for what by now.
         var grown = GrownLedger()
         /// What was added from inside, by whom.
@@ -78,8 +82,11 @@ package struct SimulatorLedger {
         }
         for record in effects.records {
             switch record {
+            case .granted(_, _, _, .nobody): continue
             case .granted(_, let operation, _, _): follow(operation, to: .dispatched, .none)
-            case .started(_, let operation): follow(operation, to: .executing, .none)
+            case .started(let attempt, let operation):
+                let isOutside = kept.granted[attempt] == .nobody
+                follow(operation, to: .executing, isOutside ? .outside : .none)
             case .resumed(_, let operation): follow(operation, to: .executing, .resumed)
             case .attemptEnded(_, let operation, .lost):
                 ends(operation, .lost, in: effects)
@@ -160,6 +167,7 @@ package struct SimulatorLedger {
                 takePlace(operation)
                 takeKey(operation, attempt)
                 kept.granted[attempt] = incarnation
+                beganOutside(operation, attempt, by: incarnation)
                 if !numbers.insert(attempt).inserted {
                     broken("attempt \(attempt) was granted twice")
                 }
@@ -173,7 +181,8 @@ package struct SimulatorLedger {
                 // What was asked before it was lost is withdrawn.
                 recalled.remove(attempt)
                 recallDelivered.remove(attempt)
-            case .attemptEnded(_, let operation, _):
+            case .attemptEnded(let attempt, let operation, _):
+                endedOutside(HeldAttempt(attempt: attempt, operation: operation))
                 kept.inFlight.remove(operation)
                 kept.yielded.remove(operation)
                 kept.keyed.remove(operation)
@@ -182,6 +191,9 @@ package struct SimulatorLedger {
             case .queueDefined(let settings) where settings.name == "a":
                 kept.limit = settings.maxConcurrentOperationCount
             case .finished(let operation, let outcome):
+                if let attempt = kept.open[operation] {
+                    endedOutside(HeldAttempt(attempt: attempt, operation: operation))
+                }
                 kept.inFlight.remove(operation)
                 kept.yielded.remove(operation)
                 kept.keyed.remove(operation)
@@ -220,6 +232,8 @@ package struct SimulatorLedger {
         switch ending {
         // An input arrived damaged again and again: it never started.
         case .failed(.undecodable) where !started.contains(attempt): return
+        // Nobody completed it in time.
+        case .failed(.timeout) where kept.granted[attempt] == .nobody: met(.outsideTimedOut)
         case .succeeded, .failed:
             if !ended.contains(attempt) {
                 broken("\(operation): a result of attempt \(attempt), which has not ended")

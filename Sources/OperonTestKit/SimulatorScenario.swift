@@ -60,6 +60,8 @@ package struct SimulatorScenario: Sendable {
     package var addition = 0.0
     /// Probability that an operation waits for others while it runs.
     package var waiting = 0.0
+    /// Probability that somebody outside is to complete an operation.
+    package var external = 0.0
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
@@ -71,6 +73,9 @@ package struct SimulatorScenario: Sendable {
 
     /// The last one runs in its worker's own process.
     static let kinds = [Work.nothingKind, Work.waitKind, "Poison"]
+    /// Those of graphs; the last one no worker knows.
+    static let graphKinds = kinds + [Work.externalKind]
+    static let externalKind = UInt32(kinds.count)
 
     /// The swarm: what this seed draws.
     package static func drawn(from generator: inout SeededGenerator) -> SimulatorScenario {
@@ -129,14 +134,40 @@ package struct SimulatorScenario: Sendable {
         _ graph: CompiledGraph,
         with generator: inout SeededGenerator
     ) -> CompiledGraph {
-        let policies = graph.policies.map { policy in
-            var policy = policy
+        changed(graph) { policy in
             if generator.chance() < 0.3 {
                 policy.delay = .milliseconds(Int64(generator.next() % 8_000))
             }
+        }
+    }
+
+    /// The same graph, a part of whose operations somebody outside completes.
+    func completedOutside(
+        _ graph: CompiledGraph,
+        with generator: inout SeededGenerator
+    ) -> CompiledGraph {
+        changed(graph) { drawExternal(&$0, from: &generator) }
+    }
+
+    func drawExternal(_ policy: inout OperationPolicy, from generator: inout SeededGenerator) {
+        // The one that kills workers stays with them.
+        guard external > 0, generator.chance() < external, policy.kind < 2 else { return }
+        policy.kind = Self.externalKind
+        if generator.next() % 2 == 0 {
+            policy.timeout = .milliseconds(100 + Int64(generator.next() % 20_000))
+        }
+    }
+
+    private func changed(
+        _ graph: CompiledGraph,
+        _ change: (inout OperationPolicy) -> Void
+    ) -> CompiledGraph {
+        let policies = graph.policies.map { policy in
+            var policy = policy
+            change(&policy)
             return policy
         }
-        var delayed = CompiledGraph(
+        var changed = CompiledGraph(
             name: graph.name,
             topology: graph.topology,
             queues: graph.queues,
@@ -146,8 +177,8 @@ package struct SimulatorScenario: Sendable {
             policy: graph.policy,
             rank: graph.rank
         )
-        delayed.keyLimits = graph.keyLimits
-        return delayed
+        changed.keyLimits = graph.keyLimits
+        return changed
     }
 
     /// The graph of this scenario: random shape, priorities, two kinds, sometimes two queues.
@@ -175,7 +206,7 @@ package struct SimulatorScenario: Sendable {
                 QueueSettings(name: "a", maxConcurrentOperationCount: queueLimit),
                 QueueSettings(name: "b"),
             ],
-            kinds: Self.kinds,
+            kinds: Self.graphKinds,
             keys: ["key"],
             policies: policies,
             policy: policy,

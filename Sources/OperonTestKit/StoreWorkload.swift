@@ -157,8 +157,11 @@ package struct StoreWorkload: Sendable {
         let attempt = AttemptID(epoch: image.epoch, number: attempts)
         members[place].ordinal += 1
         members[place].phase = .open(attempt)
-        let worker = Incarnation(rawValue: generator.next())
-        if attempts % 3 > 0 { batch.workers.append(StoredWorker(worker, name: text())) }
+        // Some are for somebody outside.
+        let worker = attempts % 5 == 0 ? .nobody : Incarnation(rawValue: generator.next())
+        if attempts % 3 > 0, worker != .nobody {
+            batch.workers.append(StoredWorker(worker, name: text()))
+        }
         batch.records.append(
             .granted(attempt, members[place].id, ordinal: members[place].ordinal, to: worker)
         )

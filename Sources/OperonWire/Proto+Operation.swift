@@ -61,6 +61,8 @@ extension ProtoDispatchedOperation {
             registered.kind = kind
             if input != .empty { registered.input = ProtoPayload(input) }
             work = .registered(registered)
+        // No worker is ever given one; without work it would give it back as undecodable.
+        case .external: work = nil
         }
     }
 }

@@ -205,6 +205,7 @@ extension ProtoStoredOperation {
             registered.kind = kind
             if input != .empty { registered.input = ProtoPayload(input) }
             work = .registered(registered)
+        case .external(let input): work = .external(ProtoPayload(input))
         }
     }
 }
@@ -256,6 +257,7 @@ extension Work {
                 kind: registered.kind,
                 input: registered.hasInput ? Payload(registered.input) : .empty
             )
+        case .external(let input): self = .external(input: Payload(input))
         case nil: throw .missing("operation.work")
         }
     }

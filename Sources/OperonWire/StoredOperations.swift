@@ -170,6 +170,8 @@ package struct StoredOperations: Sendable {
                     try addKind(body, field.bytes)
                     workBytes = field.bytes.count
                     mayWantInputs = true
+                // Its input is sent to no worker.
+                case OperationField.external: policy.append(UInt8(field.number))
                 case OperationField.name, OperationField.summary: continue
                 case _: add(field, body)
                 }
@@ -363,6 +365,7 @@ private enum OperationField {
     static let queue: UInt64 = 4
     static let command: UInt64 = 13
     static let registered: UInt64 = 14
+    static let external: UInt64 = 19
 }
 
 private enum DependencyField {

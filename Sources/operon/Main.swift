@@ -33,7 +33,7 @@ struct Operon: AsyncParsableCommand {
                 name: "Operation",
                 subcommands: [
                     Operations.self, Show.self, Explain.self, Logs.self, Output.self,
-                    Priority.self, Dependency.self, Add.self, Await.self,
+                    Complete.self, Priority.self, Dependency.self, Add.self, Await.self,
                 ]
             ),
             CommandGroup(

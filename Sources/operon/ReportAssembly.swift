@@ -69,7 +69,7 @@ struct ReportAssembly: Sendable {
         )
         report.start = last?.start.map { $0 - origin }
         report.end = (last?.end ?? operation.finishedAt).map { $0 - origin }
-        report.worker = last.map { name(of: $0.worker) }
+        report.worker = last.flatMap { $0.worker == .nobody ? nil : name(of: $0.worker) }
         report.attempts = operation.attempts.enumerated().map { attempt($1, number: $0 + 1) }
         switch operation.outcome {
         case nil, .succeeded: break
@@ -104,8 +104,10 @@ struct ReportAssembly: Sendable {
         return report
     }
 
+    /// Empty for what somebody outside was to complete.
     private func name(of worker: Incarnation) -> String {
-        record.workerNames[worker] ?? worker.description
+        if worker == .nobody { return "" }
+        return record.workerNames[worker] ?? worker.description
     }
 
     private func skipCause(_ dependency: OperationID) -> SkipCause {

@@ -155,6 +155,7 @@ struct DryRun {
         case .nothing: return "nothing"
         case .wait(let duration): return "wait \(DurationText.short(duration))"
         case .registered(let kind, _): return "operation \(kind)"
+        case .external: return "external: waits until somebody completes it"
         case .command(let command):
             let shell = CommandDescription.shell("").dropLast()
             guard command.arguments.count == 3, command.arguments.starts(with: shell) else {

@@ -107,7 +107,7 @@ struct RunScreen: Sendable {
                 case .line(let line):
                     await display.print([TerminalText.line(line)], at: SystemClock.now())
                 case .connected:
-                    await remark([stall.began(at: SystemClock.now())])
+                    await remark(stall.began(at: SystemClock.now()))
                 case .restored(let operations):
                     await takeUp(operations, group: group, state: &state)
                     isTakenUp = true

@@ -38,6 +38,7 @@ struct RunStall {
         case noRoom(queue: String)
         case key(String)
         case time
+        case completion
         case notStarted(by: Incarnation)
         case disconnected
     }
@@ -47,15 +48,29 @@ struct RunStall {
         self.place = place
     }
 
-    /// What is known before anything has run: in this process no worker with other kinds can come.
-    mutating func began(at now: Timestamp) -> String? {
+    /// What is known before anything has run.
+    mutating func began(at now: Timestamp) -> [String] {
         beganAt = now
+        return [unknownKinds(), uncompletable()].compactMap { $0 }
+    }
+
+    /// A run takes no calls: its coordinator ends with it.
+    private mutating func uncompletable() -> String? {
+        let count = graph.description.operations.count { $0.work.isExternal }
+        guard count > 0 else { return nil }
+        told.insert(.completion)
+        return "warning: \(Self.count(count, "waits", "wait")) to be completed from outside, "
+            + "which nobody can do here. Use operon up, operon submit and operon complete."
+    }
+
+    /// In this process no worker with other kinds can come.
+    private mutating func unknownKinds() -> String? {
         guard place == .thisProcess else { return nil }
         var counts: [String: Int] = [:]
         var kinds: [String] = []
         for operation in graph.description.operations {
             let kind = operation.work.kind
-            guard !Work.builtInKinds.contains(kind) else { continue }
+            guard !Work.reservedKinds.contains(kind) else { continue }
             if counts[kind] == nil { kinds.append(kind) }
             counts[kind, default: 0] += 1
         }
@@ -75,14 +90,17 @@ struct RunStall {
     mutating func subjects(_ state: ScreenState, at now: Timestamp) -> [OperationID] {
         guard let beganAt, state.unfinishedCount > 0 else { return [] }
         // What runs on workers that drain brings nobody else's turn.
-        guard state.runningCount == 0 || state.allWorkersDrain else { return [] }
+        let isQuiet = state.runningCount == state.externalCount || state.allWorkersDrain
+        guard isQuiet else { return [] }
         let quietSince = max(beganAt, state.movedAt ?? beganAt, askedAt ?? beganAt)
         guard now - quietSince >= Self.patience else { return [] }
         askedAt = now
         // One of each policy: others of it wait for the same.
         var subjects: [OperationID] = []
         var policies: Set<UInt32> = []
-        for (index, phase) in state.phases.enumerated() where phase == .ready {
+        for (index, phase) in state.phases.enumerated() {
+            let isExternal = phase == .executing && state.operations[index].work.isExternal
+            guard phase == .ready || isExternal else { continue }
             // What was added while it ran stands for itself.
             if index < graph.compiled.policy.count,
                 !policies.insert(graph.compiled.policy[index]).inserted
@@ -158,6 +176,11 @@ struct RunStall {
             return (
                 .notStarted(by: worker),
                 "\(who) has “\(name)” and has not said that it started."
+            )
+        case .awaitsCompletion:
+            return (
+                .completion,
+                "“\(name)” waits to be completed from outside, which nobody can do here."
             )
         case .disconnected:
             return (.disconnected, "Waiting for the broker: there is no connection to it.")

@@ -7,6 +7,8 @@ struct ScreenState {
     private(set) var work: [Double]
     private(set) var phases: [ProgressPhase]
     private(set) var runningCount = 0
+    /// Of those, how many somebody outside is to complete.
+    private(set) var externalCount = 0
     private(set) var unfinishedCount: Int
     /// When an operation last moved, or a worker came, went or began to drain.
     private(set) var movedAt: Timestamp?
@@ -136,7 +138,9 @@ struct ScreenState {
         guard old != phase else { return nil }
         phases[index] = phase
         movedAt = now
-        runningCount += (phase == .executing ? 1 : 0) - (old == .executing ? 1 : 0)
+        let change = (phase == .executing ? 1 : 0) - (old == .executing ? 1 : 0)
+        runningCount += change
+        if operations[index].work.isExternal { externalCount += change }
         unfinishedCount += (phase.isFinished ? 0 : 1) - (old.isFinished ? 0 : 1)
         return ProgressDisplay.Move(
             operations[index].name,

@@ -49,7 +49,8 @@ struct TraceFile {
             } else {
                 process = workers.count + 1
                 workers[attempt.worker] = process
-                let event = NameEvent(pid: process, args: .init(name: attempt.worker))
+                let worker = attempt.worker.isEmpty ? "outside" : attempt.worker
+                let event = NameEvent(pid: process, args: .init(name: worker))
                 lines.append(String(decoding: try encoder.encode(event), as: UTF8.self))
             }
             // The first slot that is free again.

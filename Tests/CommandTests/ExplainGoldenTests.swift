@@ -12,6 +12,7 @@ import Testing
         try await onTheWay(&golden)
         try await withLargeInputs(&golden)
         try await whileOthersRun(&golden)
+        try await withoutAnybody(&golden)
         try await afterwards(&golden)
         try golden.file.check()
         // One that no example tells would be found missing by nobody.
@@ -188,6 +189,22 @@ import Testing
             await server.open("part")
             try await server.wait(for: "whole/for-part", reason: "awaitsSlot")
             try await golden.explain("it may go on, and has no slot", "whole/for-part", server)
+        }
+    }
+
+    private func withoutAnybody(_ golden: inout Explanations) async throws {
+        try await LiveServer.play { server in
+            try await server.submit(
+                "release",
+                """
+                operations:
+                  approve: { external: true }
+                  deploy: { operation: Play, dependencies: [approve] }
+                """
+            )
+            try await server.wait(for: "release/approve", .executing)
+            try await golden.explain("somebody is to complete it", "release/approve", server)
+            try await golden.explain("it waits for such a one", "release/deploy", server)
         }
     }
 

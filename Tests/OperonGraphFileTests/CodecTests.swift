@@ -156,6 +156,9 @@ private enum AnyGraph {
             isPlain = isPlain && operation.retry.maxDelay >= operation.retry.delay
             switch operation.work {
             case .nothing, .wait: break
+            case .external(let input):
+                let text = String(decoding: input.bytes, as: UTF8.self)
+                isPlain = isPlain && (text.isEmpty || plainInputs.contains(text))
             case .registered(let kind, let input):
                 let text = String(decoding: input.bytes, as: UTF8.self)
                 isPlain = isPlain && kind == "Kind" && (text.isEmpty || plainInputs.contains(text))
@@ -187,7 +190,9 @@ private enum AnyGraph {
         case 7:
             let payload = Payload(contentType: "text/plain", bytes: [0x31])
             operation.work = .registered(kind: "Kind", input: payload)
-        case 8: operation.work = .registered(kind: some(["wait", ""], &random), input: .empty)
+        case 8:
+            let kind = some(["wait", "external", ""], &random)
+            operation.work = .registered(kind: kind, input: .empty)
         case 9:
             command.arguments = some([[], [""]], &random)
             operation.work = .command(command)
@@ -199,8 +204,11 @@ private enum AnyGraph {
     }
 
     private static func work(_ random: inout Generator) -> Work {
-        switch Int.random(in: 0..<5, using: &random) {
+        switch Int.random(in: 0..<6, using: &random) {
         case 0: return .nothing
+        case 5:
+            let input = chance(3, &random) ? "" : some(plainInputs, &random)
+            return .external(input: Payload(bytes: Array(input.utf8)))
         case 1: return .wait(.nanoseconds(Int.random(in: 0...5_000_000_000, using: &random)))
         case 2:
             let input = chance(3, &random) ? "" : some(plainInputs, &random)

@@ -99,6 +99,51 @@ import Testing
         }
     }
 
+    @Test func `a completion is read strictly, and its output as it was written`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            try await scene.submitExternal("g")
+            let path = "/v1/graphs/g/operations/a/complete"
+            let bodies = [
+                ("{}", "outcome"), (#"{"outcome":"odd"}"#, "outcome"),
+                (#"{"outcome":"failed"}"#, "error"),
+                (#"{"outcome":"failed","error":{}}"#, "message"),
+                (#"{"outcome":"failed","error":{"code":"deadline"}}"#, "deadline"),
+                (#"{"outcome":"failed","error":{"message":"m","payload":"*"}}"#, "base 64"),
+                (#"{"outcome":"failed","error":{"message":"m"},"output":1}"#, "output"),
+                (#"{"outcome":"succeeded","reason":"r"}"#, "reason"),
+                (#"{"outcome":"succeeded","output":1,"payload":{"base64":""}}"#, "payload"),
+                (#"{"outcome":"succeeded","payload":{"base64":"","type":""}}"#, "type"),
+                (#"{"outcome":"succeeded","attempt":"1"}"#, "attempt"),
+                (#"{"outcome":"succeeded","outptu":1}"#, "outptu"),
+            ]
+            for (body, word) in bodies {
+                expectProblem(try await scene.json("POST", path, body), 400, word)
+            }
+            expectProblem(try await scene.raw("POST", path), 400, "empty")
+            let other = #"{"outcome":"succeeded","attempt":"9.9"}"#
+            expectProblem(try await scene.json("POST", path, other), 409, "9.9")
+            #expect(await scene.fake.world.truth.completions.isEmpty)
+
+            let outputs = [
+                "1.0", "18446744073709551616", "null", #""a"}\""#, "{}",
+                #"[{"output": 1, "b": [",", "}"]}, true]"#,
+            ]
+            for (index, output) in outputs.enumerated() {
+                try await scene.submitExternal("g\(index)")
+                let body = #"{"attempt":"1.\#(index + 2)" , "output" : \#(output) ,"#
+                let answer = try await scene.json(
+                    "POST",
+                    "/v1/graphs/g\(index)/operations/a/complete",
+                    body + #" "outcome":"succeeded"}"#
+                )
+                #expect(answer.status == 200, "\(answer.text)")
+                let bytes = Array(output.utf8)
+                let completions = await scene.fake.world.truth.completions
+                #expect(completions.last?.completion == .succeeded(Payload(bytes: bytes)))
+            }
+        }
+    }
+
     @Test func `a graph of the wrong type or form is refused with line and thing`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             let yaml = "operations:\n  a: {run: ls, colour: red}\n"

@@ -37,6 +37,41 @@ import Testing
         }
     }
 
+    @Test func `whatever completes an operation arrives as it was sent`() async throws {
+        let bytes = (0..<Limits().payloadBytes).map { UInt8(truncatingIfNeeded: $0) }
+        let errors: [OperationError] = [
+            .thrown(type: "T", message: "m", payload: [0, 255]), .exit(code: -3),
+            .signal(name: "SIGKILL"), .timeout, .conditionFailed(name: "c"), .kindUnknown("k"),
+            .versionUnsupported("2"), .undecodable("u"), .inputTooLarge(bytes: 5, limit: 4),
+            .outputTooLarge(bytes: 3, limit: 2),
+        ]
+        let completions: [Completion] =
+            [
+                .succeeded(.empty), .succeeded(Payload(contentType: "image/png", bytes: bytes)),
+                .succeeded(Payload(bytes: Array("[1.0,18446744073709551615]".utf8))),
+                .cancelled(reason: ""), .cancelled(reason: "r"),
+            ] + errors.map { .failed($0) }
+        try await Scene.play { (scene: Scene) async throws in
+            for (index, completion) in completions.enumerated() {
+                let selector = OperationSelector("g\(index)", "a")
+                try await scene.submitExternal("g\(index)")
+                try await scene.client { client in
+                    let id = try await client.operation(selector).attempts.last?.id
+                    let attempt = index % 2 == 0 ? id.flatMap { AttemptID($0) } : nil
+                    let view = try await client.complete(
+                        selector,
+                        attempt: attempt,
+                        with: completion
+                    )
+                    #expect(view.state == .finished)
+                }
+                let sent = await scene.fake.world.truth.completions.last
+                #expect(sent?.completion == completion)
+                #expect((sent?.attempt == nil) == (index % 2 > 0))
+            }
+        }
+    }
+
     @Test func `operations are listed page by page, and each is shown`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             _ = try await scene.fake.submit(Submission(graph: .diamond))

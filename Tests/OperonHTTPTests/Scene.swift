@@ -88,6 +88,16 @@ struct Scene: Sendable {
         }
     }
 
+    /// A graph whose one operation, “a”, waits to be completed.
+    func submitExternal(_ name: String) async throws {
+        let operation = OperationDescription(name: "a", work: .external(input: .empty))
+        let graph = GraphDescription(name: name, operations: [operation])
+        _ = try await fake.submit(Submission(graph: graph))
+        try await fake.world.change { truth throws(ClientError) in
+            try truth.start(OperationSelector(name, "a"))
+        }
+    }
+
     /// What a raw request gets: status, fields in lower case, and body.
     func raw(
         _ method: String,

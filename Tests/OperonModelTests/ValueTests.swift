@@ -107,6 +107,20 @@ struct ValueTests {
         ]
         #expect(works.map(\.kind).sorted() == Work.builtInKinds)
         #expect(Work.registered(kind: "Blur", input: .empty).kind == "Blur")
+        #expect((works + [.external(input: .empty)]).map(\.kind).sorted() == Work.reservedKinds)
+    }
+
+    @Test func `an attempt is read as it is written, and nothing else is one`() {
+        for id in [
+            AttemptID(epoch: Epoch(rawValue: 0), number: 0),
+            AttemptID(epoch: Epoch(rawValue: .max), number: .max),
+        ] {
+            #expect(AttemptID(id.description) == id)
+        }
+        for text in ["", "1", "1.", ".1", "1.2.3", "01.2", "1.02", "+1.2", "1.-2", "1.2 ", "a.b"] {
+            #expect(AttemptID(text) == nil, "\(text)")
+        }
+        #expect(AttemptID("4294967296.1") == nil)
     }
 
     @Test func `every limit has words of its own`() {

@@ -236,8 +236,11 @@ private struct Descriptions {
     }
 
     private mutating func work() -> Work {
-        switch number(below: 4) {
+        switch number(below: 5) {
         case 0: return .nothing
+        case 4:
+            let text = chance(50) ? "\(number(below: 99))" : String(repeating: "x", count: 5_000)
+            return .external(input: Payload(bytes: Array(text.utf8)))
         case 1: return .wait(.milliseconds(number(below: 3)))
         case 2:
             var command = CommandDescription(arguments: ["true", "\(number(below: 9))"])

@@ -148,6 +148,16 @@ package struct FakeCoordinator: CoordinatorClient {
         }
     }
 
+    package func complete(
+        _ operation: OperationSelector,
+        attempt: AttemptID?,
+        with completion: Completion
+    ) async throws(ClientError) -> OperationView {
+        try await world.answer("complete", caller) { truth throws(ClientError) in
+            try truth.complete(operation, attempt: attempt, with: completion)
+        }
+    }
+
     package func setPriority(
         of operation: OperationSelector,
         to priority: QueuePriority

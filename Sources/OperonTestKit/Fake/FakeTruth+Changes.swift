@@ -58,6 +58,38 @@ extension FakeTruth {
         note("reopened", operation: id)
     }
 
+    package mutating func complete(
+        _ selector: OperationSelector,
+        attempt: AttemptID?,
+        with completion: Completion
+    ) throws(ClientError) -> OperationView {
+        let id = try operationID(selector)
+        let field = "completion of “\(shown(id))”"
+        guard self[id].description.work.isExternal else {
+            let why = "a worker runs it, and nobody else completes it"
+            throw ClientError(refused: .invalid(field: field, why: why))
+        }
+        guard self[id].state != .finished else {
+            throw ClientError(refused: .alreadyFinished(name: shown(id)))
+        }
+        guard self[id].state == .executing, let last = self[id].attempts.last else {
+            throw ClientError(refused: .invalid(field: field, why: "it has not started"))
+        }
+        if let attempt, attempt.description != last.id {
+            let name = "\(shown(id)) (attempt \(attempt))"
+            throw ClientError(refused: .alreadyFinished(name: name))
+        }
+        completions.append(FakeCompletion(attempt: attempt, completion: completion))
+        switch completion {
+        case .succeeded(let output):
+            self[id].output = output.isEmpty ? nil : output
+            end(id, .succeeded)
+        case .failed(let error): end(id, .failed(error))
+        case .cancelled(let reason): end(id, .cancelled(reason: reason))
+        }
+        return view(id)
+    }
+
     package mutating func setPriority(
         of selector: OperationSelector,
         to priority: QueuePriority

@@ -24,8 +24,15 @@ package struct FakeTruth: Sendable {
     /// What was printed since the streams were fed last.
     var printed: [LogView] = []
     var attemptCount: UInt64 = 0
+    /// How operations were completed from outside, in order.
+    package internal(set) var completions: [FakeCompletion] = []
 
     package init() {}
+}
+
+package struct FakeCompletion: Hashable, Sendable {
+    package let attempt: AttemptID?
+    package let completion: Completion
 }
 
 package struct FakeQueue: Hashable, Sendable {
@@ -163,7 +170,7 @@ extension FakeTruth {
         var attempt = AttemptView(
             id: "1.\(attemptCount)",
             number: UInt32(self[id].attempts.count + 1),
-            worker: worker,
+            worker: self[id].description.work.isExternal ? "" : worker,
             grantedAt: TimeText(now)
         )
         attempt.startedAt = TimeText(now)
@@ -171,7 +178,7 @@ extension FakeTruth {
         self[id].state = .executing
         note("started", operation: id) { event in
             event.attempt = attempt.id
-            event.worker = worker
+            event.worker = attempt.worker.isEmpty ? nil : worker
         }
     }
 

@@ -219,6 +219,15 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
     set {_uniqueStorage()._work = .registered(newValue)}
   }
 
+  /// What whoever completes it is to know.
+  var external: ProtoPayload {
+    get {
+      if case .external(let v)? = _storage._work {return v}
+      return ProtoPayload()
+    }
+    set {_uniqueStorage()._work = .external(newValue)}
+  }
+
   var delayNanoseconds: Int64 {
     get {_storage._delayNanoseconds ?? 0}
     set {_uniqueStorage()._delayNanoseconds = newValue}
@@ -255,6 +264,8 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
     case waitNanoseconds(Int64)
     case command(ProtoCommand)
     case registered(ProtoRegistered)
+    /// What whoever completes it is to know.
+    case external(ProtoPayload)
 
   }
 
@@ -582,7 +593,7 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0")
 
   fileprivate class _StorageClass {
     var _name: String = String()
@@ -701,6 +712,19 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         case 16: try { try decoder.decodeSingularInt64Field(value: &_storage._delayNanoseconds) }()
         case 17: try { try decoder.decodeSingularInt64Field(value: &_storage._notBeforeNanoseconds) }()
         case 18: try { try decoder.decodeSingularInt64Field(value: &_storage._deadlineNanoseconds) }()
+        case 19: try {
+          var v: ProtoPayload?
+          var hadOneofValue = false
+          if let current = _storage._work {
+            hadOneofValue = true
+            if case .external(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._work = .external(v)
+          }
+        }()
         default: break
         }
       }
@@ -760,7 +784,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         guard case .registered(let v)? = _storage._work else { preconditionFailure() }
         try visitor.visitSingularMessageField(value: v, fieldNumber: 14)
       }()
-      case nil: break
+      default: break
       }
       try { if let v = _storage._delayNanoseconds {
         try visitor.visitSingularInt64Field(value: v, fieldNumber: 16)
@@ -770,6 +794,9 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       } }()
       try { if let v = _storage._deadlineNanoseconds {
         try visitor.visitSingularInt64Field(value: v, fieldNumber: 18)
+      } }()
+      try { if case .external(let v)? = _storage._work {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 19)
       } }()
     }
     try unknownFields.traverse(visitor: &visitor)

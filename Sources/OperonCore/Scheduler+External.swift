@@ -1,0 +1,250 @@
+import HeapModule
+import OperonModel
+
+// Operations that somebody outside completes. They wait as others do, and take a place in their
+// queue and their keys; but no worker has them, so no slot, no lease and no message is theirs.
+extension Scheduler {
+    /// Gives an operation that nothing keeps any more an attempt, and starts it.
+    mutating func startExternal(
+        _ operation: OperationID,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        queues[graphs[graph].queue(operation.index)].ready -= 1
+        graphs[graph].flags[index].remove(.comesBack)
+        graphs[graph].ordinal[index] += 1
+        let attempt = ExternalAttempt(
+            id: nextAttempt(of: operation),
+            ordinal: graphs[graph].ordinal[index],
+            startedAt: now.monotonic
+        )
+        effects.records.append(
+            .granted(attempt.id, operation, ordinal: attempt.ordinal, to: .nobody)
+        )
+        effects.records.append(.started(attempt.id, operation))
+        effects.notices.append(.granted(operation, attempt.id, worker: .nobody))
+        effects.notices.append(.started(operation, attempt.id, at: now.monotonic))
+        store(attempt, of: operation)
+        armTimeout(of: operation)
+    }
+
+    /// It has a place in its queue and its keys, and is executing.
+    private mutating func store(_ attempt: ExternalAttempt, of operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        let rule = graphs[graph].rule(operation.index)
+        graphs[graph].state[Int(operation.index)] = .executing
+        externals[operation] = attempt
+        if configuration.violation != .countsNoExternals { queues[rule.queue].inFlight += 1 }
+        queues[rule.queue].external += 1
+        if rule.hasKeys { takeKeys(of: operation) }
+    }
+
+    /// Gives back what its attempt took; the operation's state is for the caller to set.
+    private mutating func removeExternal(_ operation: OperationID) -> ExternalAttempt? {
+        guard !externals.isEmpty, let attempt = externals.removeValue(forKey: operation) else {
+            return nil
+        }
+        let rule = graphs[Int(operation.graph.rawValue)].rule(operation.index)
+        if configuration.violation != .countsNoExternals { queues[rule.queue].inFlight -= 1 }
+        queues[rule.queue].external -= 1
+        if rule.hasKeys { freeKeys(of: operation) }
+        return attempt
+    }
+
+    /// Ends the attempt of one that is cancelled, or late, by the coordinator's own word: nobody
+    /// runs it for us, so there is nobody to ask. Whether it had one.
+    mutating func stopExternal(
+        _ operation: OperationID,
+        _ ending: AttemptEnding,
+        at now: Moment,
+        into effects: inout Effects
+    ) -> Bool {
+        guard let attempt = removeExternal(operation) else { return false }
+        effects.notices.append(
+            .attemptEnded(
+                operation,
+                attempt.id,
+                ending,
+                start: attempt.startedAt,
+                end: now.monotonic
+            )
+        )
+        return true
+    }
+
+    // MARK: - Completing
+
+    mutating func complete(
+        _ operation: OperationID,
+        attempt named: AttemptID?,
+        _ completion: Completion,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        do throws(Refusal) {
+            try checkCompletion(of: operation, attempt: named, completion)
+        } catch {
+            effects.refusals.append(error)
+            return
+        }
+        guard let attempt = removeExternal(operation) else {
+            // Only a planted violation comes here.
+            effects.records.append(.finished(operation, .succeeded))
+            return
+        }
+        var result = AttemptResult(
+            end: .succeeded,
+            startedAt: attempt.startedAt,
+            endedAt: now.monotonic
+        )
+        switch completion {
+        case .succeeded(let output): result.output = output
+        case .failed(let error): result.end = .failed(error)
+        case .cancelled(let reason):
+            result.end = .cancelled
+            graphs[Int(operation.graph.rawValue)].reasons[operation.index] = reason
+        }
+        conclude(operation, attempt, result, at: now, into: &effects)
+        var summary = CommandResult()
+        summary.affected = 1
+        summary.finished = state(of: operation) == .finished ? 1 : 0
+        effects.results.append(summary)
+    }
+
+    private mutating func conclude(
+        _ operation: OperationID,
+        _ attempt: ExternalAttempt,
+        _ result: AttemptResult,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        conclude(
+            operation,
+            attempt.id,
+            result,
+            start: attempt.startedAt,
+            end: now.monotonic,
+            at: now,
+            into: &effects
+        )
+    }
+
+    private func checkCompletion(
+        of operation: OperationID,
+        attempt named: AttemptID?,
+        _ completion: Completion
+    ) throws(Refusal) {
+        guard exists(operation) else { throw unknown(.operation(operation)) }
+        let graph = graphs[Int(operation.graph.rawValue)]
+        let field = "completion of “\(operation)”"
+        guard graph.rule(operation.index).isExternal else {
+            throw .invalid(field: field, why: "a worker runs it, and nobody else completes it")
+        }
+        try checkSize(of: completion, field)
+        if graph.state[Int(operation.index)] == .finished {
+            if configuration.violation == .completesTwice { return }
+            throw .alreadyFinished(name: operation.description)
+        }
+        guard let attempt = externals[operation] else {
+            if let named { throw stale(named, of: operation) }
+            throw .invalid(field: field, why: "it has not started")
+        }
+        if let named, named != attempt.id, configuration.violation != .acceptsStaleCompletions {
+            throw stale(named, of: operation)
+        }
+    }
+
+    private func checkSize(of completion: Completion, _ field: String) throws(Refusal) {
+        let bytes: Int
+        switch completion {
+        case .succeeded(let output): bytes = output.bytes.count
+        case .failed(.deadline), .failed(.workerLost):
+            throw .invalid(field: field, why: "only the coordinator fails it in this way")
+        case .failed(let error): bytes = error.byteCount
+        case .cancelled(let reason): bytes = reason.utf8.count
+        }
+        let maximum = configuration.limits.payloadBytes
+        guard bytes <= maximum else {
+            throw .limitExceeded(limit: .payloadBytes, value: bytes, maximum: maximum)
+        }
+    }
+
+    /// It names an attempt that is not the one that is executing.
+    private func stale(_ attempt: AttemptID, of operation: OperationID) -> Refusal {
+        .alreadyFinished(name: "\(operation) (attempt \(attempt))")
+    }
+
+    // MARK: - Time
+
+    private mutating func armTimeout(of operation: OperationID) {
+        guard let attempt = externals[operation],
+            let timeout = graphs[Int(operation.graph.rawValue)].policy(operation.index).timeout
+        else { return }
+        arm(
+            .timeout(operation, ordinal: attempt.ordinal),
+            at: attempt.startedAt + timeout
+        )
+    }
+
+    mutating func timeoutDue(
+        _ operation: OperationID,
+        ordinal: UInt32,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        // benign: a timer of an attempt that ended in time.
+        guard externals[operation]?.ordinal == ordinal, let attempt = removeExternal(operation)
+        else { return }
+        let result = AttemptResult(
+            end: .failed(.timeout),
+            startedAt: attempt.startedAt,
+            endedAt: now.monotonic
+        )
+        conclude(operation, attempt, result, at: now, into: &effects)
+    }
+
+    // MARK: - Going on after a death
+
+    /// It is executing still, in its place and with its keys; its time counts from its start.
+    mutating func restoreExternal(_ stored: StoredInFlight, at now: Moment) {
+        guard configuration.violation != .forgetsExternals else { return }
+        let operation = stored.operation
+        let attempt = ExternalAttempt(
+            id: stored.attempt,
+            ordinal: stored.ordinal,
+            startedAt: now.monotonic - (now.wall - (stored.startedAt ?? now.wall))
+        )
+        store(attempt, of: operation)
+        // It was released when it was granted, whatever became of what it waited for since.
+        graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].remove(.skipDemanded)
+        if configuration.violation != .forgetsTimeouts { armTimeout(of: operation) }
+    }
+
+    func violatedInvariantOfExternals() -> String? {
+        var counts = [Int](repeating: 0, count: queues.count)
+        var timers: Set<OperationID> = []
+        for deadline in deadlines.unordered {
+            guard case .timeout(let operation, let ordinal) = deadline.kind,
+                externals[operation]?.ordinal == ordinal
+            else { continue }
+            timers.insert(operation)
+        }
+        for operation in externals.keys.sorted() {
+            let graph = graphs[Int(operation.graph.rawValue)]
+            let rule = graph.rule(operation.index)
+            guard rule.isExternal, graph.state[Int(operation.index)] == .executing,
+                graph.attempt[Int(operation.index)] == GraphState.noAttempt
+            else { return "\(operation) is nobody's, and not so, or a worker's as well" }
+            counts[rule.queue] += 1
+            guard graph.policy(operation.index).timeout == nil || timers.contains(operation)
+            else { return "nothing ends \(operation) if nobody completes it in time" }
+        }
+        for queue in queues.indices where queues[queue].external != counts[queue] {
+            return "queue “\(queues[queue].name)” counts \(queues[queue].external) that are "
+                + "nobody's of \(counts[queue])"
+        }
+        return nil
+    }
+}

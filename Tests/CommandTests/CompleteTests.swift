@@ -1,0 +1,114 @@
+import Foundation
+import OperonFaultKit
+import OperonModel
+import Testing
+
+/// Operations that somebody outside completes, as a person does.
+@Suite(.timeLimit(.minutes(5))) struct CompleteTests {
+    @Test func `an approval waits through a restart, and its output goes to what waits for it`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "release.yaml",
+                """
+                name: release
+                operations:
+                  build: { run: touch built }
+                  approve:
+                    external: true
+                    input: { who: ops }
+                    dependencies: [build]
+                  deploy: { run: 'cat $OPERON_INPUTS > deploy.in', dependencies: [approve] }
+                """
+            )
+            let up = try await Up(scene)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let early = try await up.operon("complete", "release/deploy")
+            #expect(early.end == .exit(2))
+            #expect(early.errors.contains("a worker runs it"), "\(early.errors)")
+            try await scene.waitForFile("built")
+            try await waitUntilExecuting("release/approve", up)
+            try await up.restart()
+
+            let explained = try await up.operon("explain", "release/approve")
+            #expect(explained.output.contains("waits for somebody to complete it"))
+            let detail = try await detail("release/approve", up)
+            let attempt = try #require(detail.attempts.last)
+            #expect(attempt.worker.isEmpty && attempt.ending == nil)
+            let value = ["--value", #"{"by": "me"}"#]
+            let stale = try await up.operon(["complete", "0/approve", "--attempt", "1.99"] + value)
+            #expect(stale.end == .exit(2))
+            #expect(stale.errors.contains("attempt 1.99"), "\(stale.errors)")
+            let done = try await up.operon(
+                ["complete", "release/approve", "--attempt", attempt.id] + value
+            )
+            #expect(done.end == .exit(0))
+            #expect(done.errors == "0/approve succeeded.\n")
+            let again = try await up.operon(["complete", "release/approve"] + value)
+            #expect(again.end == .exit(2))
+            #expect(again.errors.contains("has finished already"), "\(again.errors)")
+            #expect(try await up.operon("wait", "release").end == .exit(0))
+            #expect(try scene.read("deploy.in").contains(#""approve":{"by":"me"}"#))
+            #expect(try await up.operon("output", "0/approve").output == #"{"by": "me"}"#)
+        }
+    }
+
+    @Test func `it fails, is tried again, and is given up, as it is told`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "asks.yaml",
+                """
+                name: asks
+                operations:
+                  twice: { external: true, retry: { limit: 1, delay: 0s } }
+                  no: { external: true }
+                """
+            )
+            let up = try await Up(scene)
+            #expect(try await up.operon("submit", file).end == .exit(0))
+            let first = try await up.operon("complete", "asks/twice", "--fail", "busy")
+            #expect(first.end == .exit(0), "\(first.errors)")
+            #expect(first.errors.contains("tried again"), "\(first.errors)")
+            let second = try await up.operon("complete", "asks/twice", "--fail", "busy")
+            #expect(second.errors == "0/twice failed: busy.\n")
+            let given = try await up.operon("complete", "asks/no", "--cancel", "--reason", "later")
+            #expect(given.errors == "0/no was cancelled: later.\n")
+            #expect(try await up.operon("wait", "asks").end == .exit(1))
+            let shown = try await detail("asks/twice", up)
+            #expect(shown.attempts.map(\.ending) == ["failed", "failed"])
+            for line in [["--value", "1", "--cancel"], ["--value", "yes"], ["--reason", "x"]] {
+                let wrong = try await up.operon(["complete", "asks/no"] + line)
+                #expect(wrong.end == .exit(2), "\(line)")
+            }
+        }
+    }
+
+    @Test func `a run says at once that nobody can complete anything in it`() async throws {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", "operations: { a: { external: true } }")
+            let run = try scene.startRun(file, on: .inProcess, streams: .pipes)
+            let sentence =
+                "warning: 1 operation waits to be completed from outside, which nobody can do here. "
+                + "Use operon up, operon submit and operon complete."
+            try await run.says(sentence)
+            run.signal(SIGINT)
+            let ended = try await run.end()
+
+            #expect(ended.end == .exit(130))
+            #expect(ended.errorLines.count { $0 == sentence } == 1)
+        }
+    }
+
+    private func detail(_ operation: String, _ up: Up) async throws -> OperationDetail {
+        let shown = try await up.operon("show", operation, "--output", "json")
+        return try JSONDecoder().decode(OperationDetail.self, from: Data(shown.output.utf8))
+    }
+
+    private func waitUntilExecuting(_ operation: String, _ up: Up) async throws {
+        while try await detail(operation, up).operation.state != .executing {
+            // Nobody is told of it but who asks.
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}
