@@ -79,6 +79,7 @@ extension AnyOperationHandle {
     ///   - cascade: Cancels what depends on it, too.
     /// - Throws: ``OperonError``, if the coordinator cannot be asked.
     public func cancel(reason: String = "", cascade: Bool = false) async throws {
+        try await willBeCancelled(reason: reason)
         var stop: (@Sendable () -> Void)?
         let isAdded = state.withLock { state in
             guard state.phase != .finished else { return false }

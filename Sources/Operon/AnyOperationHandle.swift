@@ -49,12 +49,14 @@ public class AnyOperationHandle: @unchecked Sendable {
         var cancelReason = ""
         var latch: Latch?
         var completion: CompletionBlock?
-        /// Asks it to stop, if it runs outside of any queue.
+        /// Asks it to stop, if it runs in this program.
         var stop: (@Sendable () -> Void)?
+        /// Which of its attempts that is.
+        var attempt: AttemptID?
 
         var isEmpty: Bool {
             options == nil && label == nil && dependencies.isEmpty && latch == nil
-                && completion == nil && stop == nil
+                && completion == nil && stop == nil && cancelReason.isEmpty
         }
     }
 
@@ -124,6 +126,37 @@ public class AnyOperationHandle: @unchecked Sendable {
     /// What a worker in this process needs to run it; `nil`: nothing.
     var registration: OperationKind? { nil }
 
+    /// What is added with it, itself included. Not asked before it is to be added.
+    var members: [AnyOperationHandle] { [self] }
+
+    /// Whether this program runs it, and no worker.
+    var runsHere: Bool { false }
+
+    /// Runs it in this program; `nil`: that is not where it belongs.
+    func run(_ context: OperationContext) async -> Completion? { nil }
+
+    /// It is about to be cancelled.
+    func willBeCancelled(reason: String) async throws {}
+
+    /// What it waits for, before it is added.
+    final var draftDependencies: [(handle: AnyOperationHandle, condition: DependencyCondition)] {
+        state.withLock { state in
+            state.phase == .new ? state.extra?.dependencies ?? [] : []
+        }
+    }
+
+    /// It waits for another one, unless it does or was added before.
+    final func wait(for other: AnyOperationHandle, _ condition: DependencyCondition) {
+        guard other !== self else { return }
+        state.withLock { state in
+            guard state.phase == .new else { return }
+            let extra = state.extra ?? Extra()
+            guard !extra.dependencies.contains(where: { $0.handle === other }) else { return }
+            extra.dependencies.append((other, condition))
+            state.extra = extra
+        }
+    }
+
     // MARK: - Identity
 
     /// What people call it: the name it was given, else its kind and a number that is chosen when
@@ -188,7 +221,11 @@ public class AnyOperationHandle: @unchecked Sendable {
 
     /// It has its outcome. A second one changes nothing.
     func finish(_ outcome: Outcome, output: Payload?) {
-        let ended: (latch: Latch?, block: CompletionBlock?, queue: OperationQueue?)? =
+        typealias Ended = (
+            latch: Latch?, block: CompletionBlock?, stop: (@Sendable () -> Void)?,
+            queue: OperationQueue?
+        )
+        let ended: Ended? =
             state.withLock { state in
                 guard state.phase != .finished else { return nil }
                 state.phase = .finished
@@ -197,7 +234,7 @@ public class AnyOperationHandle: @unchecked Sendable {
                     state.ending = Ending(outcome, output: output)
                 }
                 let extra = state.extra
-                let ended = (extra?.latch, extra?.completion, state.queue)
+                let ended = (extra?.latch, extra?.completion, extra?.stop, state.queue)
                 extra?.completion = nil
                 extra?.latch = nil
                 extra?.options = nil
@@ -207,6 +244,7 @@ public class AnyOperationHandle: @unchecked Sendable {
             }
         guard let ended else { return }
         ended.latch?.open()
+        ended.stop?()
         ended.block?(outcome)
         ended.queue?.progressed(finished: 1)
     }

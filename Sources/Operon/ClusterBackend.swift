@@ -62,6 +62,9 @@ struct EndedOperation: Sendable {
 /// Where a backend tells of what ended.
 struct EndedSink: Sendable {
     let deliver: @Sendable ([EndedOperation]) -> Void
+    /// It is the turn of an operation that no worker runs. May be told twice; without the attempt,
+    /// if that is not known.
+    let started: @Sendable (OperationID, AttemptID?) -> Void
     /// Operations of a graph may have ended without a word: these are not known to have.
     let unfinished: @Sendable (GraphID) -> [UInt32]
 }

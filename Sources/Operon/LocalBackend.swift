@@ -16,7 +16,6 @@ final class LocalBackend: ClusterBackend {
 
     private struct State {
         var cluster: InProcessCluster?
-        var ended: AsyncStream<[EndedOperation]>.Continuation?
         var tasks: [Task<Void, Never>] = []
     }
 
@@ -39,10 +38,10 @@ final class LocalBackend: ClusterBackend {
     func register(_ kind: OperationKind) { kinds.register(kind) }
 
     func start(_ sink: EndedSink) async throws {
-        let (stream, continuation) = AsyncStream.makeStream(of: [EndedOperation].self)
+        let (stream, continuation) = AsyncStream.makeStream(of: News.self)
         let cluster = try await open { notices, _ in
-            let ended = Self.ended(notices)
-            if !ended.isEmpty { continuation.yield(ended) }
+            let news = News(notices)
+            if !news.isEmpty { continuation.yield(news) }
         }
         let service = cluster.service
         let logger = logger
@@ -56,15 +55,15 @@ final class LocalBackend: ClusterBackend {
             continuation.finish()
         }
         let telling = Task {
-            for await ended in stream {
+            for await news in stream {
                 // Nobody is told what a power cut could take back.
                 try? await service.durable()
-                sink.deliver(ended)
+                sink.deliver(news.ended)
+                for (operation, attempt) in news.started { sink.started(operation, attempt) }
             }
         }
         state.withLock { state in
             state.cluster = cluster
-            state.ended = continuation
             state.tasks = [serving, telling]
         }
     }
@@ -115,30 +114,6 @@ final class LocalBackend: ClusterBackend {
         try OperationThreads(limit: slots + OwnProcess.processorCount - 1)
     }
 
-    /// What ended, with what it left.
-    private static func ended(_ notices: [Scheduler.Notice]) -> [EndedOperation] {
-        var ended: [EndedOperation] = []
-        var output = Payload.empty
-        var left: OperationID?
-        for notice in notices {
-            switch notice {
-            case .result(let id, _, let result):
-                left = id
-                output = result.output
-            case .finished(let id, let outcome):
-                ended.append(
-                    EndedOperation(
-                        id: id,
-                        outcome: outcome,
-                        output: left == id ? output : outcome == .succeeded ? nil : .empty
-                    )
-                )
-            default: continue
-            }
-        }
-        return ended
-    }
-
     func position() async throws -> UInt64? { nil }
 
     /// It tells of everything.
@@ -154,6 +129,33 @@ final class LocalBackend: ClusterBackend {
         }
         for task in tasks { await task.value }
     }
+}
+
+/// What happened that handles want to know.
+private struct News: Sendable {
+    /// With what they left.
+    private(set) var ended: [EndedOperation] = []
+    /// Those that no worker runs.
+    private(set) var started: [(OperationID, AttemptID)] = []
+
+    init(_ notices: [Scheduler.Notice]) {
+        var output = Payload.empty
+        var left: OperationID?
+        for notice in notices {
+            switch notice {
+            case .result(let id, _, let result):
+                left = id
+                output = result.output
+            case .finished(let id, let outcome):
+                let known = left == id ? output : outcome == .succeeded ? nil : .empty
+                ended.append(EndedOperation(id: id, outcome: outcome, output: known))
+            case .granted(let id, let attempt, worker: .nobody): started.append((id, attempt))
+            default: continue
+            }
+        }
+    }
+
+    var isEmpty: Bool { ended.isEmpty && started.isEmpty }
 }
 
 /// The kinds that a worker in this process knows, as they come.

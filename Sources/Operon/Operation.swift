@@ -40,6 +40,10 @@ public protocol Operation<Output>: Codable, Sendable {
     /// ``OperationHandle/value`` is asked for. Others arrive as an `OperationError`.
     static var errors: [any (Error & Codable).Type] { get }
 
+    /// What has to hold for it to run, beside its dependencies: asked by the worker that is to run
+    /// it, in this order.
+    var conditions: [any Condition] { get }
+
     /// How it is to be run, unless whoever adds it says otherwise.
     var options: OperationOptions { get }
 
@@ -70,6 +74,9 @@ extension Operation {
 
     /// None.
     public static var errors: [any (Error & Codable).Type] { [] }
+
+    /// None.
+    public var conditions: [any Condition] { [] }
 
     /// Nothing special.
     public var options: OperationOptions { OperationOptions() }

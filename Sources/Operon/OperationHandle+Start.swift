@@ -99,12 +99,3 @@ extension AnyOperationHandle {
         }
     }
 }
-
-/// Whether somebody wants an operation to stop that runs outside of any queue.
-private final class LocalCancellation: Sendable {
-    private let flag = Mutex(false)
-
-    var isCancelled: Bool { flag.withLock { $0 } }
-
-    func cancel() { flag.withLock { $0 = true } }
-}

@@ -56,6 +56,13 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
 
     override var registration: OperationKind? { OperationKind(any: Op.self) }
 
+    /// What its conditions bring comes first.
+    override var members: [AnyOperationHandle] {
+        let brought = operation.conditions.compactMap { $0.dependency() }
+        for handle in brought { wait(for: handle, .unlessFailed) }
+        return brought.flatMap(\.members) + [self]
+    }
+
     // MARK: - Outcome
 
     /// How it ended, once it has.
@@ -101,16 +108,7 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
     }
 
     private func output() async throws -> Op.Output {
-        let known = state.withLock { state in state.ending == nil ? .empty : state.ending?.output }
-        let payload: Payload
-        if Op.Output.self == Void.self {
-            payload = .empty
-        } else if let known {
-            payload = known
-        } else {
-            payload = try await fetchOutput()
-            state.withLock { $0.ending = Ending(.succeeded, output: payload) }
-        }
+        let payload = Op.Output.self == Void.self ? .empty : try await outputPayload()
         do throws(PayloadError) {
             return try payload.decoded(output: Op.Output.self)
         } catch {
@@ -120,11 +118,18 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
             )
         }
     }
+}
 
-    private func fetchOutput() async throws -> Payload {
+extension AnyOperationHandle {
+    /// What it left, once it has succeeded: asked for once.
+    func outputPayload() async throws -> Payload {
+        let known = state.withLock { state in state.ending == nil ? .empty : state.ending?.output }
+        if let known { return known }
         guard let queue, let id else { return .empty }
         let selector = OperationSelector(id)
-        return try await queue.cluster.ask { try await $0.output(of: selector) } ?? .empty
+        let payload = try await queue.cluster.ask { try await $0.output(of: selector) } ?? .empty
+        state.withLock { $0.ending = Ending(.succeeded, output: payload) }
+        return payload
     }
 }
 

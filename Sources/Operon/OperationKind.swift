@@ -47,6 +47,9 @@ public struct OperationKind: Sendable {
         _ operation: Op,
         _ context: OperationContext
     ) async -> InvocationEnd {
+        if let obstacle = await operation.conditions.firstObstacle(context) {
+            return .failed(.conditionFailed(name: obstacle.name))
+        }
         do {
             return .returned(try Payload(output: try await operation.main(context)))
         } catch is CancellationError {
@@ -69,5 +72,57 @@ public struct OperationKind: Sendable {
         _ type: Op.Type
     ) -> OperationKind where Op.Output == Void {
         OperationKind(any: type)
+    }
+
+    /// A block, under a name: what it is given and what it returns are sent as JSON.
+    ///
+    /// - Parameters:
+    ///   - name: What programs add it by: ``OperationQueue/addOperation(_:_:after:options:)``.
+    ///   - input: The type of what it is given.
+    ///   - block: The work: see ``Operation/main(_:)``.
+    public static func block<Input: Decodable & Sendable, Output: Encodable & Sendable>(
+        _ name: String,
+        of input: Input.Type = Input.self,
+        _ block: @escaping @Sendable (Input, OperationContext) async throws -> Output
+    ) -> OperationKind {
+        OperationKind(block: name) { try Payload(encoding: try await block($0, $1)) }
+    }
+
+    /// A block that returns nothing, under a name.
+    @_disfavoredOverload
+    public static func block<Input: Decodable & Sendable>(
+        _ name: String,
+        of input: Input.Type = Input.self,
+        _ block: @escaping @Sendable (Input, OperationContext) async throws -> Void
+    ) -> OperationKind {
+        OperationKind(block: name) {
+            try await block($0, $1)
+            return .empty
+        }
+    }
+
+    private init<Input: Decodable & Sendable>(
+        block name: String,
+        _ block: @escaping @Sendable (Input, OperationContext) async throws -> Payload
+    ) {
+        self.name = name
+        makeRegistered = { registry in
+            RegisteredKind(name: name) { invocation in
+                let input: Input
+                do throws(PayloadError) {
+                    input = try invocation.input.decoded(as: Input.self)
+                } catch {
+                    return .failed(.undecodable("the input is no \(Input.self): \(error.message)"))
+                }
+                do {
+                    let context = OperationContext(invocation, registry: registry)
+                    return .returned(try await block(input, context))
+                } catch is CancellationError {
+                    return .stopped
+                } catch {
+                    return .failed(OperationError(thrown: error))
+                }
+            }
+        }
     }
 }

@@ -92,17 +92,34 @@ extension OperationQueue {
         _ handles: [AnyOperationHandle],
         _ session: Session
     ) throws -> Addition {
-        let barrier = state.withLock { $0.barrier }
-        if let barrier {
-            for handle in handles { handle.waitBehind(barrier) }
+        let handles = handles.flatMap(\.members)
+        if let barrier = state.withLock({ $0.barrier }), barrier.outcomeIfKnown == nil {
+            for handle in handles { handle.wait(for: barrier, .finished) }
         }
-        let addition = try session.enqueue(handles, in: self)
+        let addition = try isSerial ? inTurn(handles, session) : session.enqueue(handles, in: self)
         state.withLock { state in
             state.totalCount += handles.count
             state.note(handles)
             state.tellProgress()
         }
         return addition
+    }
+
+    /// One behind the other. Under the lock, so that what is chained is in line in that order.
+    private func inTurn(
+        _ handles: [AnyOperationHandle],
+        _ session: Session
+    ) throws -> Addition {
+        try state.withLock { state in
+            var last = state.last
+            for handle in handles {
+                if let last, last.outcomeIfKnown == nil { handle.wait(for: last, .finished) }
+                last = handle
+            }
+            let addition = try session.enqueue(handles, in: self)
+            state.last = last
+            return addition
+        }
     }
 
     /// Adds operations of one type, all of them or none.
@@ -190,11 +207,12 @@ extension OperationQueue {
         }
         let session = try await cluster.session()
         try await prepare()
-        let addition = try session.enqueue([barrier], in: self)
+        let handles = barrier.members
+        let addition = try session.enqueue(handles, in: self)
         state.withLock { state in
             state.barrier = barrier
             state.sinceBarrier = []
-            state.totalCount += 1
+            state.totalCount += handles.count
             state.tellProgress()
         }
         do {
@@ -215,20 +233,5 @@ extension OperationQueue.State {
         guard sinceBarrier.count > sinceBarrierMax else { return }
         sinceBarrier.removeAll { $0.outcomeIfKnown != nil }
         sinceBarrierMax = max(64, 2 * sinceBarrier.count)
-    }
-}
-
-extension AnyOperationHandle {
-    /// Of one that is not added yet: without a word of its own about it, it starts after this one,
-    /// however that ends.
-    func waitBehind(_ barrier: AnyOperationHandle) {
-        guard barrier.outcomeIfKnown == nil else { return }
-        state.withLock { state in
-            guard state.phase == .new else { return }
-            let extra = state.extra ?? Extra()
-            guard !extra.dependencies.contains(where: { $0.handle === barrier }) else { return }
-            extra.dependencies.append((barrier, .finished))
-            state.extra = extra
-        }
     }
 }

@@ -32,7 +32,7 @@ extension OperationQueue {
     public var operations: [OperationSummary] {
         get async throws {
             var operations: [OperationSummary] = []
-            var query = QueueOperationsQuery()
+            var query = QueueOperationQuery()
             query.limit = 1_000
             repeat {
                 let asked = query

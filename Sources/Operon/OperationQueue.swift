@@ -23,6 +23,8 @@ public final class OperationQueue: Sendable {
     public let cluster: Cluster
     /// For operations that say nothing themselves.
     public let qualityOfService: QualityOfService
+    /// Whether each operation that this object adds waits for the one before, however that ends.
+    public let isSerial: Bool
     let state: Mutex<State>
 
     struct State {
@@ -37,6 +39,8 @@ public final class OperationQueue: Sendable {
         /// What was added since the barrier and may not have ended: the next barrier waits for it.
         var sinceBarrier: [AnyOperationHandle] = []
         var sinceBarrierMax = 64
+        /// Of a serial queue: what was added last.
+        var last: AnyOperationHandle?
     }
 
     struct Settings {
@@ -59,7 +63,7 @@ public final class OperationQueue: Sendable {
     ///   - isSuspended: Whether it is suspended before anything is added; `false`: left as it is.
     ///   - queuePriority: For operations that name none; `nil`: as it is.
     ///   - qualityOfService: For operations of this object that say nothing themselves.
-    public init(
+    public convenience init(
         name: String? = nil,
         cluster: Cluster = .inProcess,
         maxConcurrentOperationCount: Int? = nil,
@@ -67,6 +71,47 @@ public final class OperationQueue: Sendable {
         queuePriority: QueuePriority? = nil,
         qualityOfService: QualityOfService = .default
     ) {
+        self.init(
+            name,
+            cluster,
+            maxConcurrentOperationCount,
+            isSuspended: isSuspended,
+            queuePriority,
+            qualityOfService,
+            isSerial: false
+        )
+    }
+
+    /// A queue that runs one operation at a time in the whole cluster, strictly in the order in
+    /// which this object adds them, whatever their priorities: the next one leaves only when the
+    /// one before has ended. One that is lost with its worker keeps its place; one that is
+    /// cancelled gives it up.
+    public static func serial(
+        name: String? = nil,
+        cluster: Cluster = .inProcess,
+        qualityOfService: QualityOfService = .default
+    ) -> OperationQueue {
+        OperationQueue(
+            name,
+            cluster,
+            1,
+            isSuspended: false,
+            nil,
+            qualityOfService,
+            isSerial: true
+        )
+    }
+
+    private init(
+        _ name: String?,
+        _ cluster: Cluster,
+        _ maxConcurrentOperationCount: Int?,
+        isSuspended: Bool,
+        _ queuePriority: QueuePriority?,
+        _ qualityOfService: QualityOfService,
+        isSerial: Bool
+    ) {
+        self.isSerial = isSerial
         var random = SystemRandomNumberGenerator()
         self.name = name ?? "queue-\(Incarnation(rawValue: random.next()))"
         self.cluster = cluster

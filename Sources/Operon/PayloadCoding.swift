@@ -31,8 +31,12 @@ extension Payload {
     /// An operation's input, which says which form it has. The first form says nothing, as what a
     /// graph file has.
     init<Op: Operation>(operation: Op) throws {
-        try self.init(encoding: operation)
-        if Op.version != 1 { contentType = "\(Self.json); version=\(Op.version)" }
+        try self.init(input: operation, version: Op.version)
+    }
+
+    init(input: some Encodable, version: Int) throws {
+        try self.init(encoding: input)
+        if version != 1 { contentType = "\(Self.json); version=\(version)" }
     }
 
     /// Which form an input has; `nil`: it is no JSON.

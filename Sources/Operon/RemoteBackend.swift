@@ -80,6 +80,15 @@ final class RemoteBackend: ClusterBackend {
                     case .event(let event):
                         position = event.sequence
                         if let ended = try await ended(event) { sink.deliver([ended]) }
+                        if event.kind == "started", let operation = event.operation {
+                            sink.started(
+                                OperationID(
+                                    graph: GraphID(rawValue: operation.graph),
+                                    index: operation.index
+                                ),
+                                event.attempt.flatMap { AttemptID($0) }
+                            )
+                        }
                         if event.kind == "graphFinished" { return }
                     case .gap(_, let last):
                         position = last
@@ -110,7 +119,8 @@ final class RemoteBackend: ClusterBackend {
         return EndedOperation(try await client.operation(selector).operation)
     }
 
-    /// Asks for the outcome of everything that is not known to have one.
+    /// Asks for the outcome of everything that is not known to have one, and for what waits for
+    /// this program.
     private func lookAgain(at graph: GraphID, _ sink: EndedSink) async {
         let unfinished = Set(sink.unfinished(graph))
         guard !unfinished.isEmpty else { return }
@@ -124,6 +134,15 @@ final class RemoteBackend: ClusterBackend {
                     page.operations.filter { unfinished.contains($0.index) }
                         .compactMap(EndedOperation.init)
                 )
+                query.after = page.next
+            } while query.after != nil
+            query.state = .executing
+            repeat {
+                let page = try await client.operations(of: "\(graph)", query)
+                for operation in page.operations where operation.kind == Work.externalKind {
+                    let id = OperationID(graph: graph, index: operation.index)
+                    if unfinished.contains(operation.index) { sink.started(id, nil) }
+                }
                 query.after = page.next
             } while query.after != nil
         } catch {

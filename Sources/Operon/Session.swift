@@ -22,6 +22,8 @@ final class Session: Sendable {
         var lastNumber: UInt32 = 0
         /// Names that were chosen for operations of the open graph.
         var labels: Set<String> = []
+        /// Turns of operations that are on their way.
+        var earlyStarts: [OperationID: AttemptID?] = [:]
     }
 
     private struct OpenGraph {
@@ -39,6 +41,8 @@ final class Session: Sendable {
     func start() async throws {
         let sink = EndedSink { [weak self] ended in
             self?.deliver(ended)
+        } started: { [weak self] operation, attempt in
+            self?.started(operation, attempt)
         } unfinished: { [weak self] graph in
             self?.unfinished(in: graph) ?? []
         }
@@ -159,6 +163,11 @@ final class Session: Sendable {
         await cancelEarly(batch)
         for addition in batch { addition.end(with: nil) }
         deliver(ended)
+        let turns = state.withLock { state in
+            defer { state.earlyStarts = [:] }
+            return state.earlyStarts.sorted { $0.key < $1.key }
+        }
+        for (id, attempt) in turns { started(id, attempt) }
     }
 
     /// The open graph, if so many fit into it; `nil`: a new one has to be opened.
@@ -206,7 +215,10 @@ final class Session: Sendable {
         let sent = submission
         let view = try await backend.asked { try await $0.add(sent, to: "\(graph)") }
         state.withLock { $0.graph?.operationCount = view.counts.total }
-        return UInt32(view.counts.total - operations.count)
+        guard let first = view.firstAdded else {
+            throw OperonError(.system, "The coordinator is too old for this library.")
+        }
+        return first
     }
 
     private static func newKey() -> String {
@@ -326,6 +338,19 @@ final class Session: Sendable {
         for (handle, ended) in finished { handle.finish(ended.outcome, output: ended.output) }
     }
 
+    /// It is the turn of an operation that no worker runs.
+    private func started(_ id: OperationID, _ attempt: AttemptID?) {
+        let handle: AnyOperationHandle? = state.withLock { state in
+            guard let handle = state.graphs[id.graph]?.handle(at: id.index) else {
+                // The answer that says which operation it is has not come yet.
+                if state.isSending { state.earlyStarts[id] = attempt }
+                return nil
+            }
+            return handle
+        }
+        if let handle, handle.runsHere { handle.execute(attempt) }
+    }
+
     private func unfinished(in graph: GraphID) -> [UInt32] {
         state.withLock { $0.graphs[graph]?.unfinished ?? [] }
     }
@@ -352,6 +377,10 @@ private struct FollowedGraph {
             more[index, default: []].append(handle)
         }
         waiting += 1
+    }
+
+    func handle(at index: UInt32) -> AnyOperationHandle? {
+        Int(index) < handles.count ? handles[Int(index)] : nil
     }
 
     mutating func takeEarly(from first: UInt32, to end: UInt32) -> [EndedOperation] {

@@ -387,6 +387,16 @@ extension CoordinatorService {
 
     // MARK: - Events
 
+    /// That of the operation it is about, as long as that is known.
+    private func queue(of happening: Happening) -> String? {
+        guard let operation = happening.operation else { return nil }
+        let number = Int(operation.graph.rawValue)
+        guard contents.indices.contains(number),
+            Int(operation.index) < contents[number].operations.count
+        else { return nil }
+        return contents[number].operations.queue(of: Int(operation.index))
+    }
+
     func view(of happening: Happening, _ sequence: UInt64) -> EventView {
         var view = EventView(
             sequence: sequence,
@@ -407,7 +417,7 @@ extension CoordinatorService {
         } else {
             view.worker = happening.worker.map { name(of: $0) }
         }
-        view.queue = happening.queue.isEmpty ? nil : happening.queue
+        view.queue = happening.queue.isEmpty ? queue(of: happening) : happening.queue
         view.key = happening.key.isEmpty ? nil : happening.key
         view.by = happening.by.isEmpty ? nil : happening.by
         view.reason = happening.reason.isEmpty ? nil : happening.reason

@@ -339,6 +339,12 @@ package struct LocalCoordinator: CoordinatorClient {
         if let priority = change.priority {
             try await service.setPriority(ofQueue: name, to: priority)
         }
+        if change == QueueChange(),
+            await service.query({ $0.unfinishedCount(ofQueue: name) == nil })
+        {
+            // Makes it, so that it can be suspended before anything is in it.
+            try await service.setPriority(ofQueue: name, to: .normal)
+        }
         return try await queue(name)
     }
 

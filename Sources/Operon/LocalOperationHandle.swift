@@ -1,0 +1,247 @@
+internal import OperonModel
+internal import OperonPorts
+internal import OperonRuntime
+internal import Synchronization
+
+/// A block that runs in the program that added it, as a part of the graph: a join, a notification,
+/// or a step that needs what only this program has.
+///
+/// It waits, is ordered, limited and cancelled as any other operation, and takes no slot of a
+/// worker. It runs as long as this program does: if the program ends before, it stays as it is,
+/// and what depends on it waits, until somebody cancels or completes it. It runs at most once for
+/// each attempt.
+public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @unchecked Sendable {
+    /// What it does.
+    public typealias Block = @Sendable (OperationContext) async throws -> Output
+
+    private let block: Block
+    /// `nil`: what it returns stays in this program.
+    private let encode: (@Sendable (Output) throws -> Payload)?
+    private let returned = Mutex<Output?>(nil)
+
+    init(
+        options: OperationOptions,
+        encode: (@Sendable (Output) throws -> Payload)?,
+        _ block: @escaping Block
+    ) {
+        self.block = block
+        self.encode = encode
+        super.init(options: options)
+    }
+
+    /// A block that is in no queue yet, and whose value its dependents may read.
+    public convenience init(
+        options: OperationOptions = OperationOptions(),
+        _ block: @escaping Block
+    ) where Output: Codable {
+        self.init(options: options, encode: { try Payload(encoding: $0) }, block)
+    }
+
+    /// A block that is in no queue yet, and returns nothing.
+    @_disfavoredOverload
+    public convenience init(
+        options: OperationOptions = OperationOptions(),
+        _ block: @escaping Block
+    ) where Output == Void {
+        self.init(options: options, encode: nil, block)
+    }
+
+    /// `external`: no worker runs it.
+    public override var kind: String { Work.externalKind }
+
+    override func work() throws -> Work { .external(input: .empty) }
+
+    override var runsHere: Bool { true }
+
+    override func run(_ context: OperationContext) async -> Completion? {
+        do {
+            let output = try await block(context)
+            let payload = try encode?(output) ?? .empty
+            returned.withLock { $0 = output }
+            return .succeeded(payload)
+        } catch is CancellationError {
+            return .cancelled(reason: "its block gave up")
+        } catch {
+            return .failed(OperationError(thrown: error))
+        }
+    }
+
+    /// How it ended, once it has.
+    ///
+    /// - Throws: `CancellationError` if the calling task is cancelled; ``OperonError``: see
+    ///   ``AnyOperationHandle/finalOutcome()``.
+    public var outcome: OperationOutcome<Output> {
+        get async throws {
+            switch try await finalOutcome() {
+            case .succeeded:
+                guard let output = returned.withLock({ $0 }) else {
+                    let why = "Somebody else completed “\(name)”: this program has no value of it."
+                    throw OperonError(.noOutput, why)
+                }
+                return .succeeded(output)
+            case .failed(let error): return .failed(error)
+            case .cancelled(let reason): return .cancelled(reason: reason)
+            case .skipped(let cause): return .skipped(cause: cause)
+            }
+        }
+    }
+
+    /// What it returned, once it has.
+    ///
+    /// - Throws: `OperationError`, `CancellationError`, ``OperationSkipped``, and what ``outcome``
+    ///   throws.
+    public var value: Output { get async throws { try await outcome.get() } }
+}
+
+extension AnyOperationHandle {
+    /// The coordinator says that it is this program's turn.
+    func execute(_ attempt: AttemptID?) {
+        guard let id, let queue, takeTurn(attempt) else { return }
+        let isCancelled = LocalCancellation()
+        let task = Task { [self] in
+            let completion: Completion?
+            do {
+                let context = try await context(id, attempt, queue) { isCancelled.isCancelled }
+                completion = await run(context)
+            } catch {
+                completion = .failed(OperationError(thrown: error))
+            }
+            guard let completion, !isCancelled.isCancelled else { return }
+            await tell(completion, attempt, of: id, queue)
+        }
+        let stop: @Sendable () -> Void = {
+            isCancelled.cancel()
+            task.cancel()
+        }
+        let isOver = state.withLock { state in
+            guard state.phase != .finished else { return true }
+            let extra = state.extra ?? Extra()
+            extra.stop = stop
+            state.extra = extra
+            return false
+        }
+        if isOver { stop() }
+    }
+
+    /// Whether it is the first time that this attempt is told of.
+    private func takeTurn(_ attempt: AttemptID?) -> Bool {
+        state.withLock { state in
+            let extra = state.extra ?? Extra()
+            guard state.phase != .finished, extra.stop == nil || extra.attempt != attempt,
+                extra.stop == nil || attempt != nil
+            else { return false }
+            extra.attempt = attempt
+            extra.stop = {}
+            state.extra = extra
+            return true
+        }
+    }
+
+    /// With what its dependencies left.
+    private func context(
+        _ id: OperationID,
+        _ attempt: AttemptID?,
+        _ queue: OperationQueue,
+        isCancelled: @escaping @Sendable () -> Bool
+    ) async throws -> OperationContext {
+        let detail = try await detail()
+        var outputs: [(name: String, output: Payload?)] = []
+        for dependency in detail.dependencies {
+            let operation = dependency.operation
+            var output: Payload?
+            if dependency.outcome == .succeeded {
+                let selector = OperationSelector(
+                    graph: "\(operation.graph)",
+                    operation: "\(operation.index)"
+                )
+                output = try await queue.cluster.ask { try await $0.output(of: selector) }
+            }
+            let isOwn = operation.graph == id.graph.rawValue
+            let name = isOwn ? operation.name : "\(operation.graph)/\(operation.name)"
+            outputs.append((name, output))
+        }
+        return OperationContext.local(
+            attempt: max(1, Int(detail.operation.attempts)),
+            operationName: detail.operation.name,
+            queueName: queue.name,
+            outputs: outputs,
+            isCancelled: isCancelled
+        )
+    }
+
+    private func tell(
+        _ completion: Completion,
+        _ attempt: AttemptID?,
+        of id: OperationID,
+        _ queue: OperationQueue
+    ) async {
+        // As long as nobody answers: it is done, and somebody waits for it.
+        while !Task.isCancelled {
+            do {
+                _ = try await queue.cluster.ask {
+                    try await $0.complete(OperationSelector(id), attempt: attempt, with: completion)
+                }
+                return
+            } catch let error as OperonError where error.code == .unreachable {
+                continue
+            } catch {
+                // Refused: it was cancelled, or somebody else was faster. Its outcome says so.
+                return
+            }
+        }
+    }
+}
+
+extension OperationQueue {
+    /// Adds a block that runs in this program: see ``LocalOperationHandle``.
+    ///
+    /// - Throws: as ``addOperation(_:)``.
+    @discardableResult
+    public func addLocal<Output: Codable & Sendable>(
+        _ name: String? = nil,
+        after dependencies: [AnyOperationHandle] = [],
+        _ block: @escaping LocalOperationHandle<Output>.Block
+    ) async throws -> LocalOperationHandle<Output> {
+        let handle = LocalOperationHandle(options: OperationOptions(name: name), block)
+        for other in dependencies { try await handle.addDependency(other) }
+        try await addOperations([handle])
+        return handle
+    }
+
+    /// Adds a block that runs in this program and returns nothing: see ``LocalOperationHandle``.
+    ///
+    /// - Throws: as ``addOperation(_:)``.
+    @_disfavoredOverload
+    @discardableResult
+    public func addLocal(
+        _ name: String? = nil,
+        after dependencies: [AnyOperationHandle] = [],
+        _ block: @escaping LocalOperationHandle<Void>.Block
+    ) async throws -> LocalOperationHandle<Void> {
+        let handle = LocalOperationHandle<Void>(options: OperationOptions(name: name), block)
+        for other in dependencies { try await handle.addDependency(other) }
+        try await addOperations([handle])
+        return handle
+    }
+
+    /// Adds a block as a barrier: see ``addBarrier(_:)``.
+    ///
+    /// - Throws: as ``addOperation(_:)``.
+    @discardableResult
+    public func addBarrierBlock(
+        _ block: @escaping LocalOperationHandle<Void>.Block
+    ) async throws -> LocalOperationHandle<Void> {
+        let handle = LocalOperationHandle<Void>(options: OperationOptions(), block)
+        try await addBarrier(handle)
+        return handle
+    }
+}
+
+/// Whether somebody wants what runs in this program to stop.
+final class LocalCancellation: Sendable {
+    private let flag = Mutex(false)
+
+    var isCancelled: Bool { flag.withLock { $0 } }
+
+    func cancel() { flag.withLock { $0 = true } }
+}
