@@ -4823,6 +4823,14 @@ enum OpenAPIDocument {
      "name": {
       "$ref": "#/components/schemas/GraphFile-name"
      },
+     "order": {
+      "description": "Which of several ready operations of one priority starts first. Default: criticalPath.",
+      "enum": [
+       "criticalPath",
+       "submission",
+       null
+      ]
+     },
      "queues": {
       "description": "Settings of operation queues, by name.",
       "oneOf": [
@@ -5574,6 +5582,9 @@ enum OpenAPIDocument {
      },
      "name": {
       "$ref": "#/components/schemas/GraphFile/properties/name"
+     },
+     "order": {
+      "$ref": "#/components/schemas/GraphFile/properties/order"
      },
      "queues": {
       "$ref": "#/components/schemas/GraphFile/properties/queues"

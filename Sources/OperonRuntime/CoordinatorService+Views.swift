@@ -211,10 +211,10 @@ extension CoordinatorService {
     /// Its own; `nil`: it has none.
     func input(of operation: OperationID) -> Payload? {
         let operations = contents[Int(operation.graph.rawValue)].operations
-        guard case .registered(_, let input) = operations[Int(operation.index)].work else {
-            return nil
+        switch operations[Int(operation.index)].work {
+        case .registered(_, let input), .external(let input): return input.isEmpty ? nil : input
+        case .nothing, .wait, .command: return nil
         }
-        return input.isEmpty ? nil : input
     }
 
     /// Dependents named in one answer.
