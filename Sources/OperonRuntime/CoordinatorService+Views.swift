@@ -136,6 +136,7 @@ extension CoordinatorService {
         view.attempts = UInt32(scheduler.attemptCount(of: operation))
         view.round = scheduler.round(of: operation)
         view.isCancelRequested = scheduler.isCancelRequested(operation)
+        view.progress = progress[operation]?.progress
         guard let outcome = scheduler.outcome(of: operation) else { return view }
         view.outcome = outcome.kind
         switch outcome {
