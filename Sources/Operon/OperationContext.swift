@@ -147,6 +147,19 @@ public struct OperationContext: Sendable {
         }
     }
 
+    /// Says how far it is, for those who look at it meanwhile. Cheap: of what is said within a
+    /// quarter of a second the last counts. May be lost, as when it runs in a process of its own.
+    ///
+    /// - Parameters:
+    ///   - progress: From 0 to 1; what is beyond counts as the nearer of both, and what is no
+    ///     number as 0.
+    ///   - text: What it is at; the first 256 bytes are shown.
+    public func report(progress: Double, _ text: String? = nil) {
+        let fraction = progress.isNaN ? 0 : min(max(progress, 0), 1)
+        let shown = text?.cut(to: Limits().nameBytes)
+        invocation.report(ReportedProgress(fraction: fraction, text: shown))
+    }
+
     /// Appends a line to the operation's log, of which the last mebibyte is kept.
     public func log(_ message: String) { invocation.log(message) }
 }

@@ -144,19 +144,20 @@ extension OperationError {
             payload = encoded.bytes
         }
         self = .thrown(
-            type: Self.cut("\(type(of: error))", to: limits.nameBytes),
-            message: Self.cut("\(error)", to: Self.messageBytes),
+            type: "\(type(of: error))".cut(to: limits.nameBytes),
+            message: "\(error)".cut(to: Self.messageBytes),
             payload: payload
         )
     }
 
+}
+
+extension String {
     /// The beginning, whole characters only.
-    private static func cut(_ text: String, to bytes: Int) -> String {
-        guard text.utf8.count > bytes else { return text }
-        var end = text.utf8.index(text.startIndex, offsetBy: bytes)
-        while end.samePosition(in: text.unicodeScalars) == nil {
-            end = text.utf8.index(before: end)
-        }
-        return String(text[..<end])
+    func cut(to bytes: Int) -> String {
+        guard utf8.count > bytes else { return self }
+        var end = utf8.index(startIndex, offsetBy: bytes)
+        while end.samePosition(in: unicodeScalars) == nil { end = utf8.index(before: end) }
+        return String(self[..<end])
     }
 }

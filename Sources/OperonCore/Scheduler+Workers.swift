@@ -67,6 +67,9 @@ extension Scheduler {
             // What came too late, or is not the sender's, is nobody's.
             guard attemptPlace(of: chunk.held, ownedBy: index) != nil else { return }
             effects.notices.append(.log(chunk))
+        case .progress(let report):
+            guard attemptPlace(of: report.held, ownedBy: index) != nil else { return }
+            effects.notices.append(.progress(report))
         case .fetch(let requests):
             order(requests, from: index, isRepeated: false, into: &effects)
         }

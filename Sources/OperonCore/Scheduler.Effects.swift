@@ -168,5 +168,6 @@ extension Scheduler {
         /// A late or repeated event that changed nothing.
         case eventRefused(AttemptID)
         case log(LogChunk)
+        case progress(ProgressReport)
     }
 }

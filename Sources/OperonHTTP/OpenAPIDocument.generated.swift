@@ -3867,6 +3867,9 @@ enum OpenAPIDocument {
       "type": "string",
       "description": "A moment as RFC 3339 in UTC.",
       "format": "date-time"
+     },
+     "progress": {
+      "$ref": "#/components/schemas/Progress"
      }
     },
     "required": [
@@ -3880,6 +3883,23 @@ enum OpenAPIDocument {
      "isCancelRequested",
      "attempts",
      "round"
+    ]
+   },
+   "Progress": {
+    "type": "object",
+    "description": "How far an operation that runs says it is.",
+    "properties": {
+     "fraction": {
+      "type": "number",
+      "minimum": 0,
+      "maximum": 1
+     },
+     "text": {
+      "type": "string"
+     }
+    },
+    "required": [
+     "fraction"
     ]
    },
    "OperationPage": {

@@ -65,6 +65,7 @@ package enum WorkerMessage: Hashable, Sendable {
     case events(EventBatch)
     case beat(Beat)
     case log(LogChunk)
+    case progress(ProgressReport)
     /// From a coordinator to itself, through one of its own queues: see `Tick`.
     case tick(Tick)
     /// Asks for pieces of outputs: at least one.
@@ -272,6 +273,29 @@ package struct LogChunk: Hashable, Sendable {
         self.stream = stream
         self.offset = offset
         self.bytes = bytes
+    }
+}
+
+/// How far a running operation says it is; may be lost, and only the latest counts.
+package struct ProgressReport: Hashable, Sendable {
+    package var held: HeldAttempt
+    package var progress: ReportedProgress
+
+    package init(held: HeldAttempt, progress: ReportedProgress) {
+        self.held = held
+        self.progress = progress
+    }
+}
+
+package struct ReportedProgress: Hashable, Sendable, Codable {
+    /// From 0 to 1.
+    package var fraction: Double
+    /// What it is at, for people; at most `Limits.nameBytes`.
+    package var text: String?
+
+    package init(fraction: Double, text: String?) {
+        self.fraction = fraction
+        self.text = text
     }
 }
 

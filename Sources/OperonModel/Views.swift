@@ -140,6 +140,8 @@ package struct OperationView: Hashable, Sendable, Codable {
     package var attempts: UInt32 = 0
     package var round: UInt32 = 0
     package var finishedAt: TimeText?
+    /// The latest word of one that runs; `nil`: it said nothing, or that was lost.
+    package var progress: ReportedProgress?
 
     package init(
         graph: UInt32,

@@ -23,7 +23,8 @@ package protocol CoordinatorClient: Sendable {
     ) async throws(ClientError) -> OperationPage
     func operation(_ operation: OperationSelector) async throws(ClientError) -> OperationDetail
     func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation
-    /// What it was given as its own: `nil` for one that is not of a registered kind, or has none.
+    /// What it was given as its own: `nil` for one that is neither of a registered kind nor
+    /// external, or has none.
     func input(of operation: OperationSelector) async throws(ClientError) -> Payload?
     /// `nil`: it left none.
     func output(of operation: OperationSelector) async throws(ClientError) -> Payload?

@@ -115,7 +115,7 @@ package struct CoordinatorMeters: Sendable {
             case .operationsAdded, .ready, .resumed, .yielded, .wentOn, .retry, .result,
                 .graphFinished,
                 .workerJoined, .workerDraining, .workerBusy, .graphClosedIdle, .superseded,
-                .eventRefused, .log:
+                .eventRefused, .log, .progress:
                 continue
             }
         }

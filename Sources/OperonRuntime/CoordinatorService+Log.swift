@@ -24,7 +24,7 @@ extension CoordinatorService {
                 metadata["operations"] = "\(count)"
                 logger.info("graph added to", metadata: metadata)
             case .ready, .granted, .started, .resumed, .yielded, .wentOn, .attemptEnded, .retry,
-                .result, .finished, .superseded, .eventRefused, .log:
+                .result, .finished, .superseded, .eventRefused, .log, .progress:
                 continue
             }
         }

@@ -7,8 +7,8 @@ import OperonWire
 // round.
 extension CoordinatorService {
     /// Adds to an open graph. Dependencies name operations of the addition, else of the graph,
-    /// else, as `GRAPH/OPERATION`, of another graph. The same key with the same operations gives the
-    /// same answer.
+    /// else, as `GRAPH/OPERATION`, of another graph. The same key with the same operations gives
+    /// the same answer.
     func add(
         _ addition: Submission,
         to graph: GraphID,

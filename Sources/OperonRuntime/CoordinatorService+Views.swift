@@ -136,6 +136,7 @@ extension CoordinatorService {
         view.attempts = UInt32(scheduler.attemptCount(of: operation))
         view.round = scheduler.round(of: operation)
         view.isCancelRequested = scheduler.isCancelRequested(operation)
+        view.progress = progress[operation]?.progress
         guard let outcome = scheduler.outcome(of: operation) else { return view }
         view.outcome = outcome.kind
         switch outcome {
@@ -211,10 +212,10 @@ extension CoordinatorService {
     /// Its own; `nil`: it has none.
     func input(of operation: OperationID) -> Payload? {
         let operations = contents[Int(operation.graph.rawValue)].operations
-        guard case .registered(_, let input) = operations[Int(operation.index)].work else {
-            return nil
+        switch operations[Int(operation.index)].work {
+        case .registered(_, let input), .external(let input): return input.isEmpty ? nil : input
+        case .nothing, .wait, .command: return nil
         }
-        return input.isEmpty ? nil : input
     }
 
     /// Dependents named in one answer.

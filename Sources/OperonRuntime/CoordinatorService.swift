@@ -59,6 +59,8 @@ package actor CoordinatorService {
     /// Whoever listens to what an operation prints.
     var logListeners: [LogListener] = []
     var nextListener: UInt64 = 0
+    /// The latest word of attempts that run. Only looked up.
+    var progress: [OperationID: ProgressReport] = [:]
     private var finished: [GraphID: Latch] = [:]
     /// `nil`: nobody measures.
     let meters: CoordinatorMeters?
@@ -376,10 +378,13 @@ package actor CoordinatorService {
                 contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
             case .finished(let operation, _):
                 contents.finished(operation)
+                progress[operation] = nil
+            case .attemptEnded(let operation, _, _, _, _): progress[operation] = nil
+            case .progress(let report): progress[report.held.operation] = report
             case .graphFinished(let graph): register.finished(graph, at: SystemClock.wall())
             case .workerLost(let worker): desk.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .wentOn,
-                .attemptEnded, .retry, .workerJoined, .workerDraining,
+                .retry, .workerJoined, .workerDraining,
                 .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
                 continue
             }

@@ -8,6 +8,9 @@ final class OperationExecutor: Sendable {
     /// What running operations print. Bounded: what nobody takes in time is dropped.
     let logs: AsyncStream<LogChunk>
     private let logContinuation: AsyncStream<LogChunk>.Continuation
+    /// How far running operations say they are. Bounded in the same way.
+    let progress: AsyncStream<ProgressReport>
+    private let progressContinuation: AsyncStream<ProgressReport>.Continuation
     private let starts: AsyncStream<DispatchedOperation>
     private let startContinuation: AsyncStream<DispatchedOperation>.Continuation
     private let processes: ProcessRunner
@@ -28,6 +31,9 @@ final class OperationExecutor: Sendable {
         staging = InputStaging(processes: processes)
         self.limits = limits
         (logs, logContinuation) = AsyncStream.makeStream(
+            bufferingPolicy: .bufferingNewest(Self.logChunksMax)
+        )
+        (progress, progressContinuation) = AsyncStream.makeStream(
             bufferingPolicy: .bufferingNewest(Self.logChunksMax)
         )
         // Unbounded here, bounded by the slots of the agent that asks for starts.
@@ -77,6 +83,7 @@ final class OperationExecutor: Sendable {
             group.cancelAll()
         }
         logContinuation.finish()
+        progressContinuation.finish()
     }
 
     /// The result of what takes no time; anything else is started, and ends later.
@@ -159,6 +166,7 @@ final class OperationExecutor: Sendable {
         stop: StopSignal
     ) async -> AttemptResult {
         let logs = logContinuation
+        let progress = progressContinuation
         let run = RegisteredRun(
             kind,
             operation,
@@ -171,6 +179,8 @@ final class OperationExecutor: Sendable {
             logs.yield(
                 LogChunk(held: operation.held, stream: .output, offset: offset, bytes: bytes)
             )
+        } onProgress: { word in
+            progress.yield(ProgressReport(held: operation.held, progress: word))
         }
         return await run.run(stop: stop)
     }

@@ -24,6 +24,8 @@ package struct Invocation: Sendable {
     package let isCancelled: @Sendable () -> Bool
     /// Appends to the operation's log.
     package let log: @Sendable (String) -> Void
+    /// Says how far it is; costs little, however often.
+    package let report: @Sendable (ReportedProgress) -> Void
     /// Asks the coordinator something; returns when the answer has come.
     package let ask: Asker
 
@@ -35,12 +37,14 @@ package struct Invocation: Sendable {
         input: Payload,
         isCancelled: @escaping @Sendable () -> Bool,
         log: @escaping @Sendable (String) -> Void,
+        report: @escaping @Sendable (ReportedProgress) -> Void = { _ in },
         ask: @escaping Asker
     ) {
         self.operation = operation
         self.input = input
         self.isCancelled = isCancelled
         self.log = log
+        self.report = report
         self.ask = ask
     }
 }

@@ -24,7 +24,16 @@ final class RegisteredRun: Sendable {
         var end: InvocationEnd?
         var tail: LogTail
         var logBytes: UInt64 = 0
+        /// What it said last and is not handed on yet.
+        var progress: ReportedProgress?
+        /// When the next word of progress may be handed on.
+        var nextProgress = Timestamp.zero
+        /// Somebody hands on what there is by then.
+        var isProgressDue = false
     }
+
+    /// From one word of progress that is handed on to the next: nobody reads faster.
+    private static let progressInterval = Duration.milliseconds(250)
 
     private let kind: RegisteredKind
     private let operation: DispatchedOperation
@@ -33,6 +42,7 @@ final class RegisteredRun: Sendable {
     private let payloadBytes: Int
     private let ask: Invocation.Asker
     private let onLog: LogHandler
+    private let onProgress: @Sendable (ReportedProgress) -> Void
     private let state: NIOLockedValueBox<State>
     private let ended = Latch()
 
@@ -43,7 +53,8 @@ final class RegisteredRun: Sendable {
         threads: OperationThreads?,
         limits: Limits,
         ask: @escaping Invocation.Asker,
-        onLog: @escaping LogHandler
+        onLog: @escaping LogHandler,
+        onProgress: @escaping @Sendable (ReportedProgress) -> Void = { _ in }
     ) {
         self.kind = kind
         self.operation = operation
@@ -52,6 +63,7 @@ final class RegisteredRun: Sendable {
         payloadBytes = limits.payloadBytes
         self.ask = ask
         self.onLog = onLog
+        self.onProgress = onProgress
         state = NIOLockedValueBox(State(tail: LogTail(limit: limits.logBytes)))
     }
 
@@ -79,6 +91,7 @@ final class RegisteredRun: Sendable {
             input: input,
             isCancelled: { self.isCancelled },
             log: { self.log($0) },
+            report: { self.report($0) },
             ask: ask
         )
         let kind = kind
@@ -125,6 +138,39 @@ final class RegisteredRun: Sendable {
                 state.logBytes += UInt64(chunk.count)
             }
         }
+    }
+
+    /// The first word goes on at once, and of those that follow too soon the last.
+    private func report(_ progress: ReportedProgress) {
+        let (now, wait): (ReportedProgress?, Duration?) = state.withLockedValue { state in
+            guard state.end == nil else { return (nil, nil) }
+            let pause = state.nextProgress - SystemClock.now()
+            guard pause > .zero || state.isProgressDue else {
+                state.nextProgress = SystemClock.now() + Self.progressInterval
+                return (progress, nil)
+            }
+            state.progress = progress
+            guard !state.isProgressDue else { return (nil, nil) }
+            state.isProgressDue = true
+            return (nil, pause)
+        }
+        if let now { onProgress(now) }
+        guard let wait else { return }
+        // Ends by itself, a moment later.
+        Task { [weak self] in
+            do { try await Task.sleep(for: wait) } catch {}
+            self?.reportLast()
+        }
+    }
+
+    private func reportLast() {
+        let last = state.withLockedValue { state in
+            state.isProgressDue = false
+            state.nextProgress = SystemClock.now() + Self.progressInterval
+            defer { state.progress = nil }
+            return state.end == nil ? state.progress : nil
+        }
+        if let last { onProgress(last) }
     }
 
     private func result(startedAt: Timestamp, endedAt: Timestamp) -> AttemptResult {

@@ -97,7 +97,7 @@ package struct RunRecord: Sendable {
             change(attempt, of: operation) { $0.goOn(at: now) }
         case .ready, .retry, .graphFinished, .workerBusy, .graphClosedIdle,
             .superseded,
-            .eventRefused, .log:
+            .eventRefused, .log, .progress:
             break
         }
     }

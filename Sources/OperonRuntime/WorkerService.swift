@@ -74,6 +74,7 @@ package actor WorkerService {
             group.addTask { await self.sendAll() }
             group.addTask { await self.leaveWhenAsked() }
             group.addTask { await self.forwardLogs() }
+            group.addTask { await self.forwardProgress() }
             group.addTask { await self.followInputs() }
             // Starting processes blocks, wherever messages are handled.
             group.addTask(executorPreference: globalConcurrentExecutor) {
@@ -261,6 +262,17 @@ package actor WorkerService {
             guard let envelope = await logEnvelope(chunk) else { continue }
             await send(envelope, .events)
         }
+    }
+
+    private nonisolated func forwardProgress() async {
+        for await report in executor.progress {
+            guard let envelope = await progressEnvelope(report) else { continue }
+            await send(envelope, .events)
+        }
+    }
+
+    private func progressEnvelope(_ report: ProgressReport) -> WorkerEnvelope? {
+        agent.isWelcomed ? agent.envelope(.progress(report)) : nil
     }
 
     private func logEnvelope(_ chunk: LogChunk) -> WorkerEnvelope? {

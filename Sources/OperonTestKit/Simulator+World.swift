@@ -305,7 +305,7 @@ extension Simulator {
             case .beat(let beat):
                 workers[index].beatsSent[workers[index].connection, default: [:]][beat.sentAt] =
                     envelope.epoch
-            case .events, .log, .tick, .fetch: break
+            case .events, .log, .progress, .tick, .fetch: break
             }
             post(envelope, lane, index, incarnation)
         }

@@ -30,6 +30,7 @@ extension CoordinatorMessage {
         case .events: throw Wire.misplaced("events", from: "coordinator")
         case .beat: throw Wire.misplaced("beat", from: "coordinator")
         case .log: throw Wire.misplaced("log", from: "coordinator")
+        case .progress: throw Wire.misplaced("progress", from: "coordinator")
         case .tick: throw Wire.misplaced("tick", from: "coordinator")
         case .chunks(let chunks): self = .chunks(try chunks.answers)
         case .fetch: throw Wire.misplaced("fetch", from: "coordinator")

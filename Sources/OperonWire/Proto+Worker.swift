@@ -10,6 +10,7 @@ extension ProtoEnvelope.OneOf_Body {
         case .events(let batch): self = .events(ProtoEventBatch(batch))
         case .beat(let beat): self = .beat(ProtoBeat(beat))
         case .log(let chunk): self = .log(ProtoLogChunk(chunk))
+        case .progress(let report): self = .progress(ProtoProgressReport(report))
         case .tick(let tick): self = .tick(ProtoTick(tick))
         case .fetch(let requests): self = .fetch(ProtoFetch(requests))
         }
@@ -23,6 +24,8 @@ extension WorkerMessage {
         case .events(let batch): self = .events(try EventBatch(batch))
         case .beat(let beat): self = .beat(try Beat(beat))
         case .log(let chunk): self = .log(try LogChunk(chunk))
+        case .progress(let report):
+            self = .progress(try ProgressReport(report, limits: limits))
         case .tick(let tick): self = .tick(try Tick(tick))
         case .dispatch: throw Wire.misplaced("dispatch", from: "worker")
         case .control: throw Wire.misplaced("control", from: "worker")
@@ -202,6 +205,31 @@ extension Tick {
         self.init(
             number: try Check.ordinal(proto.number, "tick.number"),
             way: proto.isBeat ? .beats : .events
+        )
+    }
+}
+
+// MARK: - Progress
+
+extension ProtoProgressReport {
+    init(_ report: ProgressReport) {
+        self.init()
+        held = ProtoHeldAttempt(report.held)
+        fraction = report.progress.fraction
+        text = report.progress.text ?? ""
+    }
+}
+
+extension ProgressReport {
+    init(_ proto: ProtoProgressReport, limits: Limits) throws(WireError) {
+        guard proto.hasHeld else { throw .missing("progress.held") }
+        guard (0...1).contains(proto.fraction) else {
+            throw .invalid("progress.fraction", "is \(proto.fraction), not from 0 to 1")
+        }
+        let text = try Check.label(proto.text, "progress.text", limits: limits)
+        self.init(
+            held: try HeldAttempt(proto.held, "progress.held"),
+            progress: ReportedProgress(fraction: proto.fraction, text: text.isEmpty ? nil : text)
         )
     }
 }

@@ -61,7 +61,7 @@ struct RunScreen: Sendable {
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded:
             true
         case .granted, .yielded, .wentOn, .result, .graphFinished, .graphClosedIdle,
-            .eventRefused, .log:
+            .eventRefused, .log, .progress:
             false
         }
     }
@@ -236,7 +236,7 @@ struct RunScreen: Sendable {
             case .started(_, let attempt, _) where ended.contains(attempt): continue
             case .ready, .granted, .started, .resumed, .yielded, .wentOn, .attemptEnded, .result,
                 .finished, .retry, .graphFinished, .graphClosedIdle, .superseded, .eventRefused,
-                .log:
+                .log, .progress:
                 if let move = state.move(notice, at: now) { moves.append(move) }
                 continue
             }

@@ -89,7 +89,7 @@ struct ScreenState {
         case .finished(let operation, let outcome): return finish(operation, outcome, at: now)
         case .operationsAdded, .granted, .yielded, .wentOn, .result, .graphFinished,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .graphClosedIdle,
-            .superseded, .eventRefused, .log:
+            .superseded, .eventRefused, .log, .progress:
             return nil
         }
     }

@@ -229,7 +229,7 @@ extension History.State {
         case .resumed(let operation, _, _): resumed.append(operation)
         case .ready, .result, .retry, .yielded, .wentOn, .graphFinished, .workerDraining,
             .workerBusy,
-            .operationsAdded, .graphClosedIdle, .superseded, .eventRefused, .log:
+            .operationsAdded, .graphClosedIdle, .superseded, .eventRefused, .log, .progress:
             return
         }
     }

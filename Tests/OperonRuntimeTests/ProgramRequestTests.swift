@@ -156,8 +156,10 @@ import Testing
             operation.timeout = .milliseconds(1_500)
             operation.qualityOfService = .utility
             let plain = OperationDescription(name: "b", work: .wait(.seconds(60)))
+            let given = Payload(bytes: Array("[1]".utf8))
+            let outside = OperationDescription(name: "d", work: .external(input: given))
             let graph = try await client.submit(
-                world.submission(operation, plain, world.registered("c", kind: "Blur"))
+                world.submission(operation, plain, world.registered("c", kind: "Blur"), outside)
             )
             func selector(_ name: String) -> OperationSelector {
                 OperationSelector(graph: "\(graph.id)", operation: name)
@@ -167,9 +169,39 @@ import Testing
             )
             #expect(try await client.input(of: selector("b")) == nil)
             #expect(try await client.input(of: selector("c")) == nil)
+            #expect(try await client.input(of: selector("d")) == given)
             let detail = try await client.operation(selector("a"))
             #expect(detail.timeout == 1.5 && detail.qualityOfService == "utility")
             #expect(try await client.operation(selector("b")).qualityOfService == nil)
+        }
+    }
+
+    @Test func `what runs shows how far it is, until it ends`() async throws {
+        let go = Latch()
+        world.add("Slow") { invocation in
+            invocation.report(ReportedProgress(fraction: 0.25, text: "reading"))
+            // Of these the last one counts.
+            for step in 50...75 {
+                invocation.report(ReportedProgress(fraction: Double(step) / 100, text: nil))
+            }
+            await go.wait()
+            return .returned(.empty)
+        }
+        try await world.serve(world.open()) { client in
+            let submission = world.submission(world.registered("a", kind: "Slow"))
+            let graph = try await client.submit(submission)
+            let selector = OperationSelector(graph: "\(graph.id)", operation: "a")
+            var seen: [ReportedProgress] = []
+            while seen.last?.fraction != 0.75 {
+                let view = try await client.operation(selector).operation
+                if let progress = view.progress, progress != seen.last { seen.append(progress) }
+            }
+            #expect(seen.count <= 2)
+            #expect(seen.last == ReportedProgress(fraction: 0.75, text: nil))
+            go.open()
+            _ = try await world.events(of: graph.id, through: "graphFinished", client)
+            let ended = try await client.operation(selector).operation
+            #expect(ended.progress == nil && ended.outcome == .succeeded)
         }
     }
 

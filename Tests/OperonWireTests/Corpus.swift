@@ -225,6 +225,15 @@ enum Corpus {
             )
         ),
         CorpusCase(
+            "progress",
+            worker: .progress(
+                ProgressReport(
+                    held: Samples.held,
+                    progress: ReportedProgress(fraction: 0.25, text: "reading")
+                )
+            )
+        ),
+        CorpusCase(
             "hello-any-kind",
             worker: .hello(
                 {

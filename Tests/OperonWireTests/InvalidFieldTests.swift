@@ -174,6 +174,22 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
                 $0.held(); $0.integer(2, 3)
             }
         },
+        .worker("progress.held") { $0.message(35) },
+        .worker("progress.fraction") {
+            $0.message(35) {
+                $0.held(); $0.fixed(2, (1.5).bitPattern)
+            }
+        },
+        .worker("progress.fraction") {
+            $0.message(35) {
+                $0.held(); $0.fixed(2, Double.nan.bitPattern)
+            }
+        },
+        .worker("progress.text") {
+            $0.message(35) {
+                $0.held(); $0.string(3, String(repeating: "t", count: 257))
+            }
+        },
         .worker("events.events") { $0.message(9) { $0.integer(1, 1) } },
         .worker("events.first_number") { $0.message(9) { $0.message(3) } },
         .worker("events.first_number") {

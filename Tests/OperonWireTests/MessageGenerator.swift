@@ -36,8 +36,15 @@ struct MessageGenerator {
 
     private mutating func worker() -> WorkerEnvelope {
         let body: WorkerMessage
-        switch below(7) {
+        switch below(8) {
         case 0: body = .hello(hello())
+        case 7:
+            let text = text()
+            let progress = ReportedProgress(
+                fraction: Double(below(101)) / 100,
+                text: text.isEmpty ? nil : text
+            )
+            body = .progress(ProgressReport(held: held(), progress: progress))
         case 6: body = .fetch(list(1...4) { $0.request() })
         case 5: body = .tick(Tick(number: positive(), way: below(2) == 0 ? .events : .beats))
         case 1: body = .log(log())

@@ -260,10 +260,10 @@ extension FakeTruth {
 
     /// What it was given as its own.
     package func input(_ id: OperationID) -> Payload? {
-        guard case .registered(_, let input) = self[id].description.work, !input.isEmpty else {
-            return nil
+        switch self[id].description.work {
+        case .registered(_, let input), .external(let input): input.isEmpty ? nil : input
+        case .nothing, .wait, .command: nil
         }
-        return input
     }
 }
 

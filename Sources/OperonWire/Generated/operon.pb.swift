@@ -356,13 +356,21 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
     set {_uniqueStorage()._body = .fetch(newValue)}
   }
 
-  /// Further kinds: from 35.
   var chunks: ProtoChunks {
     get {
       if case .chunks(let v)? = _storage._body {return v}
       return ProtoChunks()
     }
     set {_uniqueStorage()._body = .chunks(newValue)}
+  }
+
+  /// Further kinds: from 36.
+  var progress: ProtoProgressReport {
+    get {
+      if case .progress(let v)? = _storage._body {return v}
+      return ProtoProgressReport()
+    }
+    set {_uniqueStorage()._body = .progress(newValue)}
   }
 
   /// Room for a proof of the sender. Not written and not looked at yet.
@@ -392,8 +400,9 @@ nonisolated struct ProtoEnvelope: @unchecked Sendable {
     /// From a coordinator to itself.
     case tick(ProtoTick)
     case fetch(ProtoFetch)
-    /// Further kinds: from 35.
     case chunks(ProtoChunks)
+    /// Further kinds: from 36.
+    case progress(ProtoProgressReport)
 
   }
 
@@ -1077,6 +1086,34 @@ nonisolated struct ProtoOutputRequest: Sendable {
 }
 
 /// A piece of what an operation prints. May be lost.
+/// How far a running operation says it is. May be lost; only the latest counts.
+nonisolated struct ProtoProgressReport: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var held: ProtoHeldAttempt {
+    get {_held ?? ProtoHeldAttempt()}
+    set {_held = newValue}
+  }
+  /// Returns true if `held` has been explicitly set.
+  var hasHeld: Bool {self._held != nil}
+  /// Clears the value of `held`. Subsequent reads from it will return its default value.
+  mutating func clearHeld() {self._held = nil}
+
+  /// From 0 to 1.
+  var fraction: Double = 0
+
+  /// What it is at, for people, up to 256 bytes. Empty: it does not say.
+  var text: String = String()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _held: ProtoHeldAttempt? = nil
+}
+
 nonisolated struct ProtoLogChunk: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2073,7 +2110,7 @@ nonisolated extension ProtoRefusalReason: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Envelope"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}schema_major\0\u{3}schema_minor\0\u{1}reign\0\u{1}epoch\0\u{1}sequence\0\u{1}sender\0\u{1}dispatch\0\u{1}control\0\u{1}events\0\u{1}beat\0\u{1}log\0\u{1}welcome\0\u{1}hello\0\u{1}resync\0\u{1}refused\0\u{1}signature\0\u{2}\u{10}tick\0\u{1}fetch\0\u{1}chunks\0\u{c}\u{11}\u{f}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}schema_major\0\u{3}schema_minor\0\u{1}reign\0\u{1}epoch\0\u{1}sequence\0\u{1}sender\0\u{1}dispatch\0\u{1}control\0\u{1}events\0\u{1}beat\0\u{1}log\0\u{1}welcome\0\u{1}hello\0\u{1}resync\0\u{1}refused\0\u{1}signature\0\u{2}\u{10}tick\0\u{1}fetch\0\u{1}chunks\0\u{1}progress\0\u{c}\u{11}\u{f}")
 
   fileprivate class _StorageClass {
     var _schemaMajor: UInt32 = 0
@@ -2278,6 +2315,19 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
             _storage._body = .chunks(v)
           }
         }()
+        case 35: try {
+          var v: ProtoProgressReport?
+          var hadOneofValue = false
+          if let current = _storage._body {
+            hadOneofValue = true
+            if case .progress(let m) = current {v = m}
+          }
+          try decoder.decodeSingularMessageField(value: &v)
+          if let v = v {
+            if hadOneofValue {try decoder.handleConflictingOneOf()}
+            _storage._body = .progress(v)
+          }
+        }()
         default: break
         }
       }
@@ -2362,6 +2412,10 @@ nonisolated extension ProtoEnvelope: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case .chunks?: try {
         guard case .chunks(let v)? = _storage._body else { preconditionFailure() }
         try visitor.visitSingularMessageField(value: v, fieldNumber: 34)
+      }()
+      case .progress?: try {
+        guard case .progress(let v)? = _storage._body else { preconditionFailure() }
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 35)
       }()
       default: break
       }
@@ -3517,6 +3571,50 @@ nonisolated extension ProtoOutputRequest: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.index != rhs.index {return false}
     if lhs.offset != rhs.offset {return false}
     if lhs.length != rhs.length {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoProgressReport: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".ProgressReport"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}fraction\0\u{1}text\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._held) }()
+      case 2: try { try decoder.decodeSingularDoubleField(value: &self.fraction) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.text) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._held {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.fraction.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.fraction, fieldNumber: 2)
+    }
+    if !self.text.isEmpty {
+      try visitor.visitSingularStringField(value: self.text, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoProgressReport, rhs: ProtoProgressReport) -> Bool {
+    if lhs._held != rhs._held {return false}
+    if lhs.fraction != rhs.fraction {return false}
+    if lhs.text != rhs.text {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
