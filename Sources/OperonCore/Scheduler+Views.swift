@@ -57,7 +57,8 @@ extension Scheduler {
         return priority
     }
 
-    /// The attempt that it has in flight, and who has it: `nobody`, if somebody outside completes it.
+    /// The attempt that it has in flight, and who has it: `nobody`, if somebody outside is to
+    /// complete it.
     package func attempt(
         of operation: OperationID
     ) -> (id: AttemptID, ordinal: UInt32, worker: Incarnation, hasStarted: Bool)? {

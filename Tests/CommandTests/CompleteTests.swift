@@ -49,7 +49,7 @@ import Testing
             #expect(again.end == .exit(2))
             #expect(again.errors.contains("has finished already"), "\(again.errors)")
             #expect(try await up.operon("wait", "release").end == .exit(0))
-            #expect(try scene.read("deploy.in").contains(#""approve":{"by":"me"}"#))
+            #expect(try scene.read("deploy.in").contains(#""approve":{"by": "me"}"#))
             #expect(try await up.operon("output", "0/approve").output == #"{"by": "me"}"#)
         }
     }
@@ -89,8 +89,8 @@ import Testing
             let file = try scene.write("graph.yaml", "operations: { a: { external: true } }")
             let run = try scene.startRun(file, on: .inProcess, streams: .pipes)
             let sentence =
-                "warning: 1 operation waits to be completed from outside, which nobody can do here. "
-                + "Use operon up, operon submit and operon complete."
+                "warning: 1 operation waits to be completed from outside, which nobody can do "
+                + "here. Use operon up, operon submit and operon complete."
             try await run.says(sentence)
             run.signal(SIGINT)
             let ended = try await run.end()

@@ -144,6 +144,8 @@ struct ExplainTests {
         look(bench, .awaits, "waits")
         bench.finish("awaited")
         look(bench, .awaitsSlot, "waits")
+        try bench.submit([OperationDescription(name: "approve", work: .external(input: .empty))])
+        look(bench, .awaitsCompletion, "approve")
         #expect(met == Set(Scheduler.Reason.Kind.allCases))
     }
 

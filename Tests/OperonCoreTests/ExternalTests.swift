@@ -44,8 +44,8 @@ struct ExternalTests {
         let effects = bench.drain()
         #expect(
             effects.records == [
-                .graphAdded(graph), .granted(attempt(1), id, ordinal: 1, to: .nobody),
-                .started(attempt(1), id),
+                .graphAdded(graph), .queueDefined(QueueSettings(name: "default")),
+                .granted(attempt(1), id, ordinal: 1, to: .nobody), .started(attempt(1), id),
             ]
         )
         #expect(

@@ -125,12 +125,12 @@ import Testing
             #expect(await scene.fake.world.truth.completions.isEmpty)
 
             let outputs = [
-                "1.0", "18446744073709551616", "null", #""a"}\""#, "{}",
+                "1.0", "18446744073709551616", "null", #""a\"}\\""#, "{}",
                 #"[{"output": 1, "b": [",", "}"]}, true]"#,
             ]
             for (index, output) in outputs.enumerated() {
                 try await scene.submitExternal("g\(index)")
-                let body = #"{"attempt":"1.\#(index + 2)" , "output" : \#(output) ,"#
+                let body = #"{"attempt":"1.\#(index + 2)" , "ou\u0074put" : \#(output) ,"#
                 let answer = try await scene.json(
                     "POST",
                     "/v1/graphs/g\(index)/operations/a/complete",
