@@ -77,7 +77,7 @@ struct LogWriter: Sendable {
                 continuation.yield(.granted(operation, attempt))
             case .operationsAdded, .ready, .started, .resumed, .yielded, .wentOn, .attemptEnded,
                 .finished, .retry, .graphFinished, .workerJoined, .workerLost, .workerDraining,
-                .workerBusy, .graphClosedIdle, .superseded, .eventRefused:
+                .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .progress:
                 continue
             }
         }

@@ -92,7 +92,7 @@ final class ChildWorld: Sendable {
                     send(.control(answer), to: envelope.sender)
                 case .log(let chunk): log.append(chunk.bytes)
                 case .events: continuation.yield(envelope)
-                case .tick, .fetch: break
+                case .tick, .fetch, .progress: break
                 }
             }
         }
