@@ -122,11 +122,7 @@ final class LocalBackend: ClusterBackend {
     func close(within time: Duration) async {
         let (cluster, tasks) = state.withLock { ($0.cluster, $0.tasks) }
         guard let cluster else { return }
-        if time > .zero {
-            await cluster.stop(drain: time)
-        } else {
-            await cluster.stopNow()
-        }
+        await cluster.stop(drain: time)
         for task in tasks { await task.value }
     }
 }
