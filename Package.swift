@@ -27,6 +27,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "Operon", targets: ["Operon"]),
+        .library(name: "OperonFoundation", targets: ["OperonFoundation"]),
         .executable(name: "operon", targets: ["operon"]),
         .executable(name: "operon-worker", targets: ["operon-worker"]),
     ],
@@ -188,6 +189,9 @@ let package = Package(
             swiftSettings: settings
         ),
 
+        // For programs that use all of Foundation.
+        .target(name: "OperonFoundation", dependencies: ["Operon"], swiftSettings: settings),
+
         // Programs, and what they have in common.
         .target(
             name: "OperonArguments",
@@ -333,7 +337,8 @@ let package = Package(
         .testTarget(
             name: "OperonTests",
             dependencies: [
-                "Operon", "OperonAMQP", "OperonCore", "OperonFaultKit", "OperonModel",
+                "Operon", "OperonFoundation", "OperonAMQP", "OperonCore", "OperonFaultKit",
+                "OperonModel",
                 "OperonPorts", "OperonRuntime", "OperonWire", "test-worker",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -16,6 +16,7 @@ extension OperationContext {
     ///   - queueName: ``queueName``.
     ///   - outputs: What dependencies returned, by name, in this order.
     ///   - isCancelled: ``isCancelled``.
+    ///   - cancel: ``cancel()``.
     ///   - log: Takes what is logged.
     /// - Throws: What encoding an output throws.
     public static func local(
@@ -24,6 +25,7 @@ extension OperationContext {
         queueName: String = "local",
         outputs: KeyValuePairs<String, any Encodable & Sendable>,
         isCancelled: @escaping @Sendable () -> Bool = { false },
+        cancel: @escaping @Sendable () -> Void = {},
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws -> OperationContext {
         var inputs: [(name: String, output: Payload?)] = []
@@ -34,6 +36,7 @@ extension OperationContext {
             queueName: queueName,
             outputs: inputs,
             isCancelled: isCancelled,
+            cancel: cancel,
             log: log
         )
     }
@@ -44,6 +47,7 @@ extension OperationContext {
         queueName: String = "local",
         outputs: [(name: String, output: Payload?)] = [],
         isCancelled: @escaping @Sendable () -> Bool = { Task.isCancelled },
+        cancel: @escaping @Sendable () -> Void = {},
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) -> OperationContext {
         let id = OperationID(graph: GraphID(rawValue: 0), index: 0)
@@ -66,6 +70,7 @@ extension OperationContext {
                 operation: operation,
                 input: .empty,
                 isCancelled: isCancelled,
+                cancel: cancel,
                 log: log,
                 ask: { _ in .refused(.unreachable("there is no coordinator here")) }
             )

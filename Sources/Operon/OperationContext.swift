@@ -30,6 +30,10 @@ public struct OperationContext: Sendable {
     /// Whether it was asked to stop; stays true. Cheap, and needs no network.
     public var isCancelled: Bool { invocation.isCancelled() }
 
+    /// Asks this operation itself to stop: ``isCancelled`` is true from then on, and its task is
+    /// cancelled. It ends as cancelled if it throws `CancellationError` then.
+    public func cancel() { invocation.cancel() }
+
     /// Throws `CancellationError` if it was asked to stop.
     public func checkCancellation() throws {
         if isCancelled { throw CancellationError() }

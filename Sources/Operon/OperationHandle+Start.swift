@@ -19,7 +19,8 @@ extension OperationHandle {
         let context = OperationContext.local(
             operationName: name,
             outputs: outputs,
-            isCancelled: { cancellation.isCancelled }
+            isCancelled: { cancellation.isCancelled },
+            cancel: { cancellation.cancel() }
         )
         let operation = operation
         let task = Task { try Payload(output: try await operation.main(context)) }

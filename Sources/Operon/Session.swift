@@ -221,7 +221,8 @@ final class Session: Sendable {
         return first
     }
 
-    private static func newKey() -> String {
+    /// One that nobody used before.
+    static func newKey() -> String {
         var random = SystemRandomNumberGenerator()
         return Incarnation(rawValue: random.next()).description
             + Incarnation(rawValue: random.next()).description

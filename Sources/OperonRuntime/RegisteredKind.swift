@@ -22,6 +22,8 @@ package struct Invocation: Sendable {
     package let input: Payload
     /// Whether it was asked to stop.
     package let isCancelled: @Sendable () -> Bool
+    /// Asks it to stop, by its own wish.
+    package let cancel: @Sendable () -> Void
     /// Appends to the operation's log.
     package let log: @Sendable (String) -> Void
     /// Says how far it is; costs little, however often.
@@ -36,6 +38,7 @@ package struct Invocation: Sendable {
         operation: DispatchedOperation,
         input: Payload,
         isCancelled: @escaping @Sendable () -> Bool,
+        cancel: @escaping @Sendable () -> Void,
         log: @escaping @Sendable (String) -> Void,
         report: @escaping @Sendable (ReportedProgress) -> Void = { _ in },
         ask: @escaping Asker
@@ -43,6 +46,7 @@ package struct Invocation: Sendable {
         self.operation = operation
         self.input = input
         self.isCancelled = isCancelled
+        self.cancel = cancel
         self.log = log
         self.report = report
         self.ask = ask

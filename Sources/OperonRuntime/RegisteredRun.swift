@@ -90,6 +90,7 @@ final class RegisteredRun: Sendable {
             operation: operation,
             input: input,
             isCancelled: { self.isCancelled },
+            cancel: { self.stop(for: .request) },
             log: { self.log($0) },
             report: { self.report($0) },
             ask: ask

@@ -54,6 +54,7 @@ enum Rules {
                 "OperonSQLite", "DequeModule", "Logging", "NIOCore", "NIOPosix",
                 "ServiceLifecycle", "Synchronization", "UnixSignals", "FoundationEssentials",
             ]),
+            "OperonFoundation": ["Foundation", "Operon"],
             // What the programs have in common: they alone may import it.
             "OperonArguments": [
                 "ArgumentParser", "Foundation", "Logging", "OperonPorts", "OperonRuntime",

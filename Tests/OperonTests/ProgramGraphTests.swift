@@ -1,0 +1,64 @@
+import Operon
+import OperonFoundation
+import Testing
+
+/// Graph files from code, and what a queue tells Foundation.
+@Suite(.timeLimit(.minutes(2))) struct ProgramGraphTests {
+    @Test func aGraphFileIsSubmittedFromCode() async throws {
+        let cluster = Cluster.inProcess(slots: 2)
+        try await cluster.register(.on(Doubled.self), .on(SumOfInputs.self))
+        let graph = try GraphDescription(
+            text: """
+                name: sums
+                operations:
+                  one: { operation: Doubled, input: { number: 1 } }
+                  two: { operation: Doubled, input: { number: 2 } }
+                  sum: { operation: SumOfInputs, dependencies: [one, two] }
+                  wrong: { run: exit 3 }
+                """
+        )
+        #expect(try GraphDescription(text: graph.text()) == graph)
+        let submitted = try await cluster.submit(graph)
+        #expect(submitted.name == "sums")
+        let ends = try await submitted.waitUntilFinished()
+        #expect(ends == [.succeeded: 3, .failed: 1, .cancelled: 0, .skipped: 0])
+        let wrong = try await submitted.operation(named: "wrong")
+        #expect(try await wrong.finalOutcome() == .failed(.exit(code: 3)))
+        let sum = try await submitted.operation(named: "sum")
+        let typed = try await cluster.handle(try #require(sum.id), of: SumOfInputs.self)
+        #expect(try await typed.value == 6)
+        await cluster.close()
+    }
+
+    @Test func whatIsWrongWithAFileHasAPlace() throws {
+        let error = #expect(throws: GraphFileInvalid.self) {
+            try GraphDescription(text: "operations:\n  a: { rum: echo }\n", name: "x.yaml")
+        }
+        #expect(error?.problems.first?.line == 2)
+        #expect("\(error!)".hasPrefix("x.yaml:2:"))
+    }
+
+    @Test func aKeySubmitsOnce() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let graph = try GraphDescription(text: "{\"operations\": {\"a\": {\"wait\": \"0s\"}}}")
+        let first = try await cluster.submit(graph, idempotencyKey: "k")
+        let second = try await cluster.submit(graph, idempotencyKey: "k")
+        let third = try await cluster.submit(graph)
+        #expect(first.id == second.id)
+        #expect(first.id != third.id)
+        await cluster.close()
+    }
+
+    @Test func foundationSeesTheProgress() async throws {
+        let cluster = Cluster.inProcess(slots: 2)
+        let queue = OperationQueue(cluster: cluster)
+        let progress = queue.makeProgress()
+        try await queue.addOperations((0..<20).map { Doubled(number: $0) })
+        try await queue.waitUntilAllOperationsAreFinished()
+        // Nothing on Linux tells of its changes.
+        while progress.completedUnitCount < 20 { await Task.yield() }
+        #expect(progress.totalUnitCount == 20)
+        #expect(progress.fractionCompleted == 1)
+        await cluster.close()
+    }
+}
