@@ -1,0 +1,114 @@
+import Glibc
+package import Operon
+
+/// What most rows run: it says in a journal that it has started, does as it is told, and says how
+/// it ended. The same code runs on a worker, in this process and under Foundation.
+package struct Play: Operon.Operation, Hashable {
+    package static let errors: [any (Error & Codable).Type] = [Sorry.self]
+
+    /// What the test calls it.
+    package var name: String
+    /// The path of the journal.
+    package var journal: String
+    /// Holds it until there is a file at this path, or it is asked to stop. A gate that was opened
+    /// stays open, for a later attempt too.
+    package var gate: String?
+    /// What it throws, instead of ending well.
+    package var failure: Sorry?
+    /// What it returns.
+    package var result = ""
+
+    package init(name: String, journal: String) {
+        self.name = name
+        self.journal = journal
+    }
+
+    package func main(_ context: OperationContext) async throws -> String {
+        try act(queue: context.queueName) { context.isCancelled }
+    }
+
+    /// The work itself, on the calling thread.
+    package func act(queue: String, isCancelled: () -> Bool) throws -> String {
+        func say(_ event: JournalLine.Event) throws {
+            try JournalLine(name, event, queue: queue).write(to: journal)
+        }
+        try say(.started)
+        while let gate, access(gate, F_OK) != 0 {
+            if isCancelled() {
+                try say(.stopped)
+                throw CancellationError()
+            }
+            // Two things are waited for, and one of them is a flag.
+            usleep(2_000)
+        }
+        if let failure {
+            try say(.threw)
+            throw failure
+        }
+        try say(.finished)
+        return result
+    }
+}
+
+/// An error of the tests.
+package struct Sorry: Error, Codable, Hashable {
+    package var reason: String
+
+    package init(reason: String) { self.reason = reason }
+}
+
+/// Gives its thread back while it waits, as asynchronous operations do.
+package struct Doze: Operon.Operation, Hashable {
+    package var play: Play
+    package var milliseconds: Int
+
+    package init(_ play: Play, milliseconds: Int) {
+        self.play = play
+        self.milliseconds = milliseconds
+    }
+
+    package func main(_ context: OperationContext) async throws -> String {
+        try await Task.sleep(for: .milliseconds(milliseconds))
+        return try play.act(queue: context.queueName) { context.isCancelled }
+    }
+}
+
+/// Returns a number.
+package struct Square: Operon.Operation, Hashable {
+    package var number: Int
+
+    package init(number: Int) { self.number = number }
+
+    package func main(_ context: OperationContext) async throws -> Int { number * number }
+}
+
+/// Returns so much text.
+package struct Text: Operon.Operation, Hashable {
+    package var text: String
+    package var count: Int
+
+    package init(_ text: String, count: Int) {
+        self.text = text
+        self.count = count
+    }
+
+    package func main(_ context: OperationContext) async throws -> String {
+        String(repeating: text, count: count)
+    }
+}
+
+/// Adds an operation to its own graph.
+package struct Produce: Operon.Operation, Hashable {
+    package var play: Play
+    package var child: Play
+
+    package init(_ play: Play, child: Play) {
+        self.play = play
+        self.child = child
+    }
+
+    package func main(_ context: OperationContext) async throws -> String {
+        try await context.addOperation(child, named: child.name)
+        return try play.act(queue: context.queueName) { context.isCancelled }
+    }
+}
