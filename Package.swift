@@ -358,9 +358,10 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "conformance-worker", "operon", "ConformanceKit", "Operon", "OperonCore",
-                "OperonFaultKit",
+                "conformance-worker", "operon", "ConformanceKit", "Operon", "OperonAMQP",
+                "OperonCore", "OperonFaultKit",
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: testSettings
         ),

@@ -13,6 +13,8 @@ package struct Play: Operon.Operation, Hashable {
     /// Holds it until there is a file at this path, or it is asked to stop. A gate that was opened
     /// stays open, for a later attempt too.
     package var gate: String?
+    /// Milliseconds for which it gives its thread back before it does anything.
+    package var doze = 0
     /// What it throws, instead of ending well.
     package var failure: Sorry?
     /// What it returns.
@@ -24,7 +26,8 @@ package struct Play: Operon.Operation, Hashable {
     }
 
     package func main(_ context: OperationContext) async throws -> String {
-        try act(queue: context.queueName) { context.isCancelled }
+        if doze > 0 { try await Task.sleep(for: .milliseconds(doze)) }
+        return try act(queue: context.queueName) { context.isCancelled }
     }
 
     /// The work itself, on the calling thread.
@@ -55,22 +58,6 @@ package struct Sorry: Error, Codable, Hashable {
     package var reason: String
 
     package init(reason: String) { self.reason = reason }
-}
-
-/// Gives its thread back while it waits, as asynchronous operations do.
-package struct Doze: Operon.Operation, Hashable {
-    package var play: Play
-    package var milliseconds: Int
-
-    package init(_ play: Play, milliseconds: Int) {
-        self.play = play
-        self.milliseconds = milliseconds
-    }
-
-    package func main(_ context: OperationContext) async throws -> String {
-        try await Task.sleep(for: .milliseconds(milliseconds))
-        return try play.act(queue: context.queueName) { context.isCancelled }
-    }
 }
 
 /// Returns a number.

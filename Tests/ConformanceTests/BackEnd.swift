@@ -17,13 +17,21 @@ enum BackEnd: String, CaseIterable, CustomTestStringConvertible, Sendable {
     case killedWorkers
 
     /// For rows that hold of Foundation's queue as well.
-    static let all = allCases
+    static let all = allCases.filter(isWanted)
     /// For rows that Foundation has no part in.
     static let operon = all.filter { $0 != .foundation }
     /// For rows that need more than one process.
     static let remote = operon.filter { $0 != .inProcess }
     /// For rows that need no cluster at all: everything happens where the test is.
-    static let local: [BackEnd] = [.foundation, .inProcess]
+    static let local = [BackEnd.foundation, .inProcess].filter(isWanted)
+    /// For rows whose workers come and go by themselves.
+    static let growing = [BackEnd.oneWorker, .fourWorkers].filter(isWanted)
+
+    /// All of them, unless somebody soaks a row on one: `OPERON_SOAK_ON`.
+    private static func isWanted(_ backEnd: BackEnd) -> Bool {
+        let name = ProcessInfo.processInfo.environment["OPERON_SOAK_ON"] ?? ""
+        return name.isEmpty || name == backEnd.rawValue
+    }
 
     var testDescription: String { rawValue }
 

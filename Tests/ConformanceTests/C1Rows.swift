@@ -65,17 +65,18 @@ import Testing
 
     /// Foundation's asynchronous operation, a class that says itself when it executes and when it
     /// has finished, is here what every operation is: one whose `main` awaits.
-    @Test(arguments: BackEnd.operon)
+    @Test(arguments: BackEnd.all)
     func `F4 an operation that awaits ends when that is over`(backEnd: BackEnd) async throws {
         try await backEnd.play("F4", slots: 1) { stage in
-            let queue = try stage.operonQueue()
-            let handle = OperationHandle(Doze(stage.play("a"), milliseconds: 20))
-            #expect(try await !handle.isExecuting)
-            #expect(try await !handle.isFinished)
-            try await queue.addOperation(handle)
-            _ = try await stage.value(of: handle)
-            #expect(try await handle.isFinished)
-            #expect(try await !handle.isExecuting)
+            var play = stage.play("a")
+            play.doze = 20
+            let operation = stage.operation(play)
+            #expect(try await !operation.isExecuting)
+            #expect(try await !operation.isFinished)
+            try await stage.queue().add(operation)
+            try await operation.waitUntilFinished()
+            #expect(try await operation.isFinished)
+            #expect(try await !operation.isExecuting)
             #expect(stage.journal.finishOrder == ["a"])
         }
     }

@@ -129,7 +129,9 @@ import Testing
         try await backEnd.play("P23", slots: 2) { stage in
             let gate = stage.gate()
             let before = try await stage.place()
-            let parent = Produce(stage.play("parent", behind: gate), child: stage.play("child"))
+            // It becomes a name in the graph.
+            let child = stage.name("child")
+            let parent = Produce(stage.play("parent", behind: gate), child: stage.play(child))
             let handle = try await stage.operonQueue().addOperation(parent)
             let id = try #require(handle.id)
             let watcher = try await stage.otherCluster.handle(id, of: Produce.self)
@@ -159,7 +161,7 @@ import Testing
                 #expect(kinds == [.started, .added, .finished(.succeeded)])
             }
             try await stage.journal.wait(for: "the child", within: backEnd.patience) { lines in
-                lines.contains { $0.operation == "child" && $0.event == .finished }
+                lines.contains { $0.operation == child && $0.event == .finished }
             }
         }
     }

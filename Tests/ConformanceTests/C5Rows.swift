@@ -37,9 +37,8 @@ import Testing
             if b is OperonOperation, !backEnd.isMortal {
                 let late = stage.operation("late")
                 try await queue.add(late)
-                await #expect(throws: Refusal.alreadyStarted(name: try stage.name(of: b))) {
-                    try await b.addDependency(late)
-                }
+                let refusal = Refusal.alreadyStarted(name: try stage.name(of: b))
+                await #expect(throws: refusal) { try await b.addDependency(late) }
             }
             gate.open()
             try await b.waitUntilFinished()
@@ -184,6 +183,20 @@ import Testing
         }
     }
 
+    /// What nobody can read is dropped, with a line in the log that says why.
+    @Test(arguments: BackEnd.growing)
+    func `X29 nonsense on the broker stops nobody`(backEnd: BackEnd) async throws {
+        try await backEnd.play("X29") { stage in
+            let world = try await World.of(backEnd)
+            try await world.speakNonsense()
+            let queue = stage.queue()
+            let operations = stage.operations((0..<20).map { "\($0)" })
+            try await queue.add(operations)
+            try await stage.untilFinished(operations)
+            #expect(stage.journal.runs.count == 20)
+        }
+    }
+
     /// What it costs the submitter is measured by the benchmark; here is what bounds it.
     @Test(arguments: BackEnd.operon)
     func `X30 of an endless source only so many are in flight`(backEnd: BackEnd) async throws {
@@ -218,7 +231,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [BackEnd.oneWorker, .fourWorkers])
+    @Test(arguments: BackEnd.growing)
     func `X32 a worker that joins takes work`(backEnd: BackEnd) async throws {
         try await backEnd.play("X32") { stage in
             let world = try await World.of(backEnd)
@@ -239,7 +252,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [BackEnd.oneWorker, .fourWorkers])
+    @Test(arguments: BackEnd.growing)
     func `X33 a worker that drains finishes what it has, and takes nothing more`(
         backEnd: BackEnd
     ) async throws {
@@ -280,7 +293,7 @@ import Testing
             let queue = try stage.operonQueue()
             let limit = 1 << 20
             // `{"count":1,"text":"…"}` and `"…"`.
-            let (inputFrame, outputFrame) = (22, 2)
+            let (inputFrame, outputFrame) = (21, 2)
             let longest = String(repeating: "x", count: limit - inputFrame)
             let input = try await queue.addOperation(Text(longest, count: 1))
             let output = try await queue.addOperation(Text("x", count: limit - outputFrame))
@@ -302,5 +315,19 @@ import Testing
             #expect(value == limit + 1)
             #expect(maximum == limit)
         }
+    }
+
+    /// A beat every two seconds, and nothing else.
+    @Test func `X36 idle workers do next to nothing`() async throws {
+        let count = 10
+        let world = try await World(isMortal: false, slots: count)
+        try await world.startWorkers(count)
+        let before = try await world.processorTime()
+        // What they do in this time is what is measured: three beats.
+        try await Task.sleep(for: .seconds(6))
+        let spent = try await world.processorTime() - before
+        // Whoever polls has a core to themselves for all of it.
+        #expect(spent < .milliseconds(1_500), "\(spent) in 6 s")
+        try await world.end()
     }
 }

@@ -48,7 +48,7 @@ final class FoundationOperation: OperationUnderTest {
 
     init(_ play: Play, priority: QueuePriority?) {
         self.play = play
-        operation = Playing(play)
+        operation = play.doze > 0 ? Dozing(play) : Playing(play)
         operation.name = play.name
         if let priority { operation.queuePriority = Self.foundation(priority) }
     }
@@ -114,8 +114,8 @@ final class FoundationOperation: OperationUnderTest {
 }
 
 /// Runs the play where the queue wants it.
-private final class Playing: Foundation.Operation, @unchecked Sendable {
-    private let play: Play
+private class Playing: Foundation.Operation, @unchecked Sendable {
+    fileprivate let play: Play
     // Protects the result.
     private let lock = NSLock()
     private var returned: String?
@@ -124,10 +124,40 @@ private final class Playing: Foundation.Operation, @unchecked Sendable {
 
     var result: String? { lock.withLock { returned } }
 
-    override func main() {
+    override func main() { act() }
+
+    fileprivate func act() {
         let queue = Foundation.OperationQueue.current?.name ?? ""
         let result = try? play.act(queue: queue) { isCancelled }
         lock.withLock { returned = result }
+    }
+}
+
+/// An asynchronous operation: `start` returns at once, and it says itself when it has finished.
+private final class Dozing: Playing, @unchecked Sendable {
+    private enum State { case waiting, executing, finished }
+
+    private let state = Lock(State.waiting)
+
+    override var isAsynchronous: Bool { true }
+    override var isExecuting: Bool { state.withLock { $0 == .executing } }
+    override var isFinished: Bool { state.withLock { $0 == .finished } }
+
+    private func become(_ new: State) {
+        willChangeValue(forKey: "isExecuting")
+        willChangeValue(forKey: "isFinished")
+        state.withLock { $0 = new }
+        didChangeValue(forKey: "isExecuting")
+        didChangeValue(forKey: "isFinished")
+    }
+
+    override func start() {
+        become(.executing)
+        Task {
+            try? await Task.sleep(for: .milliseconds(play.doze))
+            act()
+            become(.finished)
+        }
     }
 }
 

@@ -19,8 +19,6 @@ enum PendingRows {
         "P35": "conditions",
         "P36–37": "conditions",
         "P38": "operations that somebody else completes",
-        "X29": "a client of the broker that speaks nonsense",
-        "X36": "a world of ten workers",
     ]
 
     /// Rows about the dispatch queue under an operation queue. An operation queue is no object of

@@ -42,7 +42,7 @@ actor World {
         return logger
     }()
 
-    private init(isMortal: Bool, slots: Int) async throws {
+    init(isMortal: Bool, slots: Int) async throws {
         self.isMortal = isMortal
         broker = try BrokerUsers()
         let name = UUID().uuidString.prefix(13).lowercased()
@@ -92,7 +92,7 @@ actor World {
 
     // MARK: - Workers
 
-    private func startWorkers(_ count: Int) async throws {
+    func startWorkers(_ count: Int) async throws {
         for _ in 0..<count { workers.append(try startWorker()) }
         for worker in workers { try await worker?.says("welcomed by the coordinator") }
     }
@@ -107,6 +107,42 @@ actor World {
             directory: folder
         )
     }
+
+    /// Ends it before the test runner does.
+    func end() async throws {
+        let programs = workers.compactMap { $0 } + [coordinator]
+        for program in programs { program.signal(SIGKILL) }
+        for program in programs { try await program.end() }
+        await cluster.close()
+        await otherCluster.close()
+    }
+
+    /// What its workers have used of the processors since they began.
+    func processorTime() throws -> Duration {
+        let ticks = try workers.compactMap { $0 }.reduce(0) { sum, worker in
+            let path = "/proc/\(worker.process)/stat"
+            let text = try String(contentsOfFile: path, encoding: .utf8)
+            // “number (name) state …”: user and system time are fields 14 and 15.
+            let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+            guard fields.count > 13, let user = Int(fields[11]), let system = Int(fields[12])
+            else { throw Failure("\(path) says “\(text)”") }
+            return sum + user + system
+        }
+        return .seconds(1) * ticks / sysconf(Int32(_SC_CLK_TCK))
+    }
+
+    /// Says what nobody understands, to the coordinator and to each worker, and returns when all of
+    /// them have said so.
+    func speakNonsense() async throws {
+        let heard = workers.compactMap { $0 } + [coordinator]
+        let before = heard.map { $0.errors.text.count(of: Self.dropped) }
+        try await Nonsense.speak(at: broker.coordinator, prefix: prefix)
+        for (program, count) in zip(heard, before) {
+            try await program.says(Self.dropped, times: count + 1)
+        }
+    }
+
+    private static let dropped = "message dropped"
 
     private var generator = SystemRandomNumberGenerator()
 

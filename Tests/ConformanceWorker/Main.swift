@@ -11,7 +11,6 @@ import Operon
             name: arguments.count > 3 ? arguments[3] : nil,
             slots: arguments.count > 4 ? Int(arguments[4]) : nil,
             .on(Play.self),
-            .on(Doze.self),
             .on(Square.self),
             .on(Text.self),
             .on(Produce.self)
