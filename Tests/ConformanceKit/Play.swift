@@ -99,3 +99,61 @@ package struct Produce: Operon.Operation, Hashable {
         return try play.act(queue: context.queueName) { context.isCancelled }
     }
 }
+
+/// Plays, if something holds.
+package struct Conditional: Operon.Operation, Hashable {
+    /// How its condition is put.
+    package enum Form: String, Codable, Sendable {
+        case plain
+        case negated
+        case silent
+    }
+
+    package var play: Play
+    package var condition: Says
+    package var form: Form
+
+    package init(_ play: Play, _ condition: Says, _ form: Form = .plain) {
+        self.play = play
+        self.condition = condition
+        self.form = form
+    }
+
+    package var conditions: [any Condition] {
+        switch form {
+        case .plain: [condition]
+        case .negated: [Not(condition)]
+        case .silent: [Silent(condition)]
+        }
+    }
+
+    package func main(_ context: OperationContext) async throws -> String {
+        try play.act(queue: context.queueName) { context.isCancelled }
+    }
+}
+
+/// A condition that answers as it was told, and notes that it was asked.
+package struct Says: Condition, Codable, Hashable {
+    package var answer: Bool
+    package var asked: Play
+    /// The operation that it brings along.
+    package var brings: Play?
+
+    package init(_ answer: Bool, asked: Play, brings: Play? = nil) {
+        self.answer = answer
+        self.asked = asked
+        self.brings = brings
+    }
+
+    package func dependency() -> AnyOperationHandle? { brings.map { OperationHandle($0) } }
+
+    package func evaluate(_ context: OperationContext) async throws -> ConditionResult {
+        _ = try asked.act(queue: context.queueName) { context.isCancelled }
+        return answer ? .satisfied : .failed
+    }
+}
+
+/// A block that is known by its name.
+package let shout = OperationKind.block("shout") { (text: String, _: OperationContext) in
+    text.uppercased()
+}

@@ -240,4 +240,39 @@ import Testing
             #expect(Set(stage.journal.finishOrder) == ["dependent", "dependency", "other"])
         }
     }
+
+    /// Foundation's main queue is that of the main thread. What stays with the submitter here is a
+    /// block, and it sees the queue that it was added to.
+    @Test(arguments: BackEnd.all)
+    func `F9 what runs here sees its queue`(backEnd: BackEnd) async throws {
+        try await backEnd.play("F9", slots: 1) { stage in
+            guard backEnd != .foundation else {
+                #expect(await FoundationQueue.isCurrentMain)
+                return
+            }
+            let queue = try stage.operonQueue()
+            let block = try await queue.addLocal { $0.queueName }
+            #expect(try await stage.patiently { try await block.value } == queue.name)
+        }
+    }
+
+    /// The blocks of one operation are a group of operations here, which run side by side.
+    @Test(arguments: BackEnd.operon)
+    func `F31 a group has ended when all of its parts have`(backEnd: BackEnd) async throws {
+        try await backEnd.play("F31", slots: 2) { stage in
+            let queue = try stage.operonQueue()
+            let gate = stage.gate()
+            let group = GroupHandle("group") {
+                stage.play("a")
+                stage.play("b", behind: gate)
+            }
+            #expect(group.parts.count == 2)
+            try await queue.addOperation(group)
+            try await stage.untilStarted("b")
+            #expect(group.outcomeIfKnown == nil)
+            gate.open()
+            #expect(try await stage.end(of: group) == .succeeded)
+            #expect(Set(stage.journal.finishOrder) == ["a", "b"])
+        }
+    }
 }

@@ -226,6 +226,35 @@ import Testing
         }
     }
 
+    /// What was started by hand is in no queue.
+    @Test(arguments: BackEnd.operon.filter { $0 == .inProcess })
+    func `G28 started by hand it sees none of the cluster's queues`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G28") { stage in
+            let operation = stage.operation("a")
+            try await operation.start()
+            #expect(stage.journal.lines.map(\.queue).allSatisfy { $0 == "local" })
+        }
+    }
+
+    /// A worker adds no closure: it cannot have one. What it ends releases those that wait here.
+    @Test(arguments: BackEnd.operon)
+    func `G29 a block runs here when a worker has done what it waits for`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G29", slots: 1) { stage in
+            let queue = try stage.operonQueue()
+            let there = try await queue.addOperation(Square(number: 6))
+            let name = there.name
+            let here = try await queue.addLocal(after: [there]) { context in
+                [Int(ownProcess), try context.output(of: name, as: Int.self)]
+            }
+            let value = try await stage.patiently { try await here.value }
+            #expect(value == [Int(ownProcess), 36])
+        }
+    }
+
     @Test(arguments: BackEnd.all)
     func `G30 so does that of another queue`(backEnd: BackEnd) async throws {
         try await backEnd.play("G30", slots: 1) { stage in

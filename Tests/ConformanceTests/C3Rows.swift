@@ -237,4 +237,143 @@ import Testing
             #expect(try await stage.end(of: other) == outcome)
         }
     }
+
+    @Test(arguments: BackEnd.operon)
+    func `P38 what somebody else completes has ended when they say so`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("P38", slots: 1) { stage in
+            let queue = try stage.operonQueue()
+            let handle = try ExternalOperationHandle(String.self)
+            try await queue.addOperation(handle)
+            let dependent = try await queue.addOperation(stage.play("a"), after: [handle])
+            try await stage.patiently {
+                for try await event in handle.events {
+                    if [.started, .state(.executing)].contains(event.kind) { return }
+                }
+            }
+            try await stage.fence()
+            #expect(!stage.journal.hasStarted("a"))
+            let id = try #require(handle.id)
+            try await stage.otherCluster.complete(id, with: .succeeded("approved"))
+            #expect(try await stage.patiently { try await handle.value } == "approved")
+            _ = try await stage.value(of: dependent)
+            #expect(stage.journal.finishOrder.last == "a")
+        }
+    }
+
+    // MARK: - Blocks and groups
+
+    @Test(arguments: BackEnd.operon)
+    func `P3 a block is run by its name`(backEnd: BackEnd) async throws {
+        try await backEnd.play("P3", slots: 1) { stage in
+            // Workers elsewhere know it.
+            if backEnd == .inProcess { try await stage.cluster.register(shout) }
+            let handle = try await stage.operonQueue().addOperation("shout", "hello")
+            let value = try await stage.patiently { try await handle.value(as: String.self) }
+            #expect(value == "HELLO")
+        }
+    }
+
+    @Test(arguments: BackEnd.operon)
+    func `P8 a group has ended after its members, and before what depends on it`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("P8", slots: 2) { stage in
+            let queue = try stage.operonQueue()
+            let gate = stage.gate()
+            let group = GroupHandle([
+                OperationHandle(stage.play("a", behind: gate)),
+                OperationHandle(stage.play("b", behind: gate)),
+            ])
+            let dependent = OperationHandle(stage.play("dependent")).after(group)
+            try await queue.addOperations([group, dependent])
+            // Side by side, where there is room for both.
+            try await stage.untilStarts(min(2, backEnd.slots))
+            gate.open()
+            #expect(try await stage.end(of: group) == .succeeded)
+            _ = try await stage.value(of: dependent)
+            #expect(stage.journal.runs("dependent", after: "a"))
+            #expect(stage.journal.runs("dependent", after: "b"))
+        }
+    }
+
+    // MARK: - Conditions
+
+    @Test(arguments: BackEnd.operon)
+    func `P4 one whose condition holds runs`(backEnd: BackEnd) async throws {
+        try await backEnd.play("P4", slots: 1) { stage in
+            let condition = Says(true, asked: stage.play("asked"))
+            let operation = Conditional(stage.play("a"), condition)
+            let handle = try await stage.operonQueue().addOperation(operation)
+            _ = try await stage.value(of: handle)
+            #expect(stage.journal.finishOrder == ["asked", "a"])
+            if !backEnd.isMortal { #expect(stage.journal.runs(of: "asked").count == 1) }
+        }
+    }
+
+    /// There a condition that fails cancels; here it is an error of its own.
+    @Test(arguments: BackEnd.operon)
+    func `P15 a silent condition brings nothing along`(backEnd: BackEnd) async throws {
+        try await backEnd.play("P15", slots: 1) { stage in
+            var condition = Says(false, asked: stage.play("asked"))
+            condition.brings = stage.play("brought")
+            let queue = try stage.operonQueue()
+            let silent = Conditional(stage.play("a"), condition, .silent)
+            let handle = try await queue.addOperation(silent)
+            #expect(
+                try await stage.end(of: handle) == .failed(.conditionFailed(name: "Says"))
+            )
+            #expect(stage.journal.startOrder == ["asked"])
+            // One that is not silent does.
+            let plain = Conditional(stage.play("a"), condition)
+            try await stage.end(of: try await queue.addOperation(plain))
+            #expect(stage.journal.startOrder == ["asked", "brought"])
+        }
+    }
+
+    @Test(arguments: BackEnd.operon)
+    func `P16 the opposite of what holds does not`(backEnd: BackEnd) async throws {
+        try await backEnd.play("P16", slots: 1) { stage in
+            let condition = Says(true, asked: stage.play("asked"))
+            let operation = Conditional(stage.play("a"), condition, .negated)
+            let handle = try await stage.operonQueue().addOperation(operation)
+            #expect(
+                try await stage.end(of: handle) == .failed(.conditionFailed(name: "not Says"))
+            )
+            #expect(!stage.journal.hasStarted("a"))
+        }
+    }
+
+    @Test(arguments: BackEnd.operon)
+    func `P17 the opposite of what does not hold does`(backEnd: BackEnd) async throws {
+        try await backEnd.play("P17", slots: 1) { stage in
+            let condition = Says(false, asked: stage.play("asked"))
+            let operation = Conditional(stage.play("a"), condition, .negated)
+            let handle = try await stage.operonQueue().addOperation(operation)
+            _ = try await stage.value(of: handle)
+            #expect(stage.journal.finishOrder == ["asked", "a"])
+        }
+    }
+
+    @Test(arguments: BackEnd.operon)
+    func `P35 an error says which condition it was`(backEnd: BackEnd) async throws {
+        try await backEnd.play("P35", slots: 1) { stage in
+            let condition = Says(false, asked: stage.play("asked"))
+            let operation = Conditional(stage.play("a"), condition)
+            let handle = try await stage.operonQueue().addOperation(operation)
+            await #expect(throws: OperationError.conditionFailed(name: "Says")) {
+                try await stage.value(of: handle)
+            }
+        }
+    }
+
+    @Test func `P36–37 what came of a condition is the same after a journey`() throws {
+        let results: [ConditionResult] = [
+            .satisfied, .failed, .notYet(recheckAfter: .seconds(3)),
+        ]
+        for result in results { #expect(try arrives(result) == result) }
+        let error = OperationError.conditionFailed(name: "free space")
+        #expect(try arrives(error) == error)
+    }
 }

@@ -33,6 +33,13 @@ extension Stage {
         }
     }
 
+    /// What comes of this, in the time that it may take.
+    func patiently<Result: Sendable>(
+        _ body: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        try await within(backEnd.patience, "it did not happen", body)
+    }
+
     /// How it ended, when it has.
     @discardableResult
     func end(of handle: AnyOperationHandle) async throws -> Outcome {

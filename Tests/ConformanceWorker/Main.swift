@@ -13,7 +13,9 @@ import Operon
             .on(Play.self),
             .on(Square.self),
             .on(Text.self),
-            .on(Produce.self)
+            .on(Produce.self),
+            .on(Conditional.self),
+            shout
         ).run()
     }
 }
