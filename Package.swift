@@ -347,6 +347,29 @@ let package = Package(
             ],
             swiftSettings: testSettings
         ),
+        // The rows of the conformance suite: what they run, who runs it, and the rows.
+        .target(
+            name: "ConformanceKit",
+            dependencies: ["Operon"],
+            path: "Tests/ConformanceKit",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
+            name: "conformance-worker",
+            dependencies: ["ConformanceKit", "Operon"],
+            path: "Tests/ConformanceWorker",
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "ConformanceTests",
+            dependencies: [
+                "conformance-worker", "operon", "ConformanceKit", "Operon", "OperonAMQP",
+                "OperonCore", "OperonFaultKit",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "OperonMetricsTests",
             dependencies: [

@@ -1,0 +1,387 @@
+import ConformanceKit
+import Operon
+import Testing
+
+/// The tests of GNUstep: what an operation and a queue are by themselves.
+@Suite struct C2Rows {
+    @Test func `G1 an operation is the same after a journey`() async throws {
+        var play = Play(name: "a", journal: "/nowhere")
+        play.failure = Sorry(reason: "rain")
+        #expect(try arrives(play) == play)
+        #expect(try arrives(Square(number: 5)) == Square(number: 5))
+    }
+
+    @Test(arguments: BackEnd.local)
+    func `G2 one that is in no queue is ready and nothing else`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G2") { stage in
+            let operation = stage.operation("a")
+            #expect(try await operation.isReady)
+            #expect(try await !operation.isCancelled)
+            #expect(try await !operation.isExecuting)
+            #expect(try await !operation.isFinished)
+            #expect(try await operation.dependencyNames == [])
+            #expect(try await operation.priority == .normal)
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G4 a dependency shows, and its dependent is not ready`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G4", slots: 1) { stage in
+            let (a, b) = (stage.operation("a"), stage.operation("b"))
+            try await b.addDependency(a)
+            #expect(try await b.dependencyNames.count == 1)
+            #expect(try await a.isReady)
+            #expect(try await !b.isReady)
+            let queue = stage.queue(isSuspended: true)
+            try await queue.add(a, b)
+            #expect(try await b.dependencyNames == ["a"])
+            #expect(try await a.isReady)
+            #expect(try await !b.isReady)
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G7 one that has ended is finished, ready and has called back`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G7", slots: 1) { stage in
+            let operation = stage.operation("a")
+            let calls = Counter()
+            operation.onCompletion { calls.increment() }
+            try await stage.queue().add(operation)
+            try await operation.waitUntilFinished()
+            #expect(try await operation.isFinished)
+            #expect(try await operation.isReady)
+            try await within(backEnd.patience, "no call") { await calls.happens() }
+            #expect(calls.count == 1)
+        }
+    }
+
+    @Test(arguments: BackEnd.local)
+    func `G10 a cancelled one can be started, and ends without running`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G10") { stage in
+            let operation = stage.operation("a")
+            let calls = Counter()
+            operation.onCompletion { calls.increment() }
+            try await operation.cancel()
+            #expect(try await operation.isCancelled)
+            #expect(try await !operation.isFinished)
+            try await operation.start()
+            #expect(try await operation.isFinished)
+            #expect(!stage.journal.hasStarted("a"))
+            try await within(backEnd.patience, "no call") { await calls.happens() }
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G12 what has ended is waited for no more`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G12", slots: 1) { stage in
+            var play = stage.play("a")
+            play.result = "done"
+            let operation = stage.operation(play)
+            try await stage.queue().add(operation)
+            #expect(try await operation.result() == "done")
+            #expect(try await operation.result() == "done")
+            guard let operation = operation as? OperonOperation, let id = operation.handle.id
+            else { return }
+            let other = try await stage.otherCluster.handle(id, of: Play.self)
+            #expect(try await stage.value(of: other) == "done")
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G13 a queue is not suspended until somebody suspends it`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G13", slots: 1) { stage in
+            let queue = stage.queue()
+            let other = try stage.other(queue)
+            #expect(try await !queue.isSuspended)
+            try await queue.suspend()
+            #expect(try await queue.isSuspended)
+            #expect(try await other.isSuspended)
+            try await queue.resume()
+            #expect(try await !queue.isSuspended)
+            #expect(try await !other.isSuspended)
+        }
+    }
+
+    @Test(arguments: BackEnd.local)
+    func `G14 a queue has a name, whether or not it was given one`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G14") { stage in
+            let named = stage.queue("named")
+            #expect(named.name == stage.name("named"))
+            let (one, other) = (stage.anonymousQueue(), stage.anonymousQueue())
+            #expect(!one.name.isEmpty)
+            #expect(one.name != other.name)
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G15 a limit is what was set last`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G15", slots: 1) { stage in
+            let queue = stage.queue()
+            let other = try stage.other(queue)
+            let standard = OperationQueue.defaultMaxConcurrentOperationCount
+            #expect(standard == -1)
+            #expect(try await queue.limit == standard)
+            for limit in [1, 0, 1_000_000, standard] {
+                try await queue.setLimit(limit)
+                #expect(try await queue.limit == limit)
+                #expect(try await other.limit == limit)
+            }
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G17 what is added runs`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G17", slots: 1) { stage in
+            let operation = stage.operation("a")
+            try await stage.queue().add(operation)
+            try await operation.waitUntilFinished()
+            #expect(stage.journal.finishOrder == ["a"])
+        }
+    }
+
+    /// Here the wait may return before the callback runs, as it does on Linux Foundation too.
+    @Test(arguments: BackEnd.operon)
+    func `G18 one result, one call`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G18", slots: 1) { stage in
+            let handle = OperationHandle(Square(number: 7))
+            let calls = Counter()
+            handle.completionBlock = { _ in calls.increment() }
+            try await stage.operonQueue().addOperation(handle)
+            #expect(try await stage.value(of: handle) == 49)
+            try await within(backEnd.patience, "no call") { await calls.happens() }
+            #expect(try await handle.isFinished)
+            #expect(try await !handle.isExecuting)
+            #expect(calls.count == 1)
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G19 two hundred results, each right, at most ten at once`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G19") { stage in
+            let queue = stage.queue(limit: 10)
+            let operations = (0..<200).map { number in
+                var play = stage.play("\(number)")
+                play.result = "\(number * number)"
+                return stage.operation(play)
+            }
+            try await queue.add(operations)
+            for (number, operation) in operations.enumerated() {
+                #expect(try await operation.result() == "\(number * number)")
+            }
+            #expect(stage.journal.finishOrder.count == 200)
+            #expect((1...10).contains(stage.journal.peak))
+            if !backEnd.isMortal { #expect(stage.journal.runs.count == 200) }
+        }
+    }
+
+    @Test(arguments: BackEnd.local)
+    func `G21 started by hand it runs in this process`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G21") { stage in
+            let operation = stage.operation("a")
+            try await operation.start()
+            #expect(stage.journal.lines.map(\.process).allSatisfy { $0 == ownProcess })
+            #expect(stage.journal.finishOrder == ["a"])
+        }
+    }
+
+    @Test(arguments: BackEnd.local)
+    func `G22 it can be started by any task`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G22") { stage in
+            let operation = stage.operation("a")
+            try await Task.detached { try await operation.start() }.value
+            #expect(try await operation.isFinished)
+            #expect(stage.journal.finishOrder == ["a"])
+        }
+    }
+
+    @Test(arguments: BackEnd.local)
+    func `G25 no two queues have one name`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G25") { stage in
+            let queues = [
+                stage.queue("one"), stage.queue("other"), stage.anonymousQueue(),
+                stage.anonymousQueue(),
+            ]
+            #expect(Set(queues.map(\.name)).count == queues.count)
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G26 it runs elsewhere, in the queue that it was added to`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G26", slots: 1) { stage in
+            try await runsElsewhere(stage, stage.queue())
+        }
+    }
+
+    /// What was started by hand is in no queue.
+    @Test(arguments: BackEnd.operon.filter { $0 == .inProcess })
+    func `G28 started by hand it sees none of the cluster's queues`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G28") { stage in
+            let operation = stage.operation("a")
+            try await operation.start()
+            #expect(stage.journal.lines.map(\.queue).allSatisfy { $0 == "local" })
+        }
+    }
+
+    /// A worker adds no closure: it cannot have one. What it ends releases those that wait here.
+    @Test(arguments: BackEnd.operon)
+    func `G29 a block runs here when a worker has done what it waits for`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G29", slots: 1) { stage in
+            let queue = try stage.operonQueue()
+            let there = try await queue.addOperation(Square(number: 6))
+            let name = there.name
+            let here = try await queue.addLocal(after: [there]) { context in
+                [Int(ownProcess), try context.output(of: name, as: Int.self)]
+            }
+            let value = try await stage.patiently { try await here.value }
+            #expect(value == [Int(ownProcess), 36])
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G30 so does that of another queue`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G30", slots: 1) { stage in
+            try await runsElsewhere(stage, stage.queue("one"))
+            try await runsElsewhere(stage, stage.queue("other"))
+        }
+    }
+
+    /// In another process; where there is only one, on a thread that is not of a Swift task.
+    private func runsElsewhere(_ stage: Stage, _ queue: any QueueUnderTest) async throws {
+        let operation = stage.operation("in \(queue.name)")
+        try await queue.add(operation)
+        try await operation.waitUntilFinished()
+        let line = try #require(stage.journal.lines.last { $0.operation == operation.name })
+        #expect(line.queue == queue.name)
+        switch stage.backEnd {
+        case .foundation, .inProcess:
+            #expect(line.process == ownProcess)
+            #expect(line.thread != ownProcess, "the main thread")
+        case .oneWorker, .fourWorkers, .killedWorkers: #expect(line.process != ownProcess)
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G31 suspended while it works, and resumed, a queue finishes its work`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G31", slots: 2) { stage in
+            let queue = stage.queue(limit: 1)
+            let gate = stage.gate()
+            let (a, b) = (stage.operation("a", behind: gate), stage.operation("b"))
+            try await queue.add(a, b)
+            try await stage.untilStarted("a")
+            try await queue.suspend()
+            gate.open()
+            // What runs is not held up. If its worker was killed, it runs no more, and waits.
+            if !backEnd.isMortal { try await a.waitUntilFinished() }
+            try await stage.fence()
+            #expect(!stage.journal.hasStarted("b"))
+            try await queue.resume()
+            try await b.waitUntilFinished()
+            #expect(stage.journal.runs("b", after: "a"))
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G33 a batch of a hundred keeps its order`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G33", slots: 1) { stage in
+            let queue = stage.queue(limit: 1)
+            let names = (0..<100).map { "\($0)" }
+            let operations = stage.operations(names)
+            try await queue.add(operations, waitUntilFinished: true)
+            #expect(stage.journal.startOrder == names)
+            #expect(stage.journal.finishOrder == names)
+            #expect(stage.journal.peak == 1)
+        }
+    }
+
+    @Test(arguments: BackEnd.all)
+    func `G36 a dependency that has ended stays listed and blocks nobody`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("G36", slots: 1) { stage in
+            let queue = stage.queue()
+            let (a, b) = (stage.operation("a"), stage.operation("b"))
+            try await queue.add(a)
+            try await a.waitUntilFinished()
+            try await b.addDependency(a)
+            #expect(try await b.dependencyNames == ["a"])
+            try await queue.add(b)
+            try await b.waitUntilFinished()
+            #expect(try await b.dependencyNames == ["a"])
+            guard let b = b as? OperonOperation, let id = b.handle.id else { return }
+            let other = try await stage.otherCluster.handle(id, of: Play.self)
+            let listed = try await other.dependencies.map(\.id)
+            #expect(listed == [try OperonOperation.of(a).handle.id])
+        }
+    }
+
+    // MARK: - NSInvocationOperation
+
+    @Test(arguments: BackEnd.operon)
+    func `G42 what it returns is its value`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G42", slots: 1) { stage in
+            let handle = try await stage.operonQueue().addOperation(Square(number: 5))
+            #expect(try await stage.value(of: handle) == 25)
+        }
+    }
+
+    @Test(arguments: BackEnd.operon)
+    func `G43 whoever knows its number finds out what it is`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G43", slots: 1) { stage in
+            let queue = try stage.operonQueue(isSuspended: true)
+            let handle = try await queue.addOperation(Square(number: 5))
+            #expect(handle.operation == Square(number: 5))
+            let id = try #require(handle.id)
+            let other = try await stage.otherCluster.handle(id, of: Square.self)
+            #expect(other.operation == Square(number: 5))
+            #expect(other.queue?.name == queue.name)
+        }
+    }
+
+    @Test(arguments: BackEnd.operon)
+    func `G44 a long text arrives as it was`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G44", slots: 1) { stage in
+            // A mebibyte of it, but for the quotes that JSON needs.
+            let text = "HELLÖ, 世界"
+            let count = ((1 << 20) - 2) / text.utf8.count
+            let handle = try await stage.operonQueue().addOperation(Text(text, count: count))
+            #expect(try await stage.value(of: handle) == String(repeating: text, count: count))
+        }
+    }
+
+    @Test(arguments: BackEnd.operon)
+    func `G47 there is no value before there is one`(backEnd: BackEnd) async throws {
+        try await backEnd.play("G47", slots: 1) { stage in
+            let gate = stage.gate()
+            var play = stage.play("a", behind: gate)
+            play.result = "done"
+            let handle = OperationHandle(play)
+            #expect(handle.valueIfKnown == nil)
+            try await stage.operonQueue().addOperation(handle)
+            try await stage.untilStarted("a")
+            #expect(handle.valueIfKnown == nil)
+            gate.open()
+            #expect(try await stage.value(of: handle) == "done")
+            #expect(handle.valueIfKnown == "done")
+        }
+    }
+}
