@@ -129,8 +129,8 @@ extension AnyOperationHandle {
     /// - Parameters:
     ///   - other: An operation of the same cluster, of any queue. It has to be added before this
     ///     one, or together with it.
-    ///   - condition: By which of its outcomes it lets this one go; by others it skips it. Asked for
-    ///     again with another condition, the later counts for one that was not added yet.
+    ///   - condition: By which of its outcomes it lets this one go; by others it skips it. Asked
+    ///     for again with another condition, the later counts for one that was not added yet.
     /// - Throws: `Refusal.dependencyCycle`, `.alreadyStarted`, `.alreadyFinished`; ``OperonError``,
     ///   if the coordinator cannot be asked.
     public func addDependency(

@@ -218,10 +218,8 @@ import Testing
             }
             try await within(backEnd.patience * 3, "it did not end") {
                 try await queue.addOperations(from: source, inFlight: inFlight) { handle in
-                    #expect(
-                        try await handle.value
-                            == handle.operation.number * handle.operation.number
-                    )
+                    let (number, value) = (handle.operation.number, try await handle.value)
+                    #expect(value == number * number)
                     ended.withLock { $0 += 1 }
                 }
             }

@@ -1,0 +1,20 @@
+import Foundation
+import Operon
+import OperonFoundation
+import Testing
+
+/// What a queue tells Foundation.
+@Suite(.timeLimit(.minutes(2))) struct FoundationProgressTests {
+    @Test func foundationSeesTheProgress() async throws {
+        let cluster = Operon.Cluster.inProcess(slots: 2)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let progress = queue.makeProgress()
+        try await queue.addOperations((0..<20).map { Doubled(number: $0) })
+        try await queue.waitUntilAllOperationsAreFinished()
+        // Nothing on Linux tells of its changes.
+        while progress.completedUnitCount < 20 { await Task.yield() }
+        #expect(progress.totalUnitCount == 20)
+        #expect(progress.fractionCompleted == 1)
+        await cluster.close()
+    }
+}
