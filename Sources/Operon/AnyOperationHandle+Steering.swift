@@ -198,7 +198,14 @@ extension AnyOperationHandle {
         _ question: (any CoordinatorClient) async throws -> Answer
     ) async throws -> Answer {
         guard let queue else { throw OperonError(.invalid, "“\(name)” belongs to no queue.") }
-        return try await queue.cluster.ask(question)
+        do {
+            return try await queue.cluster.ask(question)
+        } catch Refusal.alreadyStarted {
+            // The coordinator names it with its graph.
+            throw Refusal.alreadyStarted(name: name)
+        } catch Refusal.alreadyFinished {
+            throw Refusal.alreadyFinished(name: name)
+        }
     }
 
     /// What it depends on directly, in the order of adding, whether or not that has ended.

@@ -128,12 +128,18 @@ final class Session: Sendable {
     private func send(_ batch: [Addition]) async {
         do {
             try await add(batch)
-        } catch  where batch.count > 1 && error is Refusal {
+        } catch  where batch.count > 1 && Self.isTheirOwn(error) {
             // One of them is at fault: the others must not suffer.
             for addition in batch { await send([addition]) }
         } catch {
             for addition in batch { addition.end(with: error) }
         }
+    }
+
+    /// Whether it is about what was sent, and not about the way.
+    private static func isTheirOwn(_ error: any Error) -> Bool {
+        guard let error = error as? OperonError else { return error is Refusal }
+        return error.code == .invalid || error.code == .refused
     }
 
     private func add(_ batch: [Addition]) async throws {
