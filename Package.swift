@@ -359,7 +359,7 @@ let package = Package(
             name: "ConformanceTests",
             dependencies: [
                 "conformance-worker", "operon", "ConformanceKit", "Operon", "OperonAMQP",
-                "OperonCore", "OperonFaultKit",
+                "OperonCore", "OperonFaultKit", "OperonPorts",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],

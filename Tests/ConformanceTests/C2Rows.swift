@@ -13,7 +13,7 @@ import Testing
 
     @Test(arguments: BackEnd.local)
     func `G2 one that is in no queue is ready and nothing else`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G2") { stage in
+        try await backEnd.play("G2") { stage async throws in
             let operation = stage.operation("a")
             #expect(try await operation.isReady)
             #expect(try await !operation.isCancelled)

@@ -1,6 +1,7 @@
 import Logging
 import NIOPosix
 import OperonCore
+import OperonPorts
 
 @testable import OperonAMQP
 
