@@ -1,3 +1,4 @@
+internal import OperonCore
 internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
@@ -37,7 +38,9 @@ final class Addition: Sendable {
                 let draft = try handle.begin(in: queue, number: number)
                 // Counts the ones that have begun, should the next line throw.
                 dependencies.append(draft.dependencies)
-                var operation = OperationDescription(name: "", work: try handle.work())
+                let work = try handle.work()
+                try Self.check(work)
+                var operation = OperationDescription(name: "", work: work)
                 operation.queue = queue.name
                 draft.options.apply(to: &operation, queue: queue)
                 if draft.isCancelled { operation.delay = Self.untilCancelled }
@@ -53,6 +56,18 @@ final class Addition: Sendable {
         self.operations = operations
         self.dependencies = dependencies
         self.firstNumber = firstNumber
+    }
+
+    /// Refused here, so that it is the same error wherever the coordinator is.
+    private static func check(_ work: Work) throws {
+        let maximum = Limits().payloadBytes
+        guard work.byteCount <= maximum else {
+            throw Refusal.limitExceeded(
+                limit: .payloadBytes,
+                value: work.byteCount,
+                maximum: maximum
+            )
+        }
     }
 
     /// What was cancelled before is never ready before the coordinator knows.

@@ -243,13 +243,9 @@ import Testing
 
     /// Foundation's main queue is that of the main thread. What stays with the submitter here is a
     /// block, and it sees the queue that it was added to.
-    @Test(arguments: BackEnd.all)
+    @Test(arguments: BackEnd.operon)
     func `F9 what runs here sees its queue`(backEnd: BackEnd) async throws {
         try await backEnd.play("F9", slots: 1) { stage in
-            guard backEnd != .foundation else {
-                #expect(await FoundationQueue.isCurrentMain)
-                return
-            }
             let queue = try stage.operonQueue()
             let block = try await queue.addLocal { $0.queueName }
             #expect(try await stage.patiently { try await block.value } == queue.name)

@@ -16,11 +16,6 @@ final class FoundationQueue: QueueUnderTest {
         queue.isSuspended = isSuspended
     }
 
-    /// Whether what runs on the main thread is in the main queue.
-    @MainActor static var isCurrentMain: Bool {
-        Foundation.OperationQueue.current === Foundation.OperationQueue.main
-    }
-
     var name: String { queue.name ?? "" }
     var isSuspended: Bool { queue.isSuspended }
     var limit: Int { queue.maxConcurrentOperationCount }

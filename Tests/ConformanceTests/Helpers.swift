@@ -48,11 +48,6 @@ extension Stage {
         }
     }
 
-    /// What the cluster calls it.
-    func name(of operation: any OperationUnderTest) throws -> String {
-        try OperonOperation.of(operation).handle.name
-    }
-
     /// Returns when so many have started.
     func untilStarts(_ count: Int) async throws {
         try await journal.wait(for: "\(count) starts", within: backEnd.patience) { lines in

@@ -97,8 +97,14 @@ actor World {
         for worker in workers { try await worker?.says("welcomed by the coordinator") }
     }
 
-    /// One more, of one slot.
-    func startWorker() throws -> Program {
+    /// One more, of one slot. Returns when the coordinator knows it.
+    func addWorker() async throws -> Program {
+        let worker = try startWorker()
+        try await worker.says("welcomed by the coordinator")
+        return worker
+    }
+
+    private func startWorker() throws -> Program {
         workerCount += 1
         return try Program(
             "conformance-worker",
