@@ -28,6 +28,7 @@ let package = Package(
     products: [
         .library(name: "Operon", targets: ["Operon"]),
         .library(name: "OperonFoundation", targets: ["OperonFoundation"]),
+        .library(name: "OperonTesting", targets: ["OperonTesting"]),
         .executable(name: "operon", targets: ["operon"]),
         .executable(name: "operon-worker", targets: ["operon-worker"]),
     ],
@@ -192,6 +193,16 @@ let package = Package(
         // For programs that use all of Foundation.
         .target(name: "OperonFoundation", dependencies: ["Operon"], swiftSettings: settings),
 
+        // For tests of programs.
+        .target(
+            name: "OperonTesting",
+            dependencies: [
+                "Operon", "OperonModel", "OperonRuntime",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+
         // Programs, and what they have in common.
         .target(
             name: "OperonArguments",
@@ -318,6 +329,15 @@ let package = Package(
             swiftSettings: settings
         ),
 
+        .executableTarget(
+            name: "library-benchmark",
+            dependencies: [
+                "Operon", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Benchmarks/LibraryBenchmark",
+            swiftSettings: testSettings
+        ),
+
         // Tests.
         .executableTarget(
             name: "test-worker",
@@ -337,7 +357,8 @@ let package = Package(
         .testTarget(
             name: "OperonTests",
             dependencies: [
-                "Operon", "OperonFoundation", "OperonAMQP", "OperonCore", "OperonFaultKit",
+                "Operon", "OperonFoundation", "OperonTesting", "OperonAMQP", "OperonCore",
+                "OperonFaultKit",
                 "OperonModel",
                 "OperonPorts", "OperonRuntime", "OperonWire", "test-worker",
                 .product(name: "Logging", package: "swift-log"),

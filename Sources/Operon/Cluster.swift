@@ -1,6 +1,7 @@
 public import Logging
 internal import OperonModel
 internal import OperonPorts
+package import OperonRuntime
 public import ServiceLifecycle
 internal import Synchronization
 
@@ -106,6 +107,11 @@ public final class Cluster: Sendable {
                 logger: logger
             )
         }
+    }
+
+    /// This process, by a clock that somebody moves: for tests of programs.
+    package static func inProcess(slots: Int, time: TimeSource, logger: Logger) -> Cluster {
+        Cluster { LocalBackend(store: nil, slots: slots, time: time, logger: logger) }
     }
 
     // MARK: - Kinds

@@ -10,6 +10,7 @@ internal import Synchronization
 final class LocalBackend: ClusterBackend {
     private let store: String?
     private let slots: Int
+    private let time: TimeSource?
     private let logger: Logger
     private let state = Mutex(State())
     private let kinds = KindRegistry()
@@ -19,7 +20,9 @@ final class LocalBackend: ClusterBackend {
         var tasks: [Task<Void, Never>] = []
     }
 
-    init(store: String?, slots: Int?, logger: Logger) {
+    /// - Parameter time: `nil`: that of the machine.
+    init(store: String?, slots: Int?, time: TimeSource? = nil, logger: Logger) {
+        self.time = time
         self.store = store
         self.slots = slots ?? OwnProcess.processorCount
         self.logger = logger
@@ -84,7 +87,10 @@ final class LocalBackend: ClusterBackend {
                 environment: OwnProcess.environment,
                 version: libraryVersion
             )
-            configuration.kinds = RegisteredKinds(threads: threads) { kinds.registered($0) }
+            var known = RegisteredKinds(threads: threads) { kinds.registered($0) }
+            known.time = time ?? .system
+            configuration.kinds = known
+            configuration.time = time
             configuration.caller = OwnProcess.programName
             configuration.stateDirectory = store.map { $0 + ".worker" }
             let kept: any OperationStore

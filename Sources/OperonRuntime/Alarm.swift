@@ -9,16 +9,17 @@ struct Alarm {
     private var moment: Timestamp?
 
     /// Asks for a call at `wanted`; a later moment that was asked for before is forgotten.
-    mutating func set(_ wanted: Timestamp?, ring: @escaping @Sendable () async -> Void) {
+    mutating func set(
+        _ wanted: Timestamp?,
+        by time: TimeSource = .system,
+        ring: @escaping @Sendable () async -> Void
+    ) {
         guard let wanted else { return }
         if let moment, moment <= wanted { return }
         task?.cancel()
         moment = wanted
         task = Task {
-            let pause = wanted - SystemClock.now()
-            if pause > .zero {
-                do { try await Task.sleep(for: pause) } catch { return }
-            }
+            do { try await time.sleep(wanted) } catch { return }
             await ring()
         }
     }

@@ -321,7 +321,8 @@ extension CoordinatorService {
 
     /// The worker that is there, by its id or, the latest of them, by its name.
     private func status(ofWorker text: String) -> Scheduler.WorkerStatus? {
-        let alive = query { $0.workerStatus(at: SystemClock.now()) }.filter(\.isAlive)
+        let now = time.now()
+        let alive = query { $0.workerStatus(at: now) }.filter(\.isAlive)
         return alive.first { "\($0.identity.incarnation)" == text }
             ?? alive.last { $0.identity.name == text }
     }

@@ -9,7 +9,8 @@ extension CoordinatorService {
     /// - Throws: `StoreError` for a store that cannot be used or holds what cannot be read.
     package static func restore(
         from store: any OperationStore,
-        configuration: Scheduler.Configuration
+        configuration: Scheduler.Configuration,
+        time: TimeSource = .system
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
         let state = try await store.open()
         var names = StoredNames(limits: configuration.limits)
@@ -22,7 +23,7 @@ extension CoordinatorService {
             compiled.append(one)
             additions.append(more)
         }
-        let now = Moment(monotonic: SystemClock.now(), wall: SystemClock.wall())
+        let now = Moment(monotonic: time.now(), wall: time.wall())
         let scheduler: Scheduler
         do throws(RestoreError) {
             scheduler = try Scheduler(

@@ -361,7 +361,7 @@ extension CoordinatorService {
     /// Drops finished graphs but for what later dependencies may ask of them.
     package func prune(olderThan age: Duration?, keeping count: Int?) async throws {
         guard let store, age != nil || count != nil else { return }
-        let before = age.map { SystemClock.wall() + (.zero - $0) }
+        let before = age.map { time.wall() + (.zero - $0) }
         do {
             let old = try await store.prunable(finishedBefore: before, keeping: count)
             guard !old.isEmpty else { return }
@@ -382,7 +382,7 @@ extension CoordinatorService {
     /// Names of workers that are gone, and of which no attempt is kept any more.
     private func forgetWorkers(in store: any OperationStore) async throws {
         guard workerNames.count > workerNamesMax else { return }
-        let here = scheduler.workerStatus(at: SystemClock.now())
+        let here = scheduler.workerStatus(at: time.now())
             .filter { $0.isAlive || $0.ownsAttempts }.map(\.identity.incarnation)
         let gone = Set(workerNames.keys).subtracting(here)
             .sorted { $0.rawValue < $1.rawValue }

@@ -337,7 +337,7 @@ extension CoordinatorService {
 
     func workerViews() -> [WorkerView] {
         // One of an earlier life of the coordinator that has not been heard of since has no name.
-        let known = scheduler.workerStatus(at: SystemClock.now()).filter { worker in
+        let known = scheduler.workerStatus(at: time.now()).filter { worker in
             worker.isAlive || worker.ownsAttempts || !worker.identity.name.isEmpty
         }
         return known.map { worker in
@@ -367,13 +367,13 @@ extension CoordinatorService {
             counts.add(scheduler.stateCounts(of: graph))
             if !scheduler.isFinished(graph) { openGraphs += 1 }
         }
-        let alive = scheduler.workerStatus(at: SystemClock.now()).filter(\.isAlive)
+        let alive = scheduler.workerStatus(at: time.now()).filter(\.isAlive)
         var view = ClusterView(
             version: version,
             reign: scheduler.reign.description,
             epoch: scheduler.epoch.rawValue,
             startedAt: TimeText(startedAt),
-            now: TimeText(SystemClock.wall()),
+            now: TimeText(time.wall()),
             broker: scheduler.isUp ? "ok" : "There is no connection to the broker.",
             store: keeping?.trouble?.message ?? "ok",
             workers: alive.count,

@@ -27,7 +27,9 @@ package actor CoordinatorService {
     let limits: Limits
     var contents: [GraphContents]
     var register = GraphRegister()
-    let startedAt = SystemClock.wall()
+    /// Where it reads the time of everything that belongs to its graphs.
+    let time: TimeSource
+    let startedAt: WallTime
     /// What is kept on a disk; `nil`: nothing is.
     var keeping: Keeping?
     /// The worker in the same process, which leaves when this does.
@@ -79,11 +81,14 @@ package actor CoordinatorService {
         restored: Restored? = nil,
         ownWorker: Incarnation? = nil,
         meters: CoordinatorMeters? = nil,
+        time: TimeSource = .system,
         reached: @escaping @Sendable (FailPoint) -> Void = { _ in },
         growthObserver: @escaping GrowthObserver = { _, _ in },
         observer: @escaping Observer
     ) {
         self.reached = reached
+        self.time = time
+        startedAt = time.wall()
         self.ownWorker = ownWorker
         self.meters = meters
         self.scheduler = scheduler
@@ -151,7 +156,7 @@ package actor CoordinatorService {
             GraphRegister.Entry(
                 name: graph.name,
                 submitter: kept?.submitter ?? "",
-                submittedAt: SystemClock.wall(),
+                submittedAt: time.wall(),
                 isOpen: kept?.isOpen ?? false
             )
         )
@@ -317,7 +322,7 @@ package actor CoordinatorService {
         var pending = events
         while !pending.isEmpty {
             effects.removeAll()
-            let now = Moment(monotonic: SystemClock.now(), wall: SystemClock.wall())
+            let now = Moment(monotonic: time.now(), wall: time.wall())
             for event in pending {
                 if case .transportUp = event { connected.open() }
                 scheduler.handle(event, at: now, into: &effects)
@@ -339,7 +344,7 @@ package actor CoordinatorService {
                 }
             }
         }
-        alarm.set(wakeAt) { [weak self] in await self?.wake() }
+        alarm.set(wakeAt, by: time) { [weak self] in await self?.wake() }
         raiseSignals()
         return refusal
     }
@@ -352,7 +357,7 @@ package actor CoordinatorService {
     /// What follows from effects whose records are kept.
     func perform(_ steps: [Scheduler.Effects], _ messages: [Scheduler.Message]) {
         var unsendable: [Scheduler.Event] = []
-        let now = SystemClock.now()
+        let now = time.now()
         for step in steps { perform(step, at: now, unsendable: &unsendable) }
         for message in messages { enqueue(message, unsendable: &unsendable) }
         if unsendable.isEmpty { raiseSignals() } else { handle(unsendable) }
@@ -381,7 +386,7 @@ package actor CoordinatorService {
                 progress[operation] = nil
             case .attemptEnded(let operation, _, _, _, _): progress[operation] = nil
             case .progress(let report): progress[report.held.operation] = report
-            case .graphFinished(let graph): register.finished(graph, at: SystemClock.wall())
+            case .graphFinished(let graph): register.finished(graph, at: time.wall())
             case .workerLost(let worker): desk.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .wentOn,
                 .retry, .workerJoined, .workerDraining,

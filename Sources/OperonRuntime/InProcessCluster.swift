@@ -21,6 +21,9 @@ package final class InProcessCluster: Sendable {
         /// Of this program, as `ClusterView` shows it.
         package var version: String
         package var limits = Limits()
+        /// What delays, timeouts and pauses are told by; any other than the machine's stands still
+        /// for leases: nothing is lost while it jumps.
+        package var time: TimeSource?
         /// A start is reported by itself after this long: a message costs next to nothing here.
         package var startReportDelay = Duration.milliseconds(10)
 
@@ -53,6 +56,9 @@ package final class InProcessCluster: Sendable {
         self.client = client
     }
 
+    /// Longer than any clock is moved by a test: a century.
+    private static let longTime = Duration.seconds(100 * 365 * 86_400)
+
     /// Opens the store and takes up what it keeps. `run` is to be called next, or `abandon`.
     ///
     /// - Throws: `StoreError`, `StateDirectoryError`, `ProcessRunnerError`; the store is closed
@@ -67,9 +73,15 @@ package final class InProcessCluster: Sendable {
         var rules = Scheduler.Configuration()
         rules.seed = random.next()
         rules.limits = configuration.limits
+        if configuration.time != nil {
+            rules.lease = longTime
+            rules.exclusiveLease = longTime
+        }
+        let time = configuration.time ?? .system
         let (scheduler, restored) = try await CoordinatorService.restore(
             from: store,
-            configuration: rules
+            configuration: rules,
+            time: time
         )
         let hub = InProcessHub(limits: configuration.limits)
         let worker: InProcessWorker
@@ -95,6 +107,7 @@ package final class InProcessCluster: Sendable {
             logger: logger,
             restored: restored,
             ownWorker: worker.incarnation,
+            time: time,
             observer: observer
         )
         let client = LocalCoordinator(

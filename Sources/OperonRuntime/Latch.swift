@@ -1,4 +1,5 @@
 import NIOConcurrencyHelpers
+import OperonModel
 
 /// Something that happens once, and that any number of tasks may wait for.
 package final class Latch: Sendable {
@@ -49,11 +50,16 @@ package final class Latch: Sendable {
 
     /// Returns when it is open, when the task is cancelled, or after `limit`.
     package func wait(within limit: Duration) async {
+        await wait(until: SystemClock.now() + limit, by: .system)
+    }
+
+    /// Returns when it is open, when the task is cancelled, or at a moment of that time.
+    func wait(until moment: Timestamp, by time: TimeSource) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait() }
             group.addTask {
                 // Cancelled: the other one was first.
-                do { try await Task.sleep(for: limit) } catch {}
+                do { try await time.sleep(moment) } catch {}
             }
             await group.next()
             group.cancelAll()

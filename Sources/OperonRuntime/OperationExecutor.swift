@@ -172,6 +172,7 @@ final class OperationExecutor: Sendable {
             operation,
             input: input,
             threads: kinds.threads,
+            time: kinds.time,
             limits: limits
         ) { content in
             await self.ask(content, of: operation.held.attempt)
@@ -211,13 +212,15 @@ final class OperationExecutor: Sendable {
         stop: StopSignal
     ) async -> AttemptResult {
         let startedAt = SystemClock.now()
+        let time = kinds.time
+        let until = time.now() + min(duration, timeout ?? duration)
         let isTimedOut = timeout.map { $0 < duration } ?? false
         let stopped = Signal()
         if stop.attach({ _ in stopped.raise() }) != nil { stopped.raise() }
         let end = await withTaskGroup(of: AttemptEnd.self) { group in
             group.addTask {
                 do {
-                    try await Task.sleep(for: min(duration, timeout ?? duration))
+                    try await time.sleep(until)
                     return isTimedOut ? .failed(.timeout) : .succeeded
                 } catch {
                     return .cancelled

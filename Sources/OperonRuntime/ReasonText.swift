@@ -95,7 +95,7 @@ extension CoordinatorService {
         _ what: String,
         _ matches: (Scheduler.WorkerStatus) -> Bool
     ) -> ReasonView {
-        let alive = scheduler.workerStatus(at: SystemClock.now()).filter(\.isAlive)
+        let alive = scheduler.workerStatus(at: time.now()).filter(\.isAlive)
         let text: String
         if alive.isEmpty {
             text = "There is no worker: start one that \(what)."
@@ -153,7 +153,7 @@ extension CoordinatorService {
 
     private func timed(_ code: String, _ what: String, _ due: Timestamp?) -> ReasonView {
         guard let due else { return ReasonView(code: code, text: "Its time has not come.") }
-        let time = TimeText((SystemClock.wall() + max(.zero, due - SystemClock.now())).rounded)
+        let time = TimeText((time.wall() + max(.zero, due - time.now())).rounded)
         var view = ReasonView(code: code, text: "\(what) \(time).")
         view.until = time
         return view

@@ -74,6 +74,9 @@ package struct RegisteredKinds: Sendable {
     /// Runs one operation in a process of its own; `nil`: nothing is ever run so.
     let program: ChildProgram?
 
+    /// What waits and timeouts are told by.
+    package var time = TimeSource.system
+
     /// Of two kinds with one name, the last counts.
     package init(
         _ kinds: [RegisteredKind],

@@ -39,6 +39,7 @@ final class RegisteredRun: Sendable {
     private let operation: DispatchedOperation
     private let input: Payload
     private let threads: OperationThreads?
+    private let time: TimeSource
     private let payloadBytes: Int
     private let ask: Invocation.Asker
     private let onLog: LogHandler
@@ -51,6 +52,7 @@ final class RegisteredRun: Sendable {
         _ operation: DispatchedOperation,
         input: Payload,
         threads: OperationThreads?,
+        time: TimeSource = .system,
         limits: Limits,
         ask: @escaping Invocation.Asker,
         onLog: @escaping LogHandler,
@@ -60,6 +62,7 @@ final class RegisteredRun: Sendable {
         self.operation = operation
         self.input = input
         self.threads = threads
+        self.time = time
         payloadBytes = limits.payloadBytes
         self.ask = ask
         self.onLog = onLog
@@ -76,7 +79,7 @@ final class RegisteredRun: Sendable {
         let asked = stop.attach { [weak self] _ in self?.stop(for: .request) }
         if asked != nil { self.stop(for: .request) }
         if let timeout = operation.timeout {
-            await ended.wait(within: timeout)
+            await ended.wait(until: time.now() + timeout, by: time)
             if !ended.isOpen { self.stop(for: .timeout) }
         }
         await ended.wait()

@@ -4,7 +4,7 @@ import OperonFoundation
 import Testing
 
 /// What a queue tells Foundation.
-@Suite(.timeLimit(.minutes(2))) struct FoundationProgressTests {
+@Suite(.timeLimit(.minutes(10))) struct FoundationProgressTests {
     @Test func foundationSeesTheProgress() async throws {
         let cluster = Operon.Cluster.inProcess(slots: 2)
         let queue = Operon.OperationQueue(cluster: cluster)

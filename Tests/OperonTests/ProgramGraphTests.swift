@@ -2,7 +2,7 @@ import Operon
 import Testing
 
 /// Graph files from code.
-@Suite(.timeLimit(.minutes(2))) struct ProgramGraphTests {
+@Suite(.timeLimit(.minutes(10))) struct ProgramGraphTests {
     @Test func aGraphFileIsSubmittedFromCode() async throws {
         let cluster = Cluster.inProcess(slots: 2)
         try await cluster.register(.on(Doubled.self), .on(SumOfInputs.self))

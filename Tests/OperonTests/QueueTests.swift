@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 /// What a program does with queues, in one process.
-@Suite(.timeLimit(.minutes(2))) struct QueueTests {
+@Suite(.timeLimit(.minutes(10))) struct QueueTests {
     @Test func valuesComeBack() async throws {
         let cluster = Cluster.inProcess(slots: 2)
         let queue = OperationQueue(name: "q", cluster: cluster)
@@ -347,6 +347,33 @@ import Testing
         #expect(try await other.value == 10)
         let late = try await cluster.handle(id, of: Doubled.self)
         #expect(try await late.value == 10)
+        await cluster.close()
+    }
+
+    @Test func aLoggerWritesToTheLog() async throws {
+        let lines = Mutex<[String]>([])
+        let context = try OperationContext.local(outputs: ["a": 1]) { line in
+            lines.withLock { $0.append(line) }
+        }
+        var logger = context.logger
+        logger[metadataKey: "file"] = "a.png"
+        logger.debug("not told")
+        logger.warning("slow", metadata: ["seconds": "3"])
+        #expect(lines.withLock { $0 } == ["warning slow file=a.png seconds=3"])
+        #expect(try context.output(of: "a", as: Int.self) == 1)
+    }
+
+    @Test func whoCancelsItselfEndsAsCancelled() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        try await cluster.register(
+            .block("quits", of: Int.self) { _, context in
+                context.cancel()
+                try context.checkCancellation()
+            }
+        )
+        let queue = OperationQueue(cluster: cluster)
+        let quits = try await queue.addOperation("quits", 1)
+        #expect(try await quits.finalOutcome() == .cancelled(reason: ""))
         await cluster.close()
     }
 

@@ -55,6 +55,9 @@ enum Rules {
                 "ServiceLifecycle", "Synchronization", "UnixSignals", "FoundationEssentials",
             ]),
             "OperonFoundation": ["Foundation", "Operon"],
+            "OperonTesting": [
+                "Logging", "Operon", "OperonModel", "OperonRuntime", "Synchronization",
+            ],
             // What the programs have in common: they alone may import it.
             "OperonArguments": [
                 "ArgumentParser", "Foundation", "Logging", "OperonPorts", "OperonRuntime",

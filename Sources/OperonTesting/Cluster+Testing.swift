@@ -1,0 +1,24 @@
+public import Logging
+public import Operon
+internal import OperonRuntime
+
+extension Cluster {
+    /// A cluster in memory, for tests of programs: the same coordinator and the same worker as ever
+    /// in this process, without a broker, a disk or a network, and by a clock that the test moves.
+    ///
+    /// Delays, `notBefore`, deadlines, timeouts, pauses before another attempt, suspensions that
+    /// end by themselves and waits pass only by ``ManualClock/advance(by:)``. Each call makes a cluster
+    /// of its own. To be closed at the end of the test.
+    ///
+    /// - Parameters:
+    ///   - clock: What it tells the time by.
+    ///   - slots: How many operations run at once.
+    ///   - logger: Gets what an operator wants to know.
+    public static func testing(
+        clock: ManualClock,
+        slots: Int = 2,
+        logger: Logger = Cluster.warnings
+    ) -> Cluster {
+        .inProcess(slots: slots, time: clock.source, logger: logger)
+    }
+}
