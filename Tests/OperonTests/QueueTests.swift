@@ -352,9 +352,9 @@ import Testing
 
     @Test func aLoggerWritesToTheLog() async throws {
         let lines = Mutex<[String]>([])
-        let context = try OperationContext.local(outputs: ["a": 1]) { line in
+        let context = try OperationContext.local(outputs: ["a": 1], log: { line in
             lines.withLock { $0.append(line) }
-        }
+        })
         var logger = context.logger
         logger[metadataKey: "file"] = "a.png"
         logger.debug("not told")
