@@ -257,6 +257,36 @@ let package = Package(
             path: "Examples/mandelbrot/Program",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "count-worker",
+            dependencies: ["Operon"],
+            path: "Examples/countwords/Worker",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
+            name: "count-words",
+            dependencies: ["Operon"],
+            path: "Examples/countwords/Submit",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
+            name: "thumbnails",
+            dependencies: [
+                "Operon",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/thumbnails/Program",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
+            name: "crawler",
+            dependencies: [
+                "Operon",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/crawler/Program",
+            swiftSettings: testSettings
+        ),
 
         // The in-memory world: for our tests and benchmarks.
         .target(
@@ -388,6 +418,17 @@ let package = Package(
                 "OperonCore", "OperonFaultKit", "OperonPorts",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: testSettings
+        ),
+        // What the documents show, as code.
+        .testTarget(
+            name: "SnippetTests",
+            dependencies: [
+                "count-words", "count-worker", "Operon", "OperonFaultKit",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             swiftSettings: testSettings
         ),

@@ -1,0 +1,27 @@
+import Operon
+
+/// The type that the worker has, too: in a package of your own, both programs import it.
+struct CountWord: Operation {
+    var word: String
+    var text: String
+
+    func main(_ context: OperationContext) async throws -> Int {
+        text.split(separator: " ").count { $0 == word }
+    }
+}
+
+@main struct Program {
+    static func main() async throws {
+        let url = CommandLine.arguments.dropFirst().first
+        let cluster = url.map { Cluster.remote($0) } ?? .inProcess
+        let queue = OperationQueue(name: "words", cluster: cluster, maxConcurrentOperationCount: 4)
+
+        let lines = ["there she blows", "the whale the whale", "a white whale"]
+        let counts = try await queue.addOperations(lines.map { CountWord(word: "whale", text: $0) })
+        let sum = try await queue.addLocal(after: counts) { context in
+            try context.dependencies.reduce(0) { $0 + (try context.output(of: $1, as: Int.self)) }
+        }
+        print("The whale is named \(try await sum.value) times.")
+        await cluster.close()
+    }
+}
