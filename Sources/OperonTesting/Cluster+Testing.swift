@@ -6,9 +6,9 @@ extension Cluster {
     /// A cluster in memory, for tests of programs: the same coordinator and the same worker as ever
     /// in this process, without a broker, a disk or a network, and by a clock that the test moves.
     ///
-    /// Delays, `notBefore`, deadlines, timeouts, pauses before another attempt, suspensions that
-    /// end by themselves and waits pass only by ``ManualClock/advance(by:)``. Each call makes a cluster
-    /// of its own. To be closed at the end of the test.
+    /// Delays, `notBefore`, deadlines, timeouts, pauses before another attempt, waits, and
+    /// suspensions that end by themselves pass only by ``ManualClock/advance(by:)``. Each call makes
+    /// a cluster of its own, which is to be closed at the end of the test.
     ///
     /// - Parameters:
     ///   - clock: What it tells the time by.

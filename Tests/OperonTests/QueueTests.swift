@@ -1,3 +1,4 @@
+import Logging
 import Operon
 import Synchronization
 import Testing
@@ -352,9 +353,12 @@ import Testing
 
     @Test func aLoggerWritesToTheLog() async throws {
         let lines = Mutex<[String]>([])
-        let context = try OperationContext.local(outputs: ["a": 1], log: { line in
-            lines.withLock { $0.append(line) }
-        })
+        let context = try OperationContext.local(
+            outputs: ["a": 1],
+            log: { line in
+                lines.withLock { $0.append(line) }
+            }
+        )
         var logger = context.logger
         logger[metadataKey: "file"] = "a.png"
         logger.debug("not told")
