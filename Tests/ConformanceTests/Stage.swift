@@ -38,8 +38,9 @@ final class Stage: Sendable {
     func clear() async throws {
         let (queues, gates) = state.withLock { ($0.queues, $0.gates) }
         for gate in gates { gate.open() }
+        // benign: the system clears its temporary directory.
+        defer { try? FileManager.default.removeItem(at: folder) }
         for queue in queues { try await queue.cancelAll() }
-        try FileManager.default.removeItem(at: folder)
     }
 
     // MARK: - The library

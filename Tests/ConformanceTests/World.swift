@@ -54,7 +54,7 @@ actor World {
             atPath: folder + "/tmp",
             withIntermediateDirectories: true
         )
-        Folders.removeAtExit(folder)
+        Remains.note(folder)
         coordinator = try Program(
             "operon",
             [
@@ -64,6 +64,7 @@ actor World {
             environment: Self.environment(folder),
             directory: folder
         )
+        Remains.note(coordinator)
         try await coordinator.says("answers at ")
         let url = try Self.address(coordinator)
         cluster = Cluster.remote(url, logger: Self.logger)
@@ -106,12 +107,14 @@ actor World {
 
     private func startWorker() throws -> Program {
         workerCount += 1
-        return try Program(
+        let worker = try Program(
             "conformance-worker",
             [broker.worker, prefix, "w\(workerCount)", "1"],
             environment: Self.environment(folder),
             directory: folder
         )
+        Remains.note(worker)
+        return worker
     }
 
     /// Ends it before the test runner does.
@@ -121,6 +124,7 @@ actor World {
         for program in programs { try await program.end() }
         await cluster.close()
         await otherCluster.close()
+        try FileManager.default.removeItem(atPath: folder)
     }
 
     /// What its workers have used of the processors since they began.
@@ -174,20 +178,29 @@ actor World {
     }
 }
 
-/// What is to be removed when the test runner ends.
-private enum Folders {
-    private static let folders = Lock<[String]>([])
+/// What is to be ended and removed when the test runner ends.
+private enum Remains {
+    private static let state = Lock<(folders: [String], programs: [Program])>(([], []))
 
-    static func removeAtExit(_ folder: String) {
-        let isFirst = folders.withLock { folders in
-            folders.append(folder)
-            return folders.count == 1
+    static func note(_ folder: String) {
+        let isFirst = state.withLock { state in
+            state.folders.append(folder)
+            return state.folders.count == 1
         }
-        guard isFirst else { return }
-        atexit {
-            for folder in Folders.folders.withLock({ $0 }) {
-                try? FileManager.default.removeItem(atPath: folder)
-            }
+        if isFirst { atexit { Remains.clear() } }
+    }
+
+    static func note(_ program: Program) {
+        state.withLock { state in
+            state.programs.removeAll(where: \.hasEnded)
+            state.programs.append(program)
         }
+    }
+
+    private static func clear() {
+        let (folders, programs) = state.withLock { $0 }
+        for program in programs { program.signal(SIGKILL) }
+        // benign: the system clears its temporary directory.
+        for folder in folders { try? FileManager.default.removeItem(atPath: folder) }
     }
 }
