@@ -425,7 +425,7 @@ let package = Package(
         .testTarget(
             name: "SnippetTests",
             dependencies: [
-                "count-words", "count-worker", "Operon", "OperonFaultKit",
+                "count-words", "count-worker", "Operon", "OperonFaultKit", "OperonTesting",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),

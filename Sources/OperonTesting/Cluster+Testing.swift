@@ -7,8 +7,8 @@ extension Cluster {
     /// in this process, without a broker, a disk or a network, and by a clock that the test moves.
     ///
     /// Delays, `notBefore`, deadlines, timeouts, pauses before another attempt, waits, and
-    /// suspensions that end by themselves pass only by ``ManualClock/advance(by:)``. Each call makes
-    /// a cluster of its own, which is to be closed at the end of the test.
+    /// suspensions that end by themselves pass only by ``ManualClock/advance(by:)``. Each call
+    /// makes a cluster of its own, which is to be closed at the end of the test.
     ///
     /// - Parameters:
     ///   - clock: What it tells the time by.

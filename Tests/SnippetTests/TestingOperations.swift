@@ -1,4 +1,5 @@
 import Operon
+import OperonTesting
 import Testing
 
 @Suite struct TestingOperations {
@@ -53,6 +54,22 @@ import Testing
 
         #expect(try await publish.outcome.kind == .skipped)
         #expect(try await alarm.value == "somebody should look")
+        await cluster.close()
+    }
+    // end
+
+    // snippet: manual-clock
+    @Test func aReminderComesTheNextDay() async throws {
+        let clock = ManualClock()
+        let cluster = Cluster.testing(clock: clock)
+        let queue = OperationQueue(cluster: cluster)
+        let reminder = try await queue.addOperation(
+            Publish(),
+            options: OperationOptions(delay: .seconds(86_400))
+        )
+        #expect(try await !reminder.isFinished)
+        clock.advance(by: .seconds(86_400))
+        try await reminder.waitUntilFinished()
         await cluster.close()
     }
     // end
