@@ -89,6 +89,12 @@ final class StoreFile {
                     throw StoreFile.refused(path, problems.first ?? "SQLite finds it damaged")
                 }
             }
+            // SQLite reads what a last page lacks as zeros. Without a log nothing is to come.
+            let pages = try Int64(StoreFile.number("page_count", database))
+            let pageBytes = try Int64(StoreFile.number("page_size", database))
+            if wasClosed, bytes < pages * pageBytes {
+                throw StoreFile.refused(path, "its end is missing")
+            }
             let version = try StoreFile.number("user_version", database)
             if version == StoreSchema.version,
                 try StoreSchema.description(database)
