@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults soak check-api check benchmark format lint up package down
+.PHONY: help quickstart build test test-faults soak check-api check-docs check benchmark format lint up package down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -23,6 +23,9 @@ soak: ## a row of the conformance suite again and again: make soak ROW=F2 TIMES=
 
 check-api: ## the HTTP API, with good requests and bad ones
 	@scripts/check-api
+
+check-docs: ## the documentation of the library, without a warning
+	@scripts/check-docs
 
 check: ## everything that continuous integration checks
 	@scripts/check

@@ -287,6 +287,16 @@ let package = Package(
             path: "Examples/crawler/Program",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "progress-service",
+            dependencies: [
+                "Operon",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Hummingbird", package: "hummingbird"),
+            ],
+            path: "Examples/progress/Program",
+            swiftSettings: testSettings
+        ),
 
         // The in-memory world: for our tests and benchmarks.
         .target(

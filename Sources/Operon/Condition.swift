@@ -5,7 +5,7 @@ internal import OperonModel
 /// An operation lists its ``Operation/conditions``. The worker that is to run it asks them in their
 /// order, before ``Operation/main(_:)``, in each attempt; the first that does not hold decides. A
 /// condition that has to be asked in the submitting program is a local block that the operation
-/// depends on: ``OperationQueue/addLocal(_:after:_:)``.
+/// depends on: ``LocalOperationHandle``.
 public protocol Condition: Sendable {
     /// What the error of an operation says that failed for its sake.
     var name: String { get }

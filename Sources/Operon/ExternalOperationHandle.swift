@@ -14,7 +14,10 @@ public final class ExternalOperationHandle<Output: Codable & Sendable>: AnyOpera
 
     /// One that is in no queue yet.
     ///
-    /// - Parameter input: What whoever completes it may want to read, as JSON.
+    /// - Parameters:
+    ///   - output: The type of what it is completed with.
+    ///   - input: What whoever completes it may want to read, as JSON.
+    ///   - options: How it is to be run.
     /// - Throws: What encoding the input throws.
     public init(
         _ output: Output.Type = Output.self,

@@ -26,7 +26,9 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
 
     /// A handle for an operation that is in no queue yet.
     ///
-    /// - Parameter options: How it is to be run; `nil`: as the operation itself says.
+    /// - Parameters:
+    ///   - operation: What to do.
+    ///   - options: How it is to be run; `nil`: as the operation itself says.
     public convenience init(
         _ operation: Op,
         options: OperationOptions? = nil

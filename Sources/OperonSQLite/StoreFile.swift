@@ -90,8 +90,8 @@ final class StoreFile {
                 }
             }
             // SQLite reads what a last page lacks as zeros. Without a log nothing is to come.
-            let pages = try Int64(StoreFile.number("page_count", database))
-            let pageBytes = try Int64(StoreFile.number("page_size", database))
+            let pages = try StoreFile.number("page_count", database)
+            let pageBytes = try StoreFile.number("page_size", database)
             if wasClosed, bytes < pages * pageBytes {
                 throw StoreFile.refused(path, "its end is missing")
             }

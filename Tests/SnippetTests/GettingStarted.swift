@@ -67,11 +67,29 @@ struct Publish: Operation {
         #expect(try await sizes.finalOutcome() == .succeeded)
     }
 
+    @Test func readsAGraphFile() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        // snippet: graph-file
+        let text = """
+            name: pictures
+            operations:
+              small: { operation: Resize, input: { file: a.png, width: 200 } }
+              publish: { operation: Publish, dependencies: [small] }
+            """
+        try await cluster.register(.on(Resize.self), .on(Publish.self))
+        let pictures = try await cluster.submit(GraphDescription(text: text))
+        print(try await pictures.waitUntilFinished())
+        // end
+        let publish = try await pictures.operation(named: "publish")
+        #expect(try await publish.finalOutcome() == .succeeded)
+        await cluster.close()
+    }
+
     /// Compiled, and not run: there is no coordinator of that name.
     func scopes() {
         // snippet: scopes
         let here = Cluster.inProcess
-        let kept = Cluster.embedded(store: "jobs.db")
+        let kept = Cluster.embedded(store: "operations.db")
         let cluster = Cluster.remote("http://coordinator.example:7350")
         // end
         _ = (here, kept, cluster)

@@ -2,15 +2,15 @@ import Foundation
 import Operon
 
 /// Names of one's own, for a program with many files that import Foundation.
-enum Jobs {
+enum Remote {
     typealias Operation = Operon.Operation
     typealias Queue = Operon.OperationQueue
 }
 
-struct Nested: Jobs.Operation {
+struct Nested: Remote.Operation {
     var date: Date
 
     func main(_ context: OperationContext) async throws -> Date { date }
 }
 
-func nestedQueue() -> Jobs.Queue { Jobs.Queue(name: "nested") }
+func nestedQueue() -> Remote.Queue { Remote.Queue(name: "nested") }
