@@ -14,22 +14,30 @@ final class Addition: Sendable {
     let operations: [OperationDescription]
     /// Of each.
     let dependencies: [[Dependency]]
+    /// Of each: what it waits for, however that ends, because its queue wants it so. One that was
+    /// refused itself is passed over, for what it was to wait for.
+    let orders: [[AnyOperationHandle]]
+    private let undo: @Sendable () -> Void
+    private let chosen = Mutex<(graph: GraphID?, names: [String])?>(nil)
     private let firstNumber: UInt32
     private let ended = Latch()
     private let error = Mutex<(any Error)?>(nil)
 
     /// Takes the handles: each may be added once.
     ///
+    /// - Parameter undo: called if nothing is added.
     /// - Throws: `Refusal.alreadySubmitted`, or `OperonError` for an input that cannot be encoded.
-    ///   Then the handles are as they were.
+    ///   Then the handles are as they were, and `undo` was not called.
     init(
         _ handles: [AnyOperationHandle],
         in queue: OperationQueue,
         firstNumber: UInt32,
-        _ backend: any ClusterBackend
+        _ backend: any ClusterBackend,
+        undo: @escaping @Sendable () -> Void
     ) throws {
         var operations: [OperationDescription] = []
         var dependencies: [[Dependency]] = []
+        var orders: [[AnyOperationHandle]] = []
         operations.reserveCapacity(handles.count)
         dependencies.reserveCapacity(handles.count)
         do {
@@ -38,6 +46,7 @@ final class Addition: Sendable {
                 let draft = try handle.begin(in: queue, number: number)
                 // Counts the ones that have begun, should the next line throw.
                 dependencies.append(draft.dependencies)
+                orders.append(draft.order)
                 let work = try handle.work()
                 try Self.check(work)
                 var operation = OperationDescription(name: "", work: work)
@@ -55,6 +64,8 @@ final class Addition: Sendable {
         self.queue = queue
         self.operations = operations
         self.dependencies = dependencies
+        self.orders = orders
+        self.undo = undo
         self.firstNumber = firstNumber
     }
 
@@ -81,9 +92,21 @@ final class Addition: Sendable {
         if let error {
             self.error.withLock { $0 = error }
             for handle in handles { handle.undoBegin() }
+            undo()
         }
         ended.open()
     }
+
+    /// Their names in a graph: chosen once for each graph.
+    func names(in graph: GraphID?, choose: () -> [String]) -> [String] {
+        if let known = chosen.withLock({ $0 }), known.graph == graph { return known.names }
+        let names = choose()
+        chosen.withLock { $0 = (graph, names) }
+        return names
+    }
+
+    /// Those that were chosen.
+    var chosenNames: [String] { chosen.withLock { $0?.names } ?? [] }
 
     /// Returns when the coordinator has them for good. They are added all the same if the calling
     /// task is cancelled meanwhile.
@@ -101,6 +124,7 @@ extension AnyOperationHandle {
     struct Draft {
         var options: OperationOptions
         var dependencies: [Addition.Dependency]
+        var order: [AnyOperationHandle]
         var isCancelled: Bool
     }
 
@@ -110,9 +134,11 @@ extension AnyOperationHandle {
             state.phase = .submitting
             state.number = number
             state.queue = queue
+            state.isCounted = true
             return Draft(
                 options: state.extra?.options ?? OperationOptions(),
                 dependencies: state.extra?.dependencies ?? [],
+                order: state.extra?.order ?? [],
                 isCancelled: state.isCancelled
             )
         }
@@ -138,9 +164,26 @@ extension AnyOperationHandle {
             // The coordinator has them now.
             let extra = state.extra
             extra?.dependencies = []
+            extra?.order = []
+            extra?.brought = nil
             extra?.options = nil
             if extra?.isEmpty == true { state.extra = nil }
         }
+    }
+
+    /// For the sake of order: replaces what was said before.
+    func setOrder(_ others: [AnyOperationHandle]) {
+        state.withLock { state in
+            guard state.phase == .new, !(others.isEmpty && state.extra == nil) else { return }
+            let extra = state.extra ?? Extra()
+            extra.order = others
+            state.extra = extra
+        }
+    }
+
+    /// What has to be waited for in the place of one that was refused; `nil`: it was not.
+    var substitutes: [AnyOperationHandle]? {
+        state.withLock { state in state.phase == .new ? state.extra?.order ?? [] : nil }
     }
 
     var hasLabel: Bool { state.withLock { $0.extra?.label != nil } }

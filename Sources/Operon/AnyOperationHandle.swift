@@ -17,6 +17,8 @@ public class AnyOperationHandle: @unchecked Sendable {
     struct State {
         var phase = Phase.new
         var isCancelled = false
+        /// Its queue counts it: it was added by it.
+        var isCounted = false
         /// Where there is no label, what tells it from others of its kind.
         var number: UInt32 = 0
         /// Once it is submitted.
@@ -46,6 +48,10 @@ public class AnyOperationHandle: @unchecked Sendable {
         var options: OperationOptions?
         var label: String?
         var dependencies: [(handle: AnyOperationHandle, condition: DependencyCondition)] = []
+        /// What its queue lets it wait for, for the sake of order: see `Addition`.
+        var order: [AnyOperationHandle] = []
+        /// What its conditions brought.
+        var brought: [AnyOperationHandle]?
         var cancelReason = ""
         var latch: Latch?
         var completion: CompletionBlock?
@@ -56,7 +62,8 @@ public class AnyOperationHandle: @unchecked Sendable {
 
         var isEmpty: Bool {
             options == nil && label == nil && dependencies.isEmpty && latch == nil
-                && completion == nil && stop == nil && cancelReason.isEmpty
+                && completion == nil && stop == nil && cancelReason.isEmpty && order.isEmpty
+                && brought == nil
         }
     }
 
@@ -109,8 +116,10 @@ public class AnyOperationHandle: @unchecked Sendable {
 
     private func takeDependencies() -> [AnyOperationHandle] {
         state.withLock { state in
-            let handles = state.extra?.dependencies.map(\.handle) ?? []
-            state.extra?.dependencies = []
+            guard let extra = state.extra else { return [] }
+            let handles = extra.dependencies.map(\.handle) + extra.order
+            extra.dependencies = []
+            extra.order = []
             return handles
         }
     }
@@ -223,7 +232,7 @@ public class AnyOperationHandle: @unchecked Sendable {
     func finish(_ outcome: Outcome, output: Payload?) {
         typealias Ended = (
             latch: Latch?, block: CompletionBlock?, stop: (@Sendable () -> Void)?,
-            queue: OperationQueue?
+            queue: OperationQueue?, isCounted: Bool
         )
         let ended: Ended? =
             state.withLock { state in
@@ -234,7 +243,9 @@ public class AnyOperationHandle: @unchecked Sendable {
                     state.ending = Ending(outcome, output: output)
                 }
                 let extra = state.extra
-                let ended = (extra?.latch, extra?.completion, extra?.stop, state.queue)
+                let ended = (
+                    extra?.latch, extra?.completion, extra?.stop, state.queue, state.isCounted
+                )
                 extra?.completion = nil
                 extra?.latch = nil
                 extra?.options = nil
@@ -246,7 +257,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         ended.latch?.open()
         ended.stop?()
         ended.block?(outcome)
-        ended.queue?.progressed(finished: 1)
+        if ended.isCounted { ended.queue?.finished(self) }
     }
 
     /// How it ended, if that is known here; never asks anybody.
@@ -282,14 +293,22 @@ public class AnyOperationHandle: @unchecked Sendable {
         throw OperonError(.closed, "The cluster was closed before “\(name)” had ended.")
     }
 
-    /// Whoever waits for it waits in vain from now on.
+    /// Whoever waits for it waits in vain, now and later; what runs of it here is asked to stop.
     func abandon() {
-        let latch = state.withLock { state in
-            let latch = state.extra?.latch
-            state.extra?.latch = nil
-            return latch
+        let (latch, stop, queue) = state.withLock { state in
+            guard state.phase != .finished else {
+                return (Latch?.none, (@Sendable () -> Void)?.none, OperationQueue?.none)
+            }
+            let extra = state.extra ?? Extra()
+            let latch = extra.latch ?? Latch()
+            // Left there, open: it says so to those who come later.
+            extra.latch = latch
+            state.extra = extra
+            return (latch, extra.stop, state.queue)
         }
         latch?.open()
+        stop?()
+        queue?.forget()
     }
 
     /// Returns when the operation has its outcome, whatever that is: ``finalOutcome()`` says which.

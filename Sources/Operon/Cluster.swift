@@ -174,13 +174,17 @@ public final class Cluster: Sendable {
         do {
             let session = try await task.value
             connection.withLock { connection in
-                if case .connecting = connection { connection = .connected(session) }
+                if case .connecting(let current) = connection, current == task {
+                    connection = .connected(session)
+                }
             }
             return session
         } catch {
             connection.withLock { connection in
                 // The next call tries again.
-                if case .connecting = connection { connection = .none }
+                if case .connecting(let current) = connection, current == task {
+                    connection = .none
+                }
             }
             throw error
         }
@@ -236,13 +240,17 @@ extension Cluster {
 
     /// Has the handle of an operation that is there already told of its end.
     func follow(_ handle: AnyOperationHandle, _ id: OperationID) async throws {
+        let selector = OperationSelector(id)
+        let before = try await ask { try await $0.operation(selector) }.operation
+        if let ended = EndedOperation(before) {
+            handle.finish(ended.outcome, output: ended.output)
+            return
+        }
         let session = try await session()
         try await session.follow(handle, id)
-        // Behind that: it may have ended before.
-        let selector = OperationSelector(id)
-        let operation = try await ask { try await $0.operation(selector) }.operation
-        guard let ended = EndedOperation(operation) else { return }
-        handle.finish(ended.outcome, output: ended.output)
+        // Behind that: it may have ended meanwhile.
+        let after = try await ask { try await $0.operation(selector) }.operation
+        if let ended = EndedOperation(after) { session.deliver([ended]) }
     }
 }
 

@@ -67,6 +67,8 @@ struct EndedSink: Sendable {
     let started: @Sendable (OperationID, AttemptID?) -> Void
     /// Operations of a graph may have ended without a word: these are not known to have.
     let unfinished: @Sendable (GraphID) -> [UInt32]
+    /// Nothing will be heard of a graph any more; `nil`: of none.
+    let gone: @Sendable (GraphID?) -> Void
 }
 
 extension OperationSelector {

@@ -60,10 +60,11 @@ final class LocalBackend: ClusterBackend {
         let telling = Task {
             for await news in stream {
                 // Nobody is told what a power cut could take back.
-                try? await service.durable()
+                do { try await service.durable() } catch { continue }
                 sink.deliver(news.ended)
                 for (operation, attempt) in news.started { sink.started(operation, attempt) }
             }
+            sink.gone(nil)
         }
         state.withLock { state in
             state.cluster = cluster

@@ -123,18 +123,21 @@ extension AnyOperationHandle {
         if isOver { stop() }
     }
 
-    /// Whether it is the first time that this attempt is told of.
+    /// Whether it is the first time that this attempt is told of. What runs of another one is asked
+    /// to stop.
     private func takeTurn(_ attempt: AttemptID?) -> Bool {
-        state.withLock { state in
+        let (isFirst, stop) = state.withLock { state in
             let extra = state.extra ?? Extra()
-            guard state.phase != .finished, extra.stop == nil || extra.attempt != attempt,
-                extra.stop == nil || attempt != nil
-            else { return false }
+            guard runsHere, state.phase != .finished, extra.stop == nil || extra.attempt != attempt
+            else { return (false, (@Sendable () -> Void)?.none) }
+            let stop = extra.stop
             extra.attempt = attempt
             extra.stop = {}
             state.extra = extra
-            return true
+            return (true, stop)
         }
+        stop?()
+        return isFirst
     }
 
     /// With what its dependencies left.
@@ -176,14 +179,16 @@ extension AnyOperationHandle {
         _ queue: OperationQueue
     ) async {
         // As long as nobody answers: it is done, and somebody waits for it.
-        while !Task.isCancelled {
+        var pause = Duration.milliseconds(100)
+        while true {
             do {
                 _ = try await queue.cluster.ask {
                     try await $0.complete(OperationSelector(id), attempt: attempt, with: completion)
                 }
                 return
             } catch let error as OperonError where error.code == .unreachable {
-                continue
+                do { try await Task.sleep(for: pause) } catch { return }
+                pause = min(pause * 2, .seconds(10))
             } catch {
                 // Refused: it was cancelled, or somebody else was faster. Its outcome says so.
                 return

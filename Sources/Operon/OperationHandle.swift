@@ -58,9 +58,18 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
 
     override var registration: OperationKind? { OperationKind(any: Op.self) }
 
-    /// What its conditions bring comes first.
+    /// What its conditions bring comes first: made once, however often it is tried to be added.
     override var members: [AnyOperationHandle] {
-        let brought = operation.conditions.compactMap { $0.dependency() }
+        let conditions = operation.conditions
+        guard !conditions.isEmpty else { return [self] }
+        let known = state.withLock { $0.extra?.brought }
+        let brought = known ?? conditions.compactMap { $0.dependency() }
+        state.withLock { state in
+            guard state.phase == .new, !brought.isEmpty else { return }
+            let extra = state.extra ?? Extra()
+            extra.brought = brought
+            state.extra = extra
+        }
         for handle in brought { wait(for: handle, .unlessFailed) }
         return brought.flatMap(\.members) + [self]
     }

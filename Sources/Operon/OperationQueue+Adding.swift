@@ -87,38 +87,46 @@ extension OperationQueue {
         for handle in handles { try await handle.waitUntilFinished() }
     }
 
-    /// Puts them in line. They have to be waited for, and count from then on.
+    /// Puts them in line, and behind what they have to stand behind. Under the lock, so that what
+    /// is told to wait is in line in that order.
     private func enqueue(
         _ handles: [AnyOperationHandle],
         _ session: Session
     ) throws -> Addition {
         let handles = handles.flatMap(\.members)
-        if let barrier = state.withLock({ $0.barrier }), barrier.outcomeIfKnown == nil {
-            for handle in handles { handle.wait(for: barrier, .finished) }
-        }
-        let addition = try isSerial ? inTurn(handles, session) : session.enqueue(handles, in: self)
-        state.withLock { state in
-            state.totalCount += handles.count
+        return try state.withLock { state in
+            var last = state.last
+            let barrier = state.barrier
+            for handle in handles {
+                if isSerial {
+                    handle.setOrder([last ?? barrier].compactMap { $0 })
+                    last = handle
+                } else {
+                    handle.setOrder([barrier].compactMap { $0 })
+                }
+            }
+            state.count(handles.count)
+            let addition: Addition
+            do {
+                addition = try session.enqueue(handles, in: self) { [weak self] in
+                    self?.refused(handles)
+                }
+            } catch {
+                state.count(-handles.count)
+                throw error
+            }
+            state.last = isSerial ? last : nil
             state.note(handles)
-            state.tellProgress()
+            return addition
         }
-        return addition
     }
 
-    /// One behind the other. Under the lock, so that what is chained is in line in that order.
-    private func inTurn(
-        _ handles: [AnyOperationHandle],
-        _ session: Session
-    ) throws -> Addition {
-        try state.withLock { state in
-            var last = state.last
-            for handle in handles {
-                if let last, last.outcomeIfKnown == nil { handle.wait(for: last, .finished) }
-                last = handle
-            }
-            let addition = try session.enqueue(handles, in: self)
-            state.last = last
-            return addition
+    /// They are not in the queue: nobody has to wait for them.
+    private func refused(_ handles: [AnyOperationHandle]) {
+        let refused = Set(handles.map(ObjectIdentifier.init))
+        state.withLock { state in
+            state.count(-handles.count)
+            state.sinceBarrier.removeAll { refused.contains(ObjectIdentifier($0)) }
         }
     }
 
@@ -199,34 +207,53 @@ extension OperationQueue {
     ///
     /// - Throws: as ``addOperation(_:)``.
     public func addBarrier(_ barrier: AnyOperationHandle) async throws {
-        let before = state.withLock { state in
-            (state.barrier.map { [$0] } ?? []) + state.sinceBarrier
-        }
-        for handle in before where handle.outcomeIfKnown == nil {
-            try await barrier.addDependency(handle, when: .finished)
-        }
         let session = try await cluster.session()
         try await prepare()
         let handles = barrier.members
-        let addition = try session.enqueue(handles, in: self)
-        state.withLock { state in
+        let addition = try state.withLock { state in
+            let known = (barrier: state.barrier, since: state.sinceBarrier)
+            let before = ((known.barrier.map { [$0] } ?? []) + known.since)
+                .filter { $0.outcomeIfKnown == nil }
+            for handle in handles { handle.setOrder(before) }
+            state.count(handles.count)
+            let addition: Addition
+            do {
+                addition = try session.enqueue(handles, in: self) { [weak self] in
+                    self?.refused(barrier: barrier, handles.count, before: known)
+                }
+            } catch {
+                state.count(-handles.count)
+                throw error
+            }
             state.barrier = barrier
             state.sinceBarrier = []
-            state.totalCount += handles.count
-            state.tellProgress()
+            return addition
         }
-        do {
-            try await addition.wait()
-        } catch {
-            state.withLock { state in
-                if state.barrier === barrier { state.barrier = nil }
-            }
-            throw error
+        try await addition.wait()
+    }
+
+    /// It stands between nothing: what was before it counts again.
+    private func refused(
+        barrier: AnyOperationHandle,
+        _ count: Int,
+        before: (barrier: AnyOperationHandle?, since: [AnyOperationHandle])
+    ) {
+        state.withLock { state in
+            state.count(-count)
+            guard state.barrier === barrier else { return }
+            state.barrier = before.barrier
+            state.sinceBarrier = before.since + state.sinceBarrier
         }
     }
 }
 
 extension OperationQueue.State {
+    /// So many more are in the queue, or were not.
+    mutating func count(_ more: Int) {
+        totalCount += more
+        tellProgress()
+    }
+
     /// The next barrier waits for these. What has ended is dropped each time the list has doubled.
     mutating func note(_ handles: [AnyOperationHandle]) {
         sinceBarrier += handles

@@ -9,6 +9,12 @@ public struct OperationQueueProgress: Hashable, Sendable {
     /// How many were added.
     public let totalCount: Int
 
+    /// So many of so many.
+    public init(finishedCount: Int, totalCount: Int) {
+        self.finishedCount = finishedCount
+        self.totalCount = totalCount
+    }
+
     /// From 0 to 1; 1 while there is nothing to do.
     public var fractionCompleted: Double {
         totalCount == 0 ? 1 : Double(finishedCount) / Double(totalCount)
@@ -34,14 +40,18 @@ extension OperationQueue {
             var operations: [OperationSummary] = []
             var query = QueueOperationQuery()
             query.limit = 1_000
-            repeat {
-                let asked = query
-                let page = try await cluster.ask { [name] in
-                    try await $0.operations(ofQueue: name, asked)
-                }
-                operations += page.operations.map(OperationSummary.init)
-                query.after = page.next
-            } while query.after != nil
+            do {
+                repeat {
+                    let asked = query
+                    let page = try await cluster.ask { [name] in
+                        try await $0.operations(ofQueue: name, asked)
+                    }
+                    operations += page.operations.map(OperationSummary.init)
+                    query.after = page.next
+                } while query.after != nil
+            } catch let error as OperonError where error.code == .notFound {
+                return []  // Nobody has used it yet.
+            }
             return operations
         }
     }
@@ -76,7 +86,11 @@ extension OperationQueue {
         try await cluster.session().enqueue([], in: self).wait()
         for operation in try await operations {
             let handle = UnknownOperationHandle(operation.id, name: operation.name, in: self)
-            try await cluster.follow(handle, operation.id)
+            do {
+                try await cluster.follow(handle, operation.id)
+            } catch let error as OperonError where error.code == .notFound {
+                continue  // It has ended, and is not kept any more.
+            }
             try await handle.waitUntilFinished()
         }
     }
@@ -102,11 +116,23 @@ extension OperationQueue {
         return stream
     }
 
-    /// Some that this object added have their outcomes.
-    func progressed(finished count: Int) {
+    /// One that this object added has its outcome: it is held no more than its handles are.
+    func finished(_ handle: AnyOperationHandle) {
         state.withLock { state in
-            state.finishedCount += count
+            state.finishedCount += 1
+            if state.last === handle { state.last = nil }
+            if state.barrier === handle { state.barrier = nil }
+            if state.finishedCount == state.totalCount { state.sinceBarrier = [] }
             state.tellProgress()
+        }
+    }
+
+    /// Nothing that it added will be heard of again.
+    func forget() {
+        state.withLock { state in
+            state.last = nil
+            state.barrier = nil
+            state.sinceBarrier = []
         }
     }
 }

@@ -97,6 +97,7 @@ final class RemoteBackend: ClusterBackend {
                 }
             } catch let error as ClientError where error.code == .notFound {
                 logger.error("a graph is not known any more", metadata: ["graph": "\(graph)"])
+                sink.gone(graph)
                 return
             } catch {
                 // It is tried for as long as somebody may want to know.
@@ -124,30 +125,49 @@ final class RemoteBackend: ClusterBackend {
     private func lookAgain(at graph: GraphID, _ sink: EndedSink) async {
         let unfinished = Set(sink.unfinished(graph))
         guard !unfinished.isEmpty else { return }
+        var pause = Duration.milliseconds(100)
+        while !Task.isCancelled {
+            do throws(ClientError) {
+                try await look(at: unfinished, of: graph, sink)
+                return
+            } catch {
+                // What was missed is known to nobody else: until it has been asked for, or the
+                // stream says that the graph is gone.
+                if error.code == .notFound { return }
+                do { try await Task.sleep(for: pause) } catch { return }
+                pause = min(pause * 2, .seconds(10))
+            }
+        }
+    }
+
+    private func look(
+        at unfinished: Set<UInt32>,
+        of graph: GraphID,
+        _ sink: EndedSink
+    ) async throws(ClientError) {
         var query = OperationQuery()
         query.state = .finished
         query.limit = 1_000
-        do {
-            repeat {
-                let page = try await client.operations(of: "\(graph)", query)
-                sink.deliver(
-                    page.operations.filter { unfinished.contains($0.index) }
-                        .compactMap(EndedOperation.init)
-                )
-                query.after = page.next
-            } while query.after != nil
-            query.state = .executing
-            repeat {
-                let page = try await client.operations(of: "\(graph)", query)
-                for operation in page.operations where operation.kind == Work.externalKind {
-                    let id = OperationID(graph: graph, index: operation.index)
-                    if unfinished.contains(operation.index) { sink.started(id, nil) }
-                }
-                query.after = page.next
-            } while query.after != nil
-        } catch {
-            // The stream that follows tells, or is cut again.
-        }
+        repeat {
+            let page = try await client.operations(of: "\(graph)", query)
+            sink.deliver(
+                page.operations.filter { unfinished.contains($0.index) }
+                    .compactMap(EndedOperation.init)
+            )
+            query.after = page.next
+        } while query.after != nil
+        query.state = .executing
+        repeat {
+            let page = try await client.operations(of: "\(graph)", query)
+            for operation in page.operations
+            where operation.kind == Work.externalKind && unfinished.contains(operation.index) {
+                let id = OperationID(graph: graph, index: operation.index)
+                let attempts = try await client.operation(OperationSelector(id)).attempts
+                guard let last = attempts.last, last.ending == nil else { continue }
+                sink.started(id, AttemptID(last.id))
+            }
+            query.after = page.next
+        } while query.after != nil
     }
 
     func close(within time: Duration) async {

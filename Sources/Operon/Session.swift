@@ -45,6 +45,8 @@ final class Session: Sendable {
             self?.started(operation, attempt)
         } unfinished: { [weak self] graph in
             self?.unfinished(in: graph) ?? []
+        } gone: { [weak self] graph in
+            self?.abandon(graph)
         }
         try await backend.start(sink)
     }
@@ -61,13 +63,21 @@ final class Session: Sendable {
             _ = try? await backend.client.close(graph: "\(graph.id)")
         }
         await backend.close(within: time)
+        abandon(nil)
+    }
+
+    /// Nothing is heard any more of a graph; `nil`: of none.
+    private func abandon(_ graph: GraphID?) {
         let graphs = state.withLock { state in
+            if let graph {
+                if state.graph?.id == graph { state.graph = nil }
+                return [state.graphs.removeValue(forKey: graph)].compactMap { $0 }
+            }
+            state.isClosed = true
             defer { state.graphs = [:] }
-            return state.graphs
+            return Array(state.graphs.values)
         }
-        for graph in graphs.values {
-            for handle in graph.handles { handle?.abandon() }
-        }
+        for graph in graphs { graph.forEach { $0.abandon() } }
     }
 
     private static var closed: OperonError { OperonError(.closed, "The cluster was closed.") }
@@ -77,16 +87,25 @@ final class Session: Sendable {
     /// Puts operations in line: they are added in the order of the calls. `Addition.wait` says how
     /// it went.
     ///
+    /// - Parameter undo: called if nothing is added in the end, and not if this throws.
     /// - Throws: `Refusal` or `OperonError`, and then nothing was done.
     func enqueue(
         _ handles: [AnyOperationHandle],
-        in queue: OperationQueue
+        in queue: OperationQueue,
+        undo: @escaping @Sendable () -> Void = {}
     ) throws -> Addition {
         let first = state.withLock { state in
             defer { state.lastNumber &+= UInt32(truncatingIfNeeded: handles.count) }
             return state.lastNumber &+ 1
         }
-        let addition = try Addition(handles, in: queue, firstNumber: first, backend)
+        guard !state.withLock({ $0.isClosed }) else { throw Self.closed }
+        let addition = try Addition(
+            handles,
+            in: queue,
+            firstNumber: first,
+            backend,
+            undo: undo
+        )
         let isFirst = state.withLock { state -> Bool? in
             guard !state.isClosed else { return nil }
             state.waiting.append(addition)
@@ -94,8 +113,9 @@ final class Session: Sendable {
             return !state.isSending
         }
         guard let isFirst else {
-            addition.end(with: Self.closed)
-            throw Self.closed
+            // Closed in this moment. Whoever waits for it is told.
+            Task { addition.end(with: Self.closed) }
+            return addition
         }
         // Not the caller's child: others wait for it as well.
         if isFirst { Task { await sendAll() } }
@@ -128,12 +148,20 @@ final class Session: Sendable {
     private func send(_ batch: [Addition]) async {
         do {
             try await add(batch)
-        } catch  where batch.count > 1 && Self.isTheirOwn(error) {
+        } catch where batch.count > 1 && Self.isTheirOwn(error) {
             // One of them is at fault: the others must not suffer.
-            for addition in batch { await send([addition]) }
+            let middle = batch.count / 2
+            await send(Array(batch[..<middle]))
+            await send(Array(batch[middle...]))
         } catch {
-            for addition in batch { addition.end(with: error) }
+            for addition in batch { end(addition, with: error) }
         }
+    }
+
+    /// It was refused: its names are free again.
+    private func end(_ addition: Addition, with error: any Error) {
+        state.withLock { $0.labels.subtract(addition.chosenNames) }
+        addition.end(with: error)
     }
 
     /// Whether it is about what was sent, and not about the way.
@@ -142,23 +170,36 @@ final class Session: Sendable {
         return error.code == .invalid || error.code == .refused
     }
 
-    private func add(_ batch: [Addition]) async throws {
-        let count = batch.reduce(0) { $0 + $1.handles.count }
-        guard count > 0 else {
+    private func add(_ all: [Addition]) async throws {
+        let graph = try await graph(forMore: all.reduce(0) { $0 + $1.handles.count })
+        var batch: [Addition] = []
+        var operations: [OperationDescription] = []
+        for addition in all {
+            do {
+                operations += try describe(addition, in: graph)
+                batch.append(addition)
+            } catch {
+                end(addition, with: error)
+            }
+        }
+        guard !operations.isEmpty else {
             for addition in batch { addition.end(with: nil) }
             return
-        }
-        let graph = try await graph(forMore: count)
-        var operations: [OperationDescription] = []
-        operations.reserveCapacity(count)
-        for addition in batch {
-            operations += try describe(addition, of: batch, in: graph)
         }
         let first: UInt32
         let id: GraphID
         if let graph {
             id = graph
-            first = try await extend(graph, by: operations)
+            do {
+                first = try await extend(graph, by: operations)
+            } catch where Self.isGone(error) {
+                // Closed by somebody else, or after a week without work: there is a next one.
+                state.withLock { state in
+                    state.graph = nil
+                    state.labels = []
+                }
+                return try await add(batch)
+            }
         } else {
             let position = try await backend.position()
             id = try await open(with: operations)
@@ -176,6 +217,12 @@ final class Session: Sendable {
         for (id, attempt) in turns { started(id, attempt) }
     }
 
+    /// Whether the graph that was to be extended takes nothing any more.
+    private static func isGone(_ error: any Error) -> Bool {
+        if case Refusal.graphClosed = error { return true }
+        return (error as? OperonError)?.code == .notFound
+    }
+
     /// The open graph, if so many fit into it; `nil`: a new one has to be opened.
     private func graph(forMore count: Int) async throws -> GraphID? {
         let (graph, isFull) = state.withLock { state in
@@ -186,6 +233,9 @@ final class Session: Sendable {
             if isFull {
                 state.graph = nil
                 state.labels = []
+                if state.graphs[graph.id]?.isOver(isOpen: false) == true {
+                    state.graphs[graph.id] = nil
+                }
             }
             return (graph.id, isFull)
         }
@@ -237,19 +287,29 @@ final class Session: Sendable {
     /// Names that nobody else has in the graph, and dependencies by name.
     private func describe(
         _ addition: Addition,
-        of batch: [Addition],
         in graph: GraphID?
     ) throws -> [OperationDescription] {
         var operations = addition.operations
-        for place in operations.indices {
-            let handle = addition.handles[place]
-            if handle.hasLabel { handle.relabel(unused(handle.name, addition.number(at: place))) }
-            operations[place].name = handle.name
+        let names = addition.names(in: graph) {
+            addition.handles.indices.map { place in
+                let handle = addition.handles[place]
+                guard handle.hasLabel else { return handle.name }
+                let name = unused(handle.name, addition.number(at: place))
+                handle.relabel(name)
+                return name
+            }
         }
         for place in operations.indices {
-            for (handle, condition) in addition.dependencies[place] {
+            operations[place].name = names[place]
+            var waited: [(AnyOperationHandle, DependencyCondition)] = addition.dependencies[place]
+            let listed = Set(waited.map { ObjectIdentifier($0.0) })
+            for handle in Self.present(addition.orders[place])
+            where !listed.contains(ObjectIdentifier(handle)) {
+                waited.append((handle, .finished))
+            }
+            for (handle, condition) in waited {
                 let name = try handle.nameAsDependency(
-                    of: operations[place].name,
+                    of: names[place],
                     in: graph,
                     addition.queue.cluster
                 )
@@ -257,6 +317,25 @@ final class Session: Sendable {
             }
         }
         return operations
+    }
+
+    /// In the place of those that were refused, what they were to wait for; without those that
+    /// have ended.
+    private static func present(_ handles: [AnyOperationHandle]) -> [AnyOperationHandle] {
+        var present: [AnyOperationHandle] = []
+        var seen: Set<ObjectIdentifier> = []
+        var rest = handles
+        while let handle = rest.popLast() {
+            guard seen.insert(ObjectIdentifier(handle)).inserted,
+                handle.outcomeIfKnown == nil
+            else { continue }
+            if let substitutes = handle.substitutes {
+                rest += substitutes
+            } else {
+                present.append(handle)
+            }
+        }
+        return present.reversed()
     }
 
     /// A label is free, but names in a graph are not.
@@ -275,7 +354,7 @@ final class Session: Sendable {
         from first: UInt32,
         in graph: GraphID
     ) -> [EndedOperation] {
-        state.withLock { state in
+        let (ended, isClosed) = state.withLock { state in
             var followed = state.graphs.removeValue(forKey: graph) ?? FollowedGraph()
             var index = first
             for addition in batch {
@@ -287,8 +366,10 @@ final class Session: Sendable {
             }
             let ended = followed.takeEarly(from: first, to: index)
             state.graphs[graph] = followed
-            return ended
+            return (ended, state.isClosed)
         }
+        if isClosed { abandon(nil) }
+        return ended
     }
 
     /// Those that were cancelled before they were added: they wait behind a delay until the
@@ -309,17 +390,17 @@ final class Session: Sendable {
 
     /// The handle of an operation that is there already: the same one, as long as it is followed.
     func follow(_ handle: AnyOperationHandle, _ id: OperationID) async throws {
-        let isNew = state.withLock { state in
-            let isNew = state.graphs[id.graph] == nil
+        // The place first: what ends behind it is told.
+        let isNew = state.withLock { $0.graphs[id.graph] == nil }
+        let position = isNew ? try await backend.position() : nil
+        try state.withLock { state in
+            guard !state.isClosed else { throw Self.closed }
             state.graphs[id.graph, default: FollowedGraph()].append(handle, at: id.index)
-            return isNew
         }
-        if isNew {
-            backend.follow(graph: id.graph, after: try await backend.position())
-        }
+        if isNew { backend.follow(graph: id.graph, after: position) }
     }
 
-    private func deliver(_ ended: [EndedOperation]) {
+    func deliver(_ ended: [EndedOperation]) {
         let finished: [(AnyOperationHandle, EndedOperation)] = state.withLock { state in
             var finished: [(AnyOperationHandle, EndedOperation)] = []
             finished.reserveCapacity(ended.count)
@@ -387,7 +468,14 @@ private struct FollowedGraph {
     }
 
     func handle(at index: UInt32) -> AnyOperationHandle? {
-        Int(index) < handles.count ? handles[Int(index)] : nil
+        guard Int(index) < handles.count, let handle = handles[Int(index)] else { return nil }
+        return handle.runsHere ? handle : more[index]?.first { $0.runsHere } ?? handle
+    }
+
+    func forEach(_ body: (AnyOperationHandle) -> Void) {
+        for handle in handles { handle.map(body) }
+        // Each on its own: their order does not matter.
+        for handles in more.values { handles.forEach(body) }
     }
 
     mutating func takeEarly(from first: UInt32, to end: UInt32) -> [EndedOperation] {
@@ -405,11 +493,10 @@ private struct FollowedGraph {
         _ body: (AnyOperationHandle) -> Void
     ) {
         let place = Int(ended.id.index)
-        guard place < handles.count else {
+        guard place < handles.count, let handle = handles[place] else {
             if isEarly { early[ended.id.index] = ended }
             return
         }
-        guard let handle = handles[place] else { return }
         handles[place] = nil
         waiting -= 1
         body(handle)

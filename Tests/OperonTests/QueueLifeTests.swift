@@ -1,0 +1,121 @@
+import Operon
+import OperonTesting
+import Testing
+
+/// What is refused, closed or let go, and what stands behind it.
+@Suite(.timeLimit(.minutes(10))) struct QueueLifeTests {
+    @Test func whoWaitsBehindAClosedClusterIsTold() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = OperationQueue(cluster: cluster, isSuspended: true)
+        let handle = try await queue.addOperation(Nothing())
+        async let waiting = handle.finalOutcome()
+        await cluster.close()
+        await #expect(throws: OperonError.self) { try await waiting }
+        // And whoever comes later.
+        let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
+        #expect(error?.code == .closed)
+        let late = await #expect(throws: OperonError.self) {
+            try await queue.addOperation(Nothing())
+        }
+        #expect(late?.code == .closed)
+    }
+
+    @Test func aRefusedOperationHoldsUpNobody() async throws {
+        let cluster = Cluster.inProcess(slots: 2)
+        for queue in [OperationQueue.serial(cluster: cluster), OperationQueue(cluster: cluster)] {
+            let first = try await queue.addOperation(Doubled(number: 1))
+            let missing = OperationHandle(Nothing())
+            let refused = OperationHandle(Nothing()).after(missing)
+            await #expect(throws: Refusal.self) { try await queue.addOperation(refused) }
+            let second = try await queue.addOperation(Doubled(number: 2))
+            #expect(try await second.value == 4)
+            #expect(try await first.value == 2)
+            let block = try await queue.addBarrierBlock { _ in }
+            try await block.waitUntilFinished()
+            // As it was: it can be added with what it waits for.
+            try await queue.addOperations([missing, refused], waitUntilFinished: true)
+            for await progress in queue.progress where progress.fractionCompleted == 1 {
+                #expect(progress.totalCount == 5)
+                break
+            }
+        }
+        await cluster.close()
+    }
+
+    @Test func aRefusedBarrierHoldsUpNobody() async throws {
+        let cluster = Cluster.inProcess(slots: 2)
+        let queue = OperationQueue(cluster: cluster)
+        let gate = try ExternalOperationHandle(Int.self)
+        try await queue.addOperation(gate)
+        let barrier = OperationHandle(Nothing()).after(OperationHandle(Nothing()))
+        await #expect(throws: Refusal.self) { try await queue.addBarrier(barrier) }
+        #expect(try await queue.addOperation(Doubled(number: 4)).value == 8)
+        // The one that counts waits for what was before the refused one.
+        let second = OperationHandle(Nothing())
+        try await queue.addBarrier(second)
+        #expect(try await second.operationState == .pending)
+        try await gate.complete(1)
+        try await second.waitUntilFinished()
+        await cluster.close()
+    }
+
+    @Test func aLabelIsFreeAgainAfterARefusal() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = OperationQueue(cluster: cluster)
+        let missing = OperationHandle(Nothing())
+        let named = OperationHandle(Doubled(number: 1), options: OperationOptions(name: "one"))
+        named.after(missing)
+        await #expect(throws: Refusal.self) { try await queue.addOperation(named) }
+        #expect(named.name == "one")
+        try await queue.addOperations([missing, named])
+        #expect(named.name == "one")
+        let again = OperationHandle(Doubled(number: 1), options: OperationOptions(name: "one"))
+        try await queue.addOperation(again)
+        #expect(again.name.hasPrefix("one~"))
+        await cluster.close()
+    }
+
+    @Test func aProgramThatRestsForWeeksGoesOn() async throws {
+        let clock = ManualClock()
+        let cluster = Cluster.testing(clock: clock)
+        let queue = OperationQueue(cluster: cluster)
+        let before = try await queue.addOperation(Doubled(number: 1))
+        #expect(try await before.value == 2)
+        // An open graph without work is closed after seven days.
+        clock.advance(by: .seconds(8 * 86_400))
+        let after = try await queue.addOperation(Doubled(number: 2), after: [before])
+        #expect(try await after.value == 4)
+        #expect(after.id?.graph != before.id?.graph)
+        await cluster.close()
+    }
+
+    @Test func aClusterIsLetGoWithItsQueues() async throws {
+        weak var gone: Cluster?
+        do {
+            let cluster = Cluster.inProcess(slots: 1)
+            gone = cluster
+            let queue = OperationQueue(cluster: cluster)
+            try await queue.addOperation(Nothing())
+            try await queue.addBarrierBlock { _ in }
+            try await OperationQueue.serial(cluster: cluster).addOperation(Nothing())
+            try await queue.waitUntilAllOperationsAreFinished()
+            await cluster.close()
+        }
+        #expect(gone == nil)
+    }
+
+    @Test func otherHandlesDoNotCount() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = OperationQueue(cluster: cluster, isSuspended: true)
+        #expect(try await OperationQueue(cluster: cluster).operations.isEmpty)
+        try await queue.addOperations([Doubled(number: 1), Doubled(number: 2)])
+        async let present: Void = queue.waitUntilPresentOperationsAreFinished()
+        try await queue.resume()
+        try await present
+        for await progress in queue.progress where progress.finishedCount >= 2 {
+            #expect(progress == OperationQueueProgress(finishedCount: 2, totalCount: 2))
+            break
+        }
+        await cluster.close()
+    }
+}
