@@ -200,6 +200,8 @@ private enum Remains {
     private static func clear() {
         let (folders, programs) = state.withLock { $0 }
         for program in programs { program.signal(SIGKILL) }
+        // They write until they are dead: two seconds at most.
+        for _ in 0..<200 where programs.contains(where: { !$0.hasEnded }) { usleep(10_000) }
         // benign: the system clears its temporary directory.
         for folder in folders { try? FileManager.default.removeItem(atPath: folder) }
     }
