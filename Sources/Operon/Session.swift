@@ -148,7 +148,7 @@ final class Session: Sendable {
     private func send(_ batch: [Addition]) async {
         do {
             try await add(batch)
-        } catch where batch.count > 1 && Self.isTheirOwn(error) {
+        } catch  where batch.count > 1 && Self.isTheirOwn(error) {
             // One of them is at fault: the others must not suffer.
             let middle = batch.count / 2
             await send(Array(batch[..<middle]))
@@ -192,7 +192,7 @@ final class Session: Sendable {
             id = graph
             do {
                 first = try await extend(graph, by: operations)
-            } catch where Self.isGone(error) {
+            } catch  where Self.isGone(error) {
                 // Closed by somebody else, or after a week without work: there is a next one.
                 state.withLock { state in
                     state.graph = nil

@@ -8,9 +8,9 @@ import Testing
         let cluster = Cluster.inProcess(slots: 1)
         let queue = OperationQueue(cluster: cluster, isSuspended: true)
         let handle = try await queue.addOperation(Nothing())
-        async let waiting = handle.finalOutcome()
+        let waiting = Task { try await handle.finalOutcome() }
         await cluster.close()
-        await #expect(throws: OperonError.self) { try await waiting }
+        await #expect(throws: OperonError.self) { try await waiting.value }
         // And whoever comes later.
         let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
         #expect(error?.code == .closed)
