@@ -162,8 +162,10 @@ public struct SubmittedGraph: Sendable {
 extension Cluster {
     /// Submits a whole graph: from a graph file, for example.
     ///
-    /// - Parameter idempotencyKey: The same key with the same graph gives the same answer, however
-    ///   often it is submitted; `nil`: each time it is a new one.
+    /// - Parameters:
+    ///   - graph: What to submit.
+    ///   - idempotencyKey: The same key with the same graph gives the same answer, however often it
+    ///     is submitted; `nil`: each time it is a new one.
     /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent.
     public func submit(
         _ graph: GraphDescription,
