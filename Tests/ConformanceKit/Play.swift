@@ -15,6 +15,8 @@ package struct Play: Operon.Operation, Hashable {
     package var gate: String?
     /// Milliseconds for which it gives its thread back before it does anything.
     package var doze = 0
+    /// Cancels itself.
+    package var givesUp = false
     /// What it throws, instead of ending well.
     package var failure: Sorry?
     /// What it returns.
@@ -27,6 +29,11 @@ package struct Play: Operon.Operation, Hashable {
 
     package func main(_ context: OperationContext) async throws -> String {
         if doze > 0 { try await Task.sleep(for: .milliseconds(doze)) }
+        if givesUp {
+            try JournalLine(name, .started, queue: context.queueName).write(to: journal)
+            context.cancel()
+            try context.checkCancellation()
+        }
         return try act(queue: context.queueName) { context.isCancelled }
     }
 

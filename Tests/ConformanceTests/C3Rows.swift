@@ -123,6 +123,25 @@ import Testing
     }
 
     @Test(arguments: BackEnd.operon)
+    func `P22 one that cancels itself while it runs has ended as cancelled`(
+        backEnd: BackEnd
+    ) async throws {
+        try await backEnd.play("P22", slots: 1) { stage in
+            let queue = stage.queue()
+            var play = stage.play("a")
+            play.givesUp = true
+            let a = stage.operation(play)
+            try await queue.add(a)
+            try await a.waitUntilFinished()
+            #expect(try await a.isCancelled)
+            #expect(try await a.isFinished)
+            #expect(stage.journal.hasStarted("a"))
+            try await queue.waitUntilEmpty()
+            #expect(try await queue.operationCount == 0)
+        }
+    }
+
+    @Test(arguments: BackEnd.operon)
     func `P23 somebody else sees it start, add another and end`(
         backEnd: BackEnd
     ) async throws {
