@@ -62,6 +62,8 @@ package struct SimulatorScenario: Sendable {
     package var waiting = 0.0
     /// Probability that somebody outside is to complete an operation.
     package var external = 0.0
+    /// Probability that an attempt gives its place back, to be tried again after a pause.
+    package var notYet = 0.0
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
