@@ -88,8 +88,8 @@ extension Scheduler {
             guard case .release(let id) = deadline.kind, deadline.time > now, exists(id),
                 graphs[Int(id.graph.rawValue)].flags[Int(id.index)].contains(.delayed)
             else { continue }
-            // What an earlier pause left behind releases nobody later than this one does.
-            times[id] = max(times[id] ?? deadline.time, deadline.time)
+            // What an earlier pause left behind releases nobody.
+            times[id] = graphs[Int(id.graph.rawValue)].dueTimes[id.index]
         }
         return times
     }
