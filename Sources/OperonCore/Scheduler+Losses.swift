@@ -42,6 +42,7 @@ extension Scheduler {
             if pause > .zero {
                 effects.records.append(.delayed(operation, until: now.wall + pause))
                 delay(operation, until: now.monotonic + pause)
+                graphs[graph].unmet.insert(operation.index)
                 if configuration.violation == .forgetsPauses { enqueue(operation) }
             } else {
                 enqueue(operation)

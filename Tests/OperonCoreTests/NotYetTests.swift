@@ -41,9 +41,10 @@ struct NotYetTests {
 
     @Test func `it counts as no failure and no death, however often`() throws {
         var world = try bench()
-        world.bench.finish("b")
         for _ in 0..<20 {
             world.bench.finish("a", .notYet(after: .zero))
+            // Before others of its priority.
+            #expect(world.bench.granted.last == "a")
             world.bench.start("a")
         }
         #expect(world.bench.scheduler.attemptCount(of: world.bench.id("a")) == 21)
@@ -59,6 +60,62 @@ struct NotYetTests {
         world.bench.cancel("a", reason: "r")
         world.bench.finish("a", .notYet(after: .seconds(30)))
         #expect(world.bench.outcome("a") == .cancelled(reason: "r"))
+    }
+
+    @Test func `a cancel ends the pause, and a suspension outlasts it`() throws {
+        var world = try bench()
+        try world.bench.submit([.nothing("c")])
+        world.bench.finish("a", .notYet(after: .seconds(30)))
+        world.bench.start("b")
+        world.bench.finish("b", .notYet(after: .seconds(30)))
+        world.bench.cancel("a", reason: "r")
+        #expect(world.bench.outcome("a") == .cancelled(reason: "r"))
+
+        let id = world.bench.id("b")
+        world.bench.suspend(.operation(id))
+        world.bench.start("c")
+        world.bench.finish("c")
+        world.bench.drain()
+        world.bench.advance(by: .seconds(60))
+        #expect(world.bench.state("b") == .ready)
+        #expect(world.bench.granted.isEmpty)
+        world.bench.resume(.operation(id))
+        #expect(world.bench.granted == ["b"])
+    }
+
+    @Test func `a priority that is set meanwhile counts after the pause, and does not end it`()
+        throws
+    {
+        var world = try bench()
+        try world.bench.submit([.nothing("c")])
+        world.bench.finish("a", .notYet(after: .seconds(30)))
+        world.bench.start("b")
+        world.bench.drive(.priorityRequested(world.bench.id("a"), .veryHigh))
+        world.bench.drain()
+        world.bench.finish("b")
+        #expect(world.bench.granted == ["c"])
+        world.bench.start("c")
+        try world.bench.submit([.nothing("d") { $0.priority = .high }])
+        world.bench.advance(by: .seconds(30))
+        world.bench.drain()
+        world.bench.finish("c")
+        #expect(world.bench.granted == ["a"])
+    }
+
+    @Test func `the reason speaks of no failure, also after one`() throws {
+        var world = try bench()
+        let due = world.bench.now.monotonic + .seconds(30)
+        world.bench.finish("a", .notYet(after: .seconds(30)))
+        #expect(world.bench.explain("a") == [.notYet(due)])
+        #expect(try world.restart() == nil)
+        // What is left of it: the time.
+        #expect(world.bench.explain("a").first == .notBefore(due))
+
+        world = try bench()
+        world.bench.finish("a", .failed(.exit(code: 1)))
+        world.bench.start("a")
+        world.bench.finish("a", .notYet(after: .seconds(30)))
+        #expect(world.bench.explain("a") == [.notYet(due)])
     }
 
     @Test func `a pause beyond all time does not overflow`() throws {
