@@ -129,6 +129,8 @@ package struct SimulatorScenario: Sendable {
         var generator = SeededGenerator(seed: seed ^ 0x6b65_7973_0000_0000)
         keyLimit = [1, 1, 2, 3][Int(generator.next() % 4)]
         if generator.next() % 2 == 0 { keyLimitChanges = 1 + Int(generator.next() % 4) }
+        // Who is given up holds a key for longer than a lease only if it runs for that long.
+        if generator.next() % 4 > 0 { durationMax = 20_000 }
     }
 
     /// The same graph, a part of whose operations wait after their release.

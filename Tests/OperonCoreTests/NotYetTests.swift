@@ -65,9 +65,9 @@ struct NotYetTests {
     @Test func `a cancel ends the pause, and a suspension outlasts it`() throws {
         var world = try bench()
         try world.bench.submit([.nothing("c")])
-        world.bench.finish("a", .notYet(after: .seconds(30)))
+        world.bench.finish("a", .notYet(after: .seconds(3)))
         world.bench.start("b")
-        world.bench.finish("b", .notYet(after: .seconds(30)))
+        world.bench.finish("b", .notYet(after: .seconds(3)))
         world.bench.cancel("a", reason: "r")
         #expect(world.bench.outcome("a") == .cancelled(reason: "r"))
 
@@ -76,7 +76,7 @@ struct NotYetTests {
         world.bench.start("c")
         world.bench.finish("c")
         world.bench.drain()
-        world.bench.advance(by: .seconds(60))
+        world.bench.advance(by: .seconds(4))
         #expect(world.bench.state("b") == .ready)
         #expect(world.bench.granted.isEmpty)
         world.bench.resume(.operation(id))
@@ -88,7 +88,7 @@ struct NotYetTests {
     {
         var world = try bench()
         try world.bench.submit([.nothing("c")])
-        world.bench.finish("a", .notYet(after: .seconds(30)))
+        world.bench.finish("a", .notYet(after: .seconds(3)))
         world.bench.start("b")
         world.bench.drive(.priorityRequested(world.bench.id("a"), .veryHigh))
         world.bench.drain()
@@ -96,7 +96,7 @@ struct NotYetTests {
         #expect(world.bench.granted == ["c"])
         world.bench.start("c")
         try world.bench.submit([.nothing("d") { $0.priority = .high }])
-        world.bench.advance(by: .seconds(30))
+        world.bench.advance(by: .seconds(3))
         world.bench.drain()
         world.bench.finish("c")
         #expect(world.bench.granted == ["a"])
