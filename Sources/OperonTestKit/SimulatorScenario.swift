@@ -130,7 +130,11 @@ package struct SimulatorScenario: Sendable {
         keyLimit = [1, 1, 2, 3][Int(generator.next() % 4)]
         if generator.next() % 2 == 0 { keyLimitChanges = 1 + Int(generator.next() % 4) }
         // Who is given up holds a key for longer than a lease only if it runs for that long.
-        if generator.next() % 4 > 0 { durationMax = 20_000 }
+        guard generator.next() % 4 > 0 else { return }
+        durationMax = 20_000
+        guard !isFaultFree else { return }
+        workers = max(workers, 2)
+        freezes += 2
     }
 
     /// The same graph, a part of whose operations wait after their release.
