@@ -48,7 +48,10 @@ public struct OperationKind: Sendable {
         _ context: OperationContext
     ) async -> InvocationEnd {
         if let obstacle = await operation.conditions.firstObstacle(context) {
-            return .failed(.conditionFailed(name: obstacle.name))
+            return switch obstacle.result {
+            case .notYet(let pause): .notYet(after: pause)
+            case .failed, .satisfied: .failed(.conditionFailed(name: obstacle.name))
+            }
         }
         do {
             return .returned(try Payload(output: try await operation.main(context)))

@@ -7,6 +7,7 @@ package import OperonModel
 // - `KindState.duration`, `QueueState.servedAt`, the order of queues, keys and lanes: measured and
 //   counted anew; they decide who of equals is first, never whether.
 // - `parked` and `heldBack`: found again at admission.
+// - `unmet`: `explain` says less of a pause that began before the death, and nothing wrong.
 // - `lostAttempts`: who was given up before is not waited for any more.
 // - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the conversation begins anew with a
 //   hello, and what was asked is asked again with the welcome.
@@ -88,8 +89,8 @@ extension Scheduler {
             guard case .release(let id) = deadline.kind, deadline.time > now, exists(id),
                 graphs[Int(id.graph.rawValue)].flags[Int(id.index)].contains(.delayed)
             else { continue }
-            // What an earlier pause left behind releases nobody later than this one does.
-            times[id] = max(times[id] ?? deadline.time, deadline.time)
+            // What an earlier pause left behind releases nobody.
+            times[id] = graphs[Int(id.graph.rawValue)].dueTimes[id.index]
         }
         return times
     }

@@ -124,6 +124,10 @@ extension Scheduler {
             comeBack(place, .crashed, at: now, into: &effects)
             return
         }
+        if case .notYet(let pause) = result.end {
+            comeBack(place, .returned, after: pause, at: now, into: &effects)
+            return
+        }
         let attempt = removeAttempt(place)
         let operation = attempt.operation
         let graph = Int(operation.graph.rawValue)
@@ -149,6 +153,7 @@ extension Scheduler {
         case .failed(let error): ending = .failed(error)
         case .cancelled: ending = .cancelled
         case .crashed: ending = .crashed
+        case .notYet: ending = .returned
         }
         effects.notices.append(.result(operation, attempt, result))
         effects.notices.append(

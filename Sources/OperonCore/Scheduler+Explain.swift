@@ -16,6 +16,8 @@ extension Scheduler {
         case notBefore(Timestamp?)
         /// A pause before a further attempt, after a failure.
         case retryAt(Timestamp?)
+        /// Its last attempt said that what it needs does not hold yet: a pause before the next.
+        case notYet(Timestamp?)
         /// As many hold one of its keys as may: these, and `more` beyond the first few.
         case keyHeld(String, by: [OperationID], more: Int)
         /// No live worker knows the kind.
@@ -131,7 +133,11 @@ extension Scheduler {
         if flags.contains(.delayed) {
             let due = graph.dueTimes[operation.index]
             let isRetry = graph.retries[Int(operation.index)] > 0
-            reasons.append(isRetry ? .retryAt(due) : .notBefore(due))
+            if graph.unmet.contains(operation.index) {
+                reasons.append(.notYet(due))
+            } else {
+                reasons.append(isRetry ? .retryAt(due) : .notBefore(due))
+            }
         }
         if let maximum = queue.maximum, !queue.hasRoomForNew {
             let (held, more) = inFlight(ofQueue: graph.queue(operation.index))

@@ -52,6 +52,7 @@ extension Scheduler {
         case .notBefore(let due):
             return graph.retries[index] == 0 && isAwaited(operation, due)
         case .retryAt(let due): return graph.retries[index] > 0 && isAwaited(operation, due)
+        case .notYet(let due): return graph.ordinal[index] > 0 && isAwaited(operation, due)
         case .keyHeld(let name, let named, let more):
             let holders = Set(
                 (attempts.compactMap { $0?.operation } + externals.keys)
@@ -153,6 +154,7 @@ extension Scheduler.Reason {
         case queueLimit
         case notBefore
         case retryAt
+        case notYet
         case keyHeld
         case noWorkerForKind
         case noWorkerForQueue
@@ -178,6 +180,7 @@ extension Scheduler.Reason {
         case .queueLimit: .queueLimit
         case .notBefore: .notBefore
         case .retryAt: .retryAt
+        case .notYet: .notYet
         case .keyHeld: .keyHeld
         case .noWorkerForKind: .noWorkerForKind
         case .noWorkerForQueue: .noWorkerForQueue

@@ -181,6 +181,7 @@ extension Scheduler {
         let index = Int(operation.index)
         if graphs[graph].flags[index].contains(.delayed) {
             graphs[graph].dueTimes[operation.index] = nil
+            graphs[graph].unmet.remove(operation.index)
         }
         graphs[graph].flags[index].subtract([.delayed, .parked, .heldBack])
     }

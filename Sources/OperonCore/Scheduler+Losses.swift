@@ -4,10 +4,12 @@ import OperonModel
 // with the child process that ran them. And those whose owner comes back in time.
 extension Scheduler {
     /// An attempt ended without a result. The operation goes back to the front of its priority,
-    /// unless it was cancelled meanwhile, or this happened too often.
+    /// unless it was cancelled meanwhile, or this happened too often; and is not started again
+    /// before a pause is over, if it asked for one.
     mutating func comeBack(
         _ place: UInt32,
         _ ending: AttemptEnding,
+        after pause: Duration = .zero,
         at now: Moment,
         into effects: inout Effects
     ) {
@@ -37,7 +39,14 @@ extension Scheduler {
             flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
             || graphs[graph].isCancelled
         guard isCancelled || isTooMuch else {
-            enqueue(operation)
+            if pause > .zero {
+                effects.records.append(.delayed(operation, until: now.wall + pause))
+                delay(operation, until: now.monotonic + pause)
+                graphs[graph].unmet.insert(operation.index)
+                if configuration.violation == .forgetsPauses { enqueue(operation) }
+            } else {
+                enqueue(operation)
+            }
             waitForReopened(operation, at: now, into: &effects)
             return
         }

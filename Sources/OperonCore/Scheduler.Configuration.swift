@@ -149,6 +149,8 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case completesTwice
     /// Never ends what nobody completes in time, after a death.
     case forgetsTimeouts
+    /// Starts at once what asked not to be started before a time.
+    case forgetsPauses
     // The worker's.
     /// Starts without an unexpired answer.
     case startsWithoutLease

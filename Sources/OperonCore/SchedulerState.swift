@@ -32,6 +32,8 @@ struct GraphState: Sendable {
 
     /// When a ready operation's time comes, if it is delayed. Only looked up.
     var dueTimes: [UInt32: Timestamp] = [:]
+    /// Those of them whose last attempt said “not yet”, in this life. Only looked up.
+    var unmet: Set<UInt32> = []
     /// Of suspended operations, if somebody said who, why or until when. Only looked up.
     var suspensions: [UInt32: Suspension] = [:]
     /// Those whose priority a command set. Only looked up.

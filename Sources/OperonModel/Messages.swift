@@ -224,6 +224,9 @@ package enum AttemptEnd: Hashable, Sendable {
     case cancelled
     /// The child process that ran it died without a result, while its worker lives.
     case crashed
+    /// What it is for does not hold yet: it gives its place back, and is to be tried again when
+    /// this has passed. Counts as no failure.
+    case notYet(after: Duration)
 }
 
 /// What a worker holds, every beat.

@@ -186,7 +186,7 @@ extension ProcessRunner {
             result.output = reported.output
         // Never started, or ended by us.
         case .failed where process.status == nil, .failed(.timeout), .cancelled: break
-        case .failed, .crashed: result.end = .crashed
+        case .failed, .crashed, .notYet: result.end = .crashed
         }
         return result
     }

@@ -19,6 +19,8 @@ extension CoordinatorService {
             return timed("notBefore", "It may not start before", due)
         case .retryAt(let due):
             return timed("retryAt", "It failed, and is tried again at", due)
+        case .notYet(let due):
+            return timed("notYet", "What it needs does not hold yet; it looks again at", due)
         case .keyHeld(let key, let named, let more): return held(key, by: named, more)
         case .noWorkerForKind(let kind):
             return missing("noWorkerForKind", "knows “\(kind)”") {

@@ -59,6 +59,9 @@ package enum InvocationEnd: Hashable, Sendable {
     /// It says that it stopped because it was cancelled. Believed only if it was.
     case stopped
     case failed(OperationError)
+    /// What it needs does not hold yet: its slot is given back, and it is run again when this has
+    /// passed, or later. That is no failure, and `retry` does not count it.
+    case notYet(after: Duration)
 }
 
 /// The kinds of a worker, and what it takes to run them.

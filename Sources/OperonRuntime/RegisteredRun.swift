@@ -196,6 +196,9 @@ final class RegisteredRun: Sendable {
             result.end = .succeeded
             result.output = output
         case (.failed(let error), _): result.end = .failed(error)
+        // Who was asked to stop is not run again.
+        case (.notYet(let pause), nil): result.end = .notYet(after: max(.zero, pause))
+        case (.notYet, .request): result.end = .cancelled
         // Nil: it was left behind.
         case (.stopped, .request), (nil, _): result.end = .cancelled
         case (.stopped, nil):

@@ -162,7 +162,11 @@ extension Simulator {
         case .refused(let refusal):
             ledger.broken("\(held.operation) may not add what fits: \(refusal)")
         case .awaited: ledger.broken("\(held.operation) added, and is told of others' ends")
-        case .ended: return
+        case .ended:
+            // One that was asked to stop, and goes on to its end, is answered no more.
+            guard request.waits, workers[index].running.contains(held.attempt) else { return }
+            at(now + .milliseconds(1), .ended(index, incarnation: incarnation, held))
+            return
         }
         guard request.waits else { return }
         if waitsForChildren(held.operation) {

@@ -121,6 +121,21 @@ extension SimulatorLedger {
         if isExternal { kept.outsideSince[attempt] = now }
     }
 
+    /// Nothing is granted while it pauses.
+    mutating func checkPause(_ record: StoreRecord) {
+        switch record {
+        case .delayed(let operation, let until?), .retryScheduled(let operation, let until):
+            // A pause of no length is over with the record.
+            kept.pauses[operation] = until.nanosecondsSince1970 > now.nanoseconds ? until : nil
+        case .granted(_, let operation, _, _):
+            if kept.pauses[operation] != nil { broken("\(operation) was granted as it pauses") }
+        // Before its time only if it waits for something else.
+        case .delayed(let operation, nil), .finished(let operation, _), .reopened(let operation):
+            kept.pauses[operation] = nil
+        case _: return
+        }
+    }
+
     mutating func endedOutside(_ held: HeldAttempt) {
         guard kept.granted[held.attempt] == .nobody else { return }
         kept.outsideOver.append(held)

@@ -408,6 +408,12 @@ extension Simulator {
             report(held, .crashed, index)
             return
         }
+        if scenario.notYet > 0, !isHealed, outside.chance() < scenario.notYet {
+            ledger.met(.notYet)
+            let pause = Duration.milliseconds(Int64(outside.next() % 8_000))
+            report(held, .notYet(after: pause), index)
+            return
+        }
         let fails = work.chance() < scenario.failure
         report(held, fails ? .failed(.exit(code: 1)) : .succeeded, index)
     }

@@ -92,6 +92,8 @@ package struct Simulator {
         scenario.drawKeys(from: seed)
         var outside = SeededGenerator(seed: seed ^ 0x6170_7072_6f76_616c)
         if outside.next() % 3 == 0 { scenario.external = 0.1 + outside.chance() * 0.4 }
+        var pausing = SeededGenerator(seed: seed ^ 0x6e6f_7420_7965_7400)
+        if pausing.next() % 3 == 0 { scenario.notYet = 0.1 + pausing.chance() * 0.4 }
         if scenario.hasStore {
             var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
             scenario.prunings = Int(pruning.next() % 4)

@@ -73,6 +73,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case waitWithdrawn
         case queuePriorityChanged
         case keyLimitChanged
+        case notYet
         case outsideCompleted
         case outsideCompletedAgain
         case outsideCompletedLate

@@ -56,6 +56,8 @@ package struct SimulatorLedger {
         /// When attempts began that somebody outside is to complete, and those that are over.
         var outsideSince: [AttemptID: Timestamp] = [:]
         var outsideOver: [HeldAttempt] = []
+        /// What may not be granted before a time, until it is said that the time has come.
+        var pauses: [OperationID: WallTime] = [:]
         /// Every operation, and what waits for what by now.
         var grown = GrownLedger()
         /// What was added from inside, by whom.
@@ -162,6 +164,7 @@ package struct SimulatorLedger {
         }
         for record in effects.records {
             grow(by: record)
+            checkPause(record)
             switch record {
             case .granted(let attempt, let operation, _, let incarnation):
                 takePlace(operation)

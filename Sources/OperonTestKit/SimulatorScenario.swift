@@ -62,6 +62,8 @@ package struct SimulatorScenario: Sendable {
     package var waiting = 0.0
     /// Probability that somebody outside is to complete an operation.
     package var external = 0.0
+    /// Probability that an attempt gives its place back, to be tried again after a pause.
+    package var notYet = 0.0
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
@@ -127,6 +129,12 @@ package struct SimulatorScenario: Sendable {
         var generator = SeededGenerator(seed: seed ^ 0x6b65_7973_0000_0000)
         keyLimit = [1, 1, 2, 3][Int(generator.next() % 4)]
         if generator.next() % 2 == 0 { keyLimitChanges = 1 + Int(generator.next() % 4) }
+        // Who is given up holds a key for longer than a lease only if it runs for that long.
+        guard generator.next() % 4 > 0 else { return }
+        durationMax = 20_000
+        guard !isFaultFree else { return }
+        workers = max(workers, 2)
+        freezes += 2
     }
 
     /// The same graph, a part of whose operations wait after their release.

@@ -11,6 +11,7 @@ extension ProtoAttemptResult {
         case .failed(let error): end = .failed(ProtoOperationError(error))
         case .cancelled: end = .cancelled(ProtoEmpty())
         case .crashed: end = .crashed(ProtoEmpty())
+        case .notYet(let pause): end = .notYetNanoseconds(pause.nanoseconds)
         }
         startedAtNanoseconds = result.startedAt.nanoseconds
         endedAtNanoseconds = result.endedAt.nanoseconds
@@ -28,6 +29,8 @@ extension AttemptResult {
         case .failed(let error): end = .failed(try OperationError(error))
         case .cancelled: end = .cancelled
         case .crashed: end = .crashed
+        case .notYetNanoseconds(let pause):
+            end = .notYet(after: try Check.duration(pause, "result.not_yet"))
         case nil: throw .missing("result.end")
         }
         self.init(

@@ -163,7 +163,7 @@ struct RunStall {
                 .noRoom(queue: queue),
                 "\(waiting) in queue “\(queue)”, whose maxConcurrentOperationCount is 0."
             )
-        case .notBefore(let due), .retryAt(let due):
+        case .notBefore(let due), .retryAt(let due), .notYet(let due):
             let pause = due.map { " for \(DurationText.short(max(.zero, $0 - now)))" } ?? ""
             return (.time, "Waiting\(pause): until then “\(name)” may not start.")
         case .keyHeld(let key, let holders, let more):

@@ -125,6 +125,7 @@ struct ExplainTests {
         look(bench, .keyHeld, "keyed")
         look(bench, .notBefore, "late")
         look(bench, .retryAt, "again")
+        look(bench, .notYet, "unmet")
         look(bench, .dispatched, "holder")
         bench.join(slots: 2)
         try bench.submit([.nothing("x")] + (0..<5).map { .nothing("y\($0)") } + [.nothing("z")])
@@ -179,11 +180,14 @@ struct ExplainTests {
                 .nothing("limited") { $0.queue = "narrow" },
                 .nothing("keyed") { $0.exclusive = ["db"] },
                 .nothing("late") { $0.delay = .seconds(5) },
+                .nothing("unmet"),
             ],
             queues: [QueueSettings(name: "narrow", maxConcurrentOperationCount: 1)]
         )
         bench.start("again")
         bench.finish("again", .failed(.exit(code: 1)))
+        bench.start("unmet")
+        bench.finish("unmet", .notYet(after: .seconds(7)))
         return bench
     }
 

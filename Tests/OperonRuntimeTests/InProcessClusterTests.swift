@@ -34,6 +34,38 @@ import Testing
         }
     }
 
+    @Test func `what says “not yet” waits without a failure, and a cancel ends that`()
+        async throws
+    {
+        world.add("Later") { _ in .notYet(after: .seconds(3_600)) }
+        world.add("Fails") { _ in .failed(.conditionFailed(name: "free space")) }
+        try await world.serve(world.open()) { client in
+            let graph = try await client.submit(
+                world.submission(world.registered("a", kind: "Later"))
+            )
+            let paused = try await world.events(of: graph.id, through: "attemptEnded", client)
+            #expect(paused.allSatisfy { $0.error == nil && $0.kind != "retry" })
+            let a = OperationSelector(graph: "\(graph.id)", operation: "a")
+            let explanation = try await client.explain(a)
+            #expect(explanation.operation.state == .ready)
+            #expect(explanation.operation.attempts == 1)
+            let reason = try #require(explanation.reasons.first)
+            #expect(reason.code == "notYet")
+            #expect(reason.text.hasPrefix("What it needs does not hold yet; it looks again at "))
+            #expect(reason.until != nil)
+            _ = try await client.cancel(.operation(a), CancelRequest())
+            let ended = try await world.events(of: graph.id, through: "finished", client)
+            #expect(ended.last?.outcome == .cancelled)
+
+            let failing = try await client.submit(
+                world.submission(world.registered("b", kind: "Fails"))
+            )
+            let failed = try await world.events(of: failing.id, through: "finished", client)
+            #expect(failed.last?.error?.code == "conditionFailed")
+            #expect(failed.last?.error?.message.contains("free space") == true)
+        }
+    }
+
     @Test func `a kind is known from the moment it is made known`() async throws {
         try await world.serve(world.open(MemoryStore(reign: ProgramWorld.reign))) { client in
             let unknown = try await client.submit(

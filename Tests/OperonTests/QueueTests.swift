@@ -258,6 +258,19 @@ import Testing
         await cluster.close()
     }
 
+    @Test func whatIsNotYetTrueGivesItsPlaceToOthers() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = OperationQueue(cluster: cluster, isSuspended: true)
+        let patient = try await queue.addOperation(Patient())
+        let other = try await queue.addOperation(Patient.Other())
+        try await queue.resume()
+        // It is the third attempt that finds that all holds, without a retry.
+        #expect(try await patient.value == 3)
+        try await other.value
+        #expect(Patient.journal.all == [-1, 0, -2, -3, 3])
+        await cluster.close()
+    }
+
     @Test func anOlderFormIsRefused() async throws {
         let cluster = Cluster.inProcess(slots: 1)
         try await cluster.register(.on(Versioned.self))
@@ -441,6 +454,29 @@ struct Conditional: Operation {
         func evaluate(_ context: OperationContext) async throws -> ConditionResult {
             really ? .failed : .satisfied
         }
+    }
+}
+
+/// Has to be asked three times: −1, −2 and −3 in the journal. Then what came of it.
+struct Patient: Operation {
+    static let journal = Numbers()
+    var conditions: [any Condition] { [Asked()] }
+
+    func main(_ context: OperationContext) async throws -> Int {
+        Self.journal.append(context.attempt)
+        return context.attempt
+    }
+
+    struct Asked: Condition {
+        func evaluate(_ context: OperationContext) async throws -> ConditionResult {
+            Patient.journal.append(-context.attempt)
+            return context.attempt < 3 ? .notYet(recheckAfter: .milliseconds(50)) : .satisfied
+        }
+    }
+
+    /// 0 in the journal.
+    struct Other: Operation {
+        func main(_ context: OperationContext) async throws { Patient.journal.append(0) }
     }
 }
 

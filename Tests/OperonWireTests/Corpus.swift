@@ -206,6 +206,12 @@ enum Corpus {
             worker: Samples.events(.finished(Samples.held, Samples.result(.crashed)))
         ),
         CorpusCase(
+            "events-not-yet",
+            worker: Samples.events(
+                .finished(Samples.held, Samples.result(.notYet(after: .seconds(30))))
+            )
+        ),
+        CorpusCase(
             "tick-events",
             .worker(Samples.tick(Tick(number: 1, way: .events)))
         ),

@@ -286,10 +286,11 @@ struct MessageGenerator {
 
     private mutating func result() -> AttemptResult {
         let end: AttemptEnd
-        switch below(4) {
+        switch below(5) {
         case 0: end = .succeeded
         case 1: end = .cancelled
         case 2: end = .crashed
+        case 3: end = .notYet(after: duration())
         default: end = .failed(error())
         }
         return AttemptResult(

@@ -71,4 +71,10 @@ struct SimulationTests {
         var simulator = Simulator(seed: 1_022)
         #expect(simulator.run() == nil)
     }
+
+    @Test func `a pause ends at its own time after a death, whatever came before it`() {
+        // A timer of an earlier pause was taken for that of the one that counts.
+        var simulator = Simulator(seed: 6_993)
+        #expect(simulator.run() == nil)
+    }
 }

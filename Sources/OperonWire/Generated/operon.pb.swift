@@ -754,6 +754,15 @@ nonisolated struct ProtoAttemptResult: Sendable {
     set {end = .crashed(newValue)}
   }
 
+  /// It is to be tried again when this has passed; it did not fail.
+  var notYetNanoseconds: Int64 {
+    get {
+      if case .notYetNanoseconds(let v)? = end {return v}
+      return 0
+    }
+    set {end = .notYetNanoseconds(newValue)}
+  }
+
   var startedAtNanoseconds: Int64 = 0
 
   var endedAtNanoseconds: Int64 = 0
@@ -783,6 +792,8 @@ nonisolated struct ProtoAttemptResult: Sendable {
     case cancelled(ProtoEmpty)
     /// The child process that ran it died without a result.
     case crashed(ProtoEmpty)
+    /// It is to be tried again when this has passed; it did not fail.
+    case notYetNanoseconds(Int64)
 
   }
 
@@ -2978,7 +2989,7 @@ nonisolated extension ProtoWait: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".AttemptResult"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}succeeded\0\u{1}failed\0\u{1}cancelled\0\u{3}started_at_nanoseconds\0\u{3}ended_at_nanoseconds\0\u{1}output\0\u{3}log_tail\0\u{3}log_bytes_dropped\0\u{2}\u{3}crashed\0\u{c}\u{9}\u{1}\u{c}\u{a}\u{1}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}succeeded\0\u{1}failed\0\u{1}cancelled\0\u{3}started_at_nanoseconds\0\u{3}ended_at_nanoseconds\0\u{1}output\0\u{3}log_tail\0\u{3}log_bytes_dropped\0\u{2}\u{3}crashed\0\u{3}not_yet_nanoseconds\0\u{c}\u{9}\u{1}\u{c}\u{a}\u{1}")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3043,6 +3054,14 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
           self.end = .crashed(v)
         }
       }()
+      case 12: try {
+        var v: Int64?
+        try decoder.decodeSingularInt64Field(value: &v)
+        if let v = v {
+          if self.end != nil {try decoder.handleConflictingOneOf()}
+          self.end = .notYetNanoseconds(v)
+        }
+      }()
       default: break
       }
     }
@@ -3083,9 +3102,17 @@ nonisolated extension ProtoAttemptResult: SwiftProtobuf.Message, SwiftProtobuf._
     if self.logBytesDropped != 0 {
       try visitor.visitSingularUInt64Field(value: self.logBytesDropped, fieldNumber: 8)
     }
-    try { if case .crashed(let v)? = self.end {
+    switch self.end {
+    case .crashed?: try {
+      guard case .crashed(let v)? = self.end else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
-    } }()
+    }()
+    case .notYetNanoseconds?: try {
+      guard case .notYetNanoseconds(let v)? = self.end else { preconditionFailure() }
+      try visitor.visitSingularInt64Field(value: v, fieldNumber: 12)
+    }()
+    default: break
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
