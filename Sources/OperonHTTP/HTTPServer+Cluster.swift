@@ -28,6 +28,9 @@ extension HTTPServer {
             query.state = try call.named("state")
             query.outcome = try call.named("outcome")
             query.after = call.query["after"]
+            if let after = query.after, OperationID(after) == nil {
+                throw ClientError(.invalid, "“\(after)” is not the `next` of a page.")
+            }
             query.limit = try call.limit(query.limit)
             return .json(try await call.client.operations(ofQueue: call.queue, query))
         },
