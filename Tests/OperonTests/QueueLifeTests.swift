@@ -1,3 +1,4 @@
+import Foundation
 import Operon
 import OperonTesting
 import Testing
@@ -6,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct QueueLifeTests {
     @Test func whoWaitsBehindAClosedClusterIsTold() async throws {
         let cluster = Cluster.inProcess(slots: 1)
-        let queue = OperationQueue(cluster: cluster, isSuspended: true)
+        let queue = Operon.OperationQueue(cluster: cluster, isSuspended: true)
         let handle = try await queue.addOperation(Nothing())
         let waiting = Task { try await handle.finalOutcome() }
         await cluster.close()
@@ -22,7 +23,9 @@ import Testing
 
     @Test func aRefusedOperationHoldsUpNobody() async throws {
         let cluster = Cluster.inProcess(slots: 2)
-        for queue in [OperationQueue.serial(cluster: cluster), OperationQueue(cluster: cluster)] {
+        for queue in [
+            Operon.OperationQueue.serial(cluster: cluster), Operon.OperationQueue(cluster: cluster),
+        ] {
             let first = try await queue.addOperation(Doubled(number: 1))
             let missing = OperationHandle(Nothing())
             let refused = OperationHandle(Nothing()).after(missing)
@@ -44,7 +47,7 @@ import Testing
 
     @Test func aRefusedBarrierHoldsUpNobody() async throws {
         let cluster = Cluster.inProcess(slots: 2)
-        let queue = OperationQueue(cluster: cluster)
+        let queue = Operon.OperationQueue(cluster: cluster)
         let gate = try ExternalOperationHandle(Int.self)
         try await queue.addOperation(gate)
         let barrier = OperationHandle(Nothing()).after(OperationHandle(Nothing()))
@@ -61,7 +64,7 @@ import Testing
 
     @Test func aLabelIsFreeAgainAfterARefusal() async throws {
         let cluster = Cluster.inProcess(slots: 1)
-        let queue = OperationQueue(cluster: cluster)
+        let queue = Operon.OperationQueue(cluster: cluster)
         let missing = OperationHandle(Nothing())
         let named = OperationHandle(Doubled(number: 1), options: OperationOptions(name: "one"))
         named.after(missing)
@@ -78,7 +81,7 @@ import Testing
     @Test func aProgramThatRestsForWeeksGoesOn() async throws {
         let clock = ManualClock()
         let cluster = Cluster.testing(clock: clock)
-        let queue = OperationQueue(cluster: cluster)
+        let queue = Operon.OperationQueue(cluster: cluster)
         let before = try await queue.addOperation(Doubled(number: 1))
         #expect(try await before.value == 2)
         // An open graph without work is closed after seven days.
@@ -90,14 +93,14 @@ import Testing
     }
 
     @Test func aClusterIsLetGoWithItsQueues() async throws {
-        weak var gone: Cluster?
+        weak var gone: Operon.Cluster?
         do {
             let cluster = Cluster.inProcess(slots: 1)
             gone = cluster
-            let queue = OperationQueue(cluster: cluster)
+            let queue = Operon.OperationQueue(cluster: cluster)
             try await queue.addOperation(Nothing())
             try await queue.addBarrierBlock { _ in }
-            try await OperationQueue.serial(cluster: cluster).addOperation(Nothing())
+            try await Operon.OperationQueue.serial(cluster: cluster).addOperation(Nothing())
             try await queue.waitUntilAllOperationsAreFinished()
             await cluster.close()
         }
@@ -106,8 +109,8 @@ import Testing
 
     @Test func otherHandlesDoNotCount() async throws {
         let cluster = Cluster.inProcess(slots: 1)
-        let queue = OperationQueue(cluster: cluster, isSuspended: true)
-        #expect(try await OperationQueue(cluster: cluster).operations.isEmpty)
+        let queue = Operon.OperationQueue(cluster: cluster, isSuspended: true)
+        #expect(try await Operon.OperationQueue(cluster: cluster).operations.isEmpty)
         try await queue.addOperations([Doubled(number: 1), Doubled(number: 2)])
         async let present: Void = queue.waitUntilPresentOperationsAreFinished()
         try await queue.resume()
@@ -117,5 +120,35 @@ import Testing
             break
         }
         await cluster.close()
+    }
+
+    @Test func anEmbeddedClusterGoesOnInItsNextLife() async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("operon-embedded-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let store = folder.appendingPathComponent("jobs.db").path
+        let first = Cluster.embedded(store: store, slots: 1)
+        let queue = Operon.OperationQueue(name: "jobs", cluster: first, isSuspended: true)
+        let one = try await queue.addOperation(Doubled(number: 1))
+        let two = try await queue.addOperation(SumOfInputs(), after: [one])
+        let id = try #require(two.id)
+        // Nobody else has it meanwhile.
+        let other = Cluster.embedded(store: store, slots: 1)
+        let held = await #expect(throws: OperonError.self) { try await other.connect() }
+        #expect(held?.code == .refused)
+        await first.close()
+
+        let second = Cluster.embedded(store: store, slots: 1)
+        try await second.register(.on(Doubled.self), .on(SumOfInputs.self))
+        let again = Operon.OperationQueue(name: "jobs", cluster: second)
+        #expect(try await again.isSuspended)
+        #expect(try await again.operations.map(\.kind) == ["Doubled", "SumOfInputs"])
+        let handle = try await second.handle(id, of: SumOfInputs.self)
+        try await again.resume()
+        #expect(try await handle.value == 2)
+        // New ones are numbered beside the old.
+        #expect(try await again.addOperation(Doubled(number: 4), after: [handle]).value == 8)
+        await second.close()
     }
 }
