@@ -48,7 +48,8 @@ public struct OperationContext: Sendable {
     /// `Value` is an optional.
     ///
     /// - Parameters:
-    ///   - dependency: The name of an operation it depends on directly.
+    ///   - dependency: The name of an operation it depends on directly; of another graph with or
+    ///     without that graph before it.
     ///   - type: What to read it as. A command's output is the JSON that it wrote.
     /// - Throws: ``OperonError`` with the code `invalid` (it does not depend on that operation),
     ///   `noOutput` or `undecodable`.
@@ -56,8 +57,13 @@ public struct OperationContext: Sendable {
         of dependency: String,
         as type: Value.Type = Value.self
     ) throws -> Value {
-        guard let input = invocation.operation.inputs.first(where: { $0.name == dependency })
-        else {
+        let inputs = invocation.operation.inputs
+        // One of another graph has that before its name: a program that adds very much at last goes
+        // on in a next one.
+        let found =
+            inputs.first { $0.name == dependency }
+            ?? inputs.first { $0.name.split(separator: "/", maxSplits: 1).last ?? "" == dependency }
+        guard let input = found else {
             let message = "“\(operationName)” does not depend on “\(dependency)”."
             throw OperonError(.invalid, message)
         }

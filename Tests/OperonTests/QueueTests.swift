@@ -378,6 +378,9 @@ import Testing
         logger.warning("slow", metadata: ["seconds": "3"])
         #expect(lines.withLock { $0 } == ["warning slow file=a.png seconds=3"])
         #expect(try context.output(of: "a", as: Int.self) == 1)
+        let across = try OperationContext.local(outputs: ["3/a": 1, "4/b": 2])
+        #expect(try across.output(of: "b", as: Int.self) == 2)
+        #expect(try across.output(of: "3/a", as: Int.self) == 1)
     }
 
     @Test func whoCancelsItselfEndsAsCancelled() async throws {
