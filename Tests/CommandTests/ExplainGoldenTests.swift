@@ -51,10 +51,16 @@ import Testing
             await server.gate("holder")
             try await server.submit(
                 "flaky",
-                "operations: { bad: { operation: Play, retry: { limit: 1, delay: 1h } } }"
+                """
+                operations:
+                  bad: { operation: Play, retry: { limit: 1, delay: 1h } }
+                  early: { operation: Play }
+                """
             )
             try await server.waitForRetry("flaky", "bad")
             try await golden.explain("it is tried again later", "flaky/bad", server)
+            try await server.wait(for: "flaky/early", reason: "notYet")
+            try await golden.explain("it came too early", "flaky/early", server)
             try await server.submit(
                 "night",
                 """

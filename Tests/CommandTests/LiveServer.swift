@@ -238,7 +238,8 @@ private actor LiveStage {
     func open(_ name: String) { gates[name]?.open() }
 
     /// One whose name begins with “bad” fails, any other succeeds; one whose name begins with
-    /// “for-” waits before for the operation of the rest.
+    /// “for-” waits before for the operation of the rest, and one called “early” finds that it came
+    /// an hour too early.
     func play(_ invocation: Invocation) async -> InvocationEnd {
         let name = invocation.operation.name
         if let gate = gates[name] {
@@ -248,6 +249,7 @@ private actor LiveStage {
         if name.hasPrefix("for-") {
             _ = await invocation.ask(.wait([String(name.dropFirst("for-".count))]))
         }
+        if name == "early" { return .notYet(after: .seconds(3_600)) }
         let isBad = name.hasPrefix("bad")
         return isBad
             ? .failed(.thrown(type: "Rain", message: "it rains", payload: [])) : .returned(.empty)
