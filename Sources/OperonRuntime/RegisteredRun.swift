@@ -74,12 +74,14 @@ final class RegisteredRun: Sendable {
     /// code goes on until it notices that it is cancelled as well.
     func run(stop: StopSignal) async -> AttemptResult {
         let startedAt = SystemClock.now()
+        // Before it starts: by a clock that is moved, its first act may come long after.
+        let timeoutAt = operation.timeout.map { time.now() + $0 }
         // In this order a request that comes meanwhile finds the task, or is found here.
         start()
         let asked = stop.attach { [weak self] _ in self?.stop(for: .request) }
         if asked != nil { self.stop(for: .request) }
-        if let timeout = operation.timeout {
-            await ended.wait(until: time.now() + timeout, by: time)
+        if let timeoutAt {
+            await ended.wait(until: timeoutAt, by: time)
             if !ended.isOpen { self.stop(for: .timeout) }
         }
         await ended.wait()
