@@ -86,10 +86,16 @@ final class Addition: Sendable {
 
     func number(at place: Int) -> UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: place) }
 
-    /// It is done, or not: then the handles are as they were. Only the first call counts.
-    func end(with error: (any Error)?) {
+    /// Whoever waits for it has been told how it went.
+    var isOver: Bool { ended.isOpen }
+
+    /// It is done, or not: then the handles are as they were, unless they are added all the same.
+    /// Only the first call counts.
+    func end(with error: (any Error)?, isAdded: Bool = false) {
         guard !ended.isOpen else { return }
-        if let error {
+        if let error, isAdded {
+            self.error.withLock { $0 = error }
+        } else if let error {
             self.error.withLock { $0 = error }
             for handle in handles { handle.undoBegin() }
             undo()
@@ -216,6 +222,7 @@ extension AnyOperationHandle {
         state.withLock { $0.isCancelled && $0.phase == .submitted }
     }
 
+    /// One that has ended meanwhile stays as it is.
     func sendCancel() async throws {
         let (id, queue, reason) = state.withLock {
             ($0.id, $0.queue, $0.extra?.cancelReason ?? "")
@@ -224,8 +231,12 @@ extension AnyOperationHandle {
         var request = CancelRequest()
         request.reason = reason
         let sent = request
-        _ = try await queue.cluster.ask {
-            try await $0.cancel(.operation(OperationSelector(id)), sent)
+        do {
+            _ = try await queue.cluster.ask {
+                try await $0.cancel(.operation(OperationSelector(id)), sent)
+            }
+        } catch Refusal.alreadyFinished {
+            return
         }
     }
 }

@@ -166,6 +166,20 @@ public class AnyOperationHandle: @unchecked Sendable {
         }
     }
 
+    /// It waits for all of these, those apart that it waits for already. Linear, however many.
+    final func wait(forAll others: [AnyOperationHandle]) {
+        state.withLock { state in
+            guard state.phase == .new else { return }
+            let extra = state.extra ?? Extra()
+            var known = Set(extra.dependencies.map { ObjectIdentifier($0.handle) })
+            known.insert(ObjectIdentifier(self))
+            for other in others where known.insert(ObjectIdentifier(other)).inserted {
+                extra.dependencies.append((other, .unlessFailed))
+            }
+            state.extra = extra
+        }
+    }
+
     // MARK: - Identity
 
     /// What people call it: the name it was given, else its kind and a number that is chosen when

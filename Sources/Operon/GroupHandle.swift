@@ -35,7 +35,7 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
         let parts = parts.flatMap(\.members)
         let own = draftDependencies
         for part in parts { for (handle, condition) in own { part.wait(for: handle, condition) } }
-        for part in self.parts { wait(for: part, .unlessFailed) }
+        wait(forAll: self.parts)
         return parts + [self]
     }
 

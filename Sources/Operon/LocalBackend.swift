@@ -86,7 +86,7 @@ final class LocalBackend: ClusterBackend {
             var configuration = InProcessCluster.Configuration(
                 slots: slots,
                 environment: OwnProcess.environment,
-                version: libraryVersion
+                version: Version.text
             )
             var known = RegisteredKinds(threads: threads) { kinds.registered($0) }
             known.time = time ?? .system
@@ -174,6 +174,3 @@ final class KindRegistry: Sendable {
 
     func registered(_ name: String) -> RegisteredKind? { kinds.withLock { $0[name] } }
 }
-
-/// As the coordinator in this process tells it.
-let libraryVersion = "0.1.0"

@@ -30,6 +30,7 @@ public final class OperationQueue: Sendable {
     struct State {
         /// What the coordinator has to be told before anything is added.
         var settings: Settings?
+        var telling: Task<Void, any Error>?
         var totalCount = 0
         var finishedCount = 0
         var observers: [UInt64: AsyncStream<OperationQueueProgress>.Continuation] = [:]
@@ -222,9 +223,28 @@ public final class OperationQueue: Sendable {
         _ = try await cluster.ask { [name] in try await $0.setQueue(name, QueueChange()) }
     }
 
-    /// Tells the coordinator what this object was made with, once.
+    /// Tells the coordinator what this object was made with, once: whoever comes meanwhile waits
+    /// for that, so that no suspension arrives behind what lifted it.
     func prepare() async throws {
-        guard let settings = state.withLock({ $0.settings }) else { return }
+        let telling: Task<Void, any Error>? = state.withLock { state in
+            guard let settings = state.settings else { return nil }
+            if let telling = state.telling { return telling }
+            let telling = Task { try await self.tell(settings) }
+            state.telling = telling
+            return telling
+        }
+        guard let telling else { return }
+        let result = await telling.result
+        state.withLock { state in
+            guard state.telling == telling else { return }
+            state.telling = nil
+            // If it failed, the next call tries again.
+            if case .success = result { state.settings = nil }
+        }
+        try result.get()
+    }
+
+    private func tell(_ settings: Settings) async throws {
         var change = QueueChange()
         if let count = settings.maxConcurrentOperationCount {
             change = try Self.change(limit: count)
@@ -232,12 +252,10 @@ public final class OperationQueue: Sendable {
         change.priority = settings.queuePriority
         let sent = change
         _ = try await cluster.ask { [name] in try await $0.setQueue(name, sent) }
-        if settings.isSuspended {
-            _ = try await cluster.ask { [name] in
-                try await $0.suspend(.queue(name), SuspendRequest())
-            }
+        guard settings.isSuspended else { return }
+        _ = try await cluster.ask { [name] in
+            try await $0.suspend(.queue(name), SuspendRequest())
         }
-        state.withLock { $0.settings = nil }
     }
 
     // MARK: - Cancelling

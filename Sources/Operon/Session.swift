@@ -148,13 +148,17 @@ final class Session: Sendable {
     private func send(_ batch: [Addition]) async {
         do {
             try await add(batch)
-        } catch  where batch.count > 1 && Self.isTheirOwn(error) {
-            // One of them is at fault: the others must not suffer.
-            let middle = batch.count / 2
-            await send(Array(batch[..<middle]))
-            await send(Array(batch[middle...]))
         } catch {
-            for addition in batch { end(addition, with: error) }
+            // Those that were told already that they are not added must not be added after all.
+            let left = batch.filter { !$0.isOver }
+            guard left.count > 1, Self.isTheirOwn(error) else {
+                for addition in left { end(addition, with: error) }
+                return
+            }
+            // One of them is at fault: the others must not suffer.
+            let middle = left.count / 2
+            await send(Array(left[..<middle]))
+            await send(Array(left[middle...]))
         }
     }
 
@@ -192,7 +196,8 @@ final class Session: Sendable {
             id = graph
             do {
                 first = try await extend(graph, by: operations)
-            } catch  where Self.isGone(error) {
+            } catch {
+                guard Self.isGone(error) else { throw error }
                 // Closed by somebody else, or after a week without work: there is a next one.
                 state.withLock { state in
                     state.graph = nil
@@ -240,7 +245,12 @@ final class Session: Sendable {
             return (graph.id, isFull)
         }
         guard let graph, isFull else { return graph }
-        _ = try await backend.asked { try await $0.close(graph: "\(graph)") }
+        do {
+            _ = try await backend.asked { try await $0.close(graph: "\(graph)") }
+        } catch {
+            // Somebody else closed it before.
+            guard Self.isGone(error) else { throw error }
+        }
         return nil
     }
 
@@ -380,7 +390,7 @@ final class Session: Sendable {
                 do {
                     try await handle.sendCancel()
                 } catch {
-                    addition.end(with: error)
+                    addition.end(with: error, isAdded: true)
                 }
             }
         }

@@ -51,6 +51,10 @@ package final class StateDirectory: Sendable {
         }
     }
 
+    /// Unlocks, rather than leave that to the closing of the descriptor: a child that is being
+    /// started has a copy of it until it executes its program, and with it the lock.
+    deinit { _ = flock(lock.number, LOCK_UN) }
+
     /// From here on this life runs processes, which have `marker` in their environment and their
     /// files in `files`.
     func begin(marker: String, files: String) throws(SystemError) {

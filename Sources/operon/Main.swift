@@ -1,5 +1,6 @@
 import ArgumentParser
 import OperonArguments
+import OperonRuntime
 
 /// The command line. Parses and hands over.
 @main

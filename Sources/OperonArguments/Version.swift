@@ -1,4 +1,0 @@
-/// What `--version` of every program says: the one place that names it.
-package enum Version {
-    package static let text = "0.1.0"
-}
