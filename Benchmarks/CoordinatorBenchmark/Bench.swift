@@ -71,7 +71,7 @@ struct Bench: Sendable {
             group.addTask { try await service.run() }
             group.addTask { try await worker.run() }
             try await body(self)
-            await worker.drain(timeout: .zero)
+            worker.drain(timeout: .zero)
             await service.shutDown()
             try await group.waitForAll()
         }

@@ -6,14 +6,12 @@ internal import Synchronization
 
 /// Operations on their way to the coordinator: all of them are added, or none.
 final class Addition: Sendable {
-    typealias Dependency = (handle: AnyOperationHandle, condition: DependencyCondition)
-
     let handles: [AnyOperationHandle]
     let queue: OperationQueue
     /// As they are sent, but for their names and dependencies.
     let operations: [OperationDescription]
     /// Of each.
-    let dependencies: [[Dependency]]
+    let dependencies: [DraftDependencies]
     /// Of each: what it waits for, however that ends, because its queue wants it so. One that was
     /// refused itself is passed over, for what it was to wait for.
     let orders: [[AnyOperationHandle]]
@@ -36,8 +34,9 @@ final class Addition: Sendable {
         undo: @escaping @Sendable () -> Void
     ) throws {
         var operations: [OperationDescription] = []
-        var dependencies: [[Dependency]] = []
+        var dependencies: [DraftDependencies] = []
         var orders: [[AnyOperationHandle]] = []
+        var registered: ObjectIdentifier?
         operations.reserveCapacity(handles.count)
         dependencies.reserveCapacity(handles.count)
         do {
@@ -54,7 +53,10 @@ final class Addition: Sendable {
                 draft.options.apply(to: &operation, queue: queue)
                 if draft.isCancelled { operation.delay = Self.untilCancelled }
                 operations.append(operation)
-                if let registration = handle.registration { backend.register(registration) }
+                if let type = handle.registeredType, type != registered {
+                    handle.register(with: backend)
+                    registered = type
+                }
             }
         } catch {
             for handle in handles.prefix(dependencies.count) { handle.undoBegin() }
@@ -129,7 +131,7 @@ final class Addition: Sendable {
 extension AnyOperationHandle {
     struct Draft {
         var options: OperationOptions
-        var dependencies: [Addition.Dependency]
+        var dependencies: DraftDependencies
         var order: [AnyOperationHandle]
         var isCancelled: Bool
     }
@@ -143,7 +145,7 @@ extension AnyOperationHandle {
             state.isCounted = true
             return Draft(
                 options: state.extra?.options ?? OperationOptions(),
-                dependencies: state.extra?.dependencies ?? [],
+                dependencies: state.dependencies,
                 order: state.extra?.order ?? [],
                 isCancelled: state.isCancelled
             )
@@ -168,8 +170,8 @@ extension AnyOperationHandle {
             state.phase = .submitted
             state.id = id
             // The coordinator has them now.
+            state.dependencies = .none
             let extra = state.extra
-            extra?.dependencies = []
             extra?.order = []
             extra?.brought = nil
             extra?.options = nil

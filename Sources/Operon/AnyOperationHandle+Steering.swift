@@ -15,7 +15,7 @@ extension AnyOperationHandle {
             let known: OperationState? = state.withLock { state in
                 switch state.phase {
                 case .new, .submitting:
-                    state.extra?.dependencies.isEmpty == false ? .pending : .ready
+                    state.dependencies.isEmpty ? .ready : .pending
                 case .local: .executing
                 case .finished: .finished
                 case .submitted: nil
@@ -140,10 +140,8 @@ extension AnyOperationHandle {
         guard other !== self else { throw Refusal.dependencyCycle(path: [name, name]) }
         let isNew = state.withLock { state in
             guard state.phase == .new else { return false }
-            let extra = state.extra ?? Extra()
-            extra.dependencies.removeAll { $0.handle === other }
-            extra.dependencies.append((other, condition))
-            state.extra = extra
+            state.dependencies.remove(other)
+            state.dependencies.append(other, condition)
             return true
         }
         if isNew { return }
@@ -166,7 +164,7 @@ extension AnyOperationHandle {
     public func removeDependency(_ other: AnyOperationHandle) async throws {
         let isNew = state.withLock { state in
             guard state.phase == .new else { return false }
-            state.extra?.dependencies.removeAll { $0.handle === other }
+            state.dependencies.remove(other)
             return true
         }
         if isNew { return }
@@ -213,9 +211,9 @@ extension AnyOperationHandle {
     /// - Throws: ``OperonError``, if the coordinator cannot be asked.
     public var dependencies: [OperationDependency] {
         get async throws {
-            let known: [Addition.Dependency]? = state.withLock { state in
+            let known: [DraftDependencies.Element]? = state.withLock { state in
                 switch state.phase {
-                case .new, .submitting, .local: state.extra?.dependencies ?? []
+                case .new, .submitting, .local: state.dependencies.all
                 case .submitted: nil
                 case .finished: state.queue == nil ? [] : nil
                 }

@@ -28,6 +28,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         /// Only while there is something to keep there, so that a million waiting operations take
         /// little.
         var extra: Extra?
+        var dependencies = DraftDependencies.none
         var queue: OperationQueue?
     }
 
@@ -47,7 +48,6 @@ public class AnyOperationHandle: @unchecked Sendable {
     final class Extra {
         var options: OperationOptions?
         var label: String?
-        var dependencies: [(handle: AnyOperationHandle, condition: DependencyCondition)] = []
         /// What its queue lets it wait for, for the sake of order: see `Addition`.
         var order: [AnyOperationHandle] = []
         /// What its conditions brought.
@@ -61,9 +61,8 @@ public class AnyOperationHandle: @unchecked Sendable {
         var attempt: AttemptID?
 
         var isEmpty: Bool {
-            options == nil && label == nil && dependencies.isEmpty && latch == nil
-                && completion == nil && stop == nil && cancelReason.isEmpty && order.isEmpty
-                && brought == nil
+            options == nil && label == nil && latch == nil && completion == nil && stop == nil
+                && cancelReason.isEmpty && order.isEmpty && brought == nil
         }
     }
 
@@ -116,10 +115,12 @@ public class AnyOperationHandle: @unchecked Sendable {
 
     private func takeDependencies() -> [AnyOperationHandle] {
         state.withLock { state in
-            guard let extra = state.extra else { return [] }
-            let handles = extra.dependencies.map(\.handle) + extra.order
-            extra.dependencies = []
-            extra.order = []
+            var handles = state.dependencies.all.map(\.handle)
+            state.dependencies = .none
+            if let extra = state.extra {
+                handles += extra.order
+                extra.order = []
+            }
             return handles
         }
     }
@@ -132,8 +133,11 @@ public class AnyOperationHandle: @unchecked Sendable {
     /// What is to be done.
     func work() throws -> Work { preconditionFailure("a subclass knows its work") }
 
-    /// What a worker in this process needs to run it; `nil`: nothing.
-    var registration: OperationKind? { nil }
+    /// The type that a worker in this process needs to know to run it; `nil`: none.
+    var registeredType: ObjectIdentifier? { nil }
+
+    /// That type, made known.
+    func register(with backend: any ClusterBackend) {}
 
     /// What is added with it, itself included. Not asked before it is to be added.
     var members: [AnyOperationHandle] { [self] }
@@ -148,21 +152,16 @@ public class AnyOperationHandle: @unchecked Sendable {
     func willBeCancelled(reason: String) async throws {}
 
     /// What it waits for, before it is added.
-    final var draftDependencies: [(handle: AnyOperationHandle, condition: DependencyCondition)] {
-        state.withLock { state in
-            state.phase == .new ? state.extra?.dependencies ?? [] : []
-        }
+    final var draftDependencies: [DraftDependencies.Element] {
+        state.withLock { state in state.phase == .new ? state.dependencies.all : [] }
     }
 
     /// It waits for another one, unless it does or was added before.
     final func wait(for other: AnyOperationHandle, _ condition: DependencyCondition) {
         guard other !== self else { return }
         state.withLock { state in
-            guard state.phase == .new else { return }
-            let extra = state.extra ?? Extra()
-            guard !extra.dependencies.contains(where: { $0.handle === other }) else { return }
-            extra.dependencies.append((other, condition))
-            state.extra = extra
+            guard state.phase == .new, !state.dependencies.contains(other) else { return }
+            state.dependencies.append(other, condition)
         }
     }
 
@@ -170,13 +169,7 @@ public class AnyOperationHandle: @unchecked Sendable {
     final func wait(forAll others: [AnyOperationHandle]) {
         state.withLock { state in
             guard state.phase == .new else { return }
-            let extra = state.extra ?? Extra()
-            var known = Set(extra.dependencies.map { ObjectIdentifier($0.handle) })
-            known.insert(ObjectIdentifier(self))
-            for other in others where known.insert(ObjectIdentifier(other)).inserted {
-                extra.dependencies.append((other, .unlessFailed))
-            }
-            state.extra = extra
+            state.dependencies.append(new: others.filter { $0 !== self }, .unlessFailed)
         }
     }
 

@@ -64,7 +64,7 @@ public protocol Operation<Output>: Codable, Sendable {
 
 extension Operation {
     /// The name of the type, without its module.
-    public static var kind: String { String(describing: Self.self) }
+    public static var kind: String { TypeNames.name(of: Self.self) }
 
     /// 1.
     public static var version: Int { 1 }

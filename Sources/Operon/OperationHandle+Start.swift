@@ -55,7 +55,7 @@ extension OperationHandle {
                 let extra = state.extra
                 if state.isCancelled { return (extra?.cancelReason ?? "", []) }
                 var outputs: [(name: String, output: Payload?)] = []
-                for (handle, condition) in extra?.dependencies ?? [] {
+                for (handle, condition) in state.dependencies.all {
                     guard let outcome = handle.outcomeIfKnown,
                         condition.isSatisfied(by: outcome.kind)
                     else {

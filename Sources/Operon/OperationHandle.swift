@@ -56,7 +56,11 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
         }
     }
 
-    override var registration: OperationKind? { OperationKind(any: Op.self) }
+    override var registeredType: ObjectIdentifier? { ObjectIdentifier(Op.self) }
+
+    override func register(with backend: any ClusterBackend) {
+        backend.register(OperationKind(any: Op.self))
+    }
 
     /// What its conditions bring comes first: made once, however often it is tried to be added.
     override var members: [AnyOperationHandle] {

@@ -311,7 +311,7 @@ final class Session: Sendable {
         }
         for place in operations.indices {
             operations[place].name = names[place]
-            var waited: [(AnyOperationHandle, DependencyCondition)] = addition.dependencies[place]
+            var waited = addition.dependencies[place].all
             let listed = Set(waited.map { ObjectIdentifier($0.0) })
             for handle in Self.present(addition.orders[place])
             where !listed.contains(ObjectIdentifier(handle)) {

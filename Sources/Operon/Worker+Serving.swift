@@ -209,15 +209,15 @@ extension Worker {
             for await ask in asks {
                 switch ask {
                 case .signal(let signal) where isDraining:
-                    await service.stop()
+                    service.stop()
                     return signal
                 case .shutdown, .signal:
                     guard !isDraining else { continue }
                     isDraining = true
-                    await service.drain(timeout: drainTimeout)
+                    service.drain(timeout: drainTimeout)
                     group.addTask {
                         do { try await Task.sleep(for: overtime) } catch { return }
-                        await service.stop()
+                        service.stop()
                     }
                 }
             }

@@ -2,8 +2,9 @@ import OperonModel
 
 /// Calls back at one moment, the earliest that was asked for.
 ///
-/// Owned by one actor, which is why it needs no lock; its task is the only one that is not a child
-/// of the service's own, since a child could not be replaced when an earlier moment is asked for.
+/// Owned by one actor, or kept under one lock, which is why it needs none; its task is the only one
+/// that is not a child of the service's own, since a child could not be replaced when an earlier
+/// moment is asked for.
 struct Alarm {
     private var task: Task<Void, Never>?
     private var moment: Timestamp?

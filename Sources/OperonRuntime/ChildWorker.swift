@@ -263,7 +263,9 @@ package enum ChildWorker {
         } onLog: { _, bytes in
             OwnProcess.print(bytes)
         }
-        return await run.run(stop: stop)
+        return await withCheckedContinuation { continuation in
+            run.start(stop: stop) { continuation.resume(returning: $0) }
+        }
     }
 
     /// Through the socket of the parent, as a command does.

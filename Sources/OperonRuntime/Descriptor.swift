@@ -45,7 +45,15 @@ extension SystemError: CustomStringConvertible {
 extension Descriptor {
     /// A counter that can be waited for: how other threads wake one of ours.
     static func wakeup(blocking: Bool) throws(SystemError) -> Descriptor {
-        let flags = blocking ? EFD_CLOEXEC : EFD_CLOEXEC | EFD_NONBLOCK
+        try counter(flags: blocking ? EFD_CLOEXEC : EFD_CLOEXEC | EFD_NONBLOCK)
+    }
+
+    /// The same for several threads of ours: each `signal` ends one `await`.
+    static func semaphore() throws(SystemError) -> Descriptor {
+        try counter(flags: EFD_CLOEXEC | EFD_SEMAPHORE)
+    }
+
+    private static func counter(flags: Int) throws(SystemError) -> Descriptor {
         let number = eventfd(0, Int32(flags))
         guard number >= 0 else { throw .current("making an eventfd") }
         return Descriptor(owning: number)
@@ -57,7 +65,7 @@ extension Descriptor {
         _ = eventfd_write(number, 1)
     }
 
-    /// Takes what is in the counter; waits for it if the counter is blocking.
+    /// Takes what is in the counter, one of a semaphore; waits for it if the counter is blocking.
     borrowing func await() {
         var value: eventfd_t = 0
         while unsafe eventfd_read(number, &value) != 0, errno == EINTR {}

@@ -165,14 +165,14 @@ package final class InProcessCluster: Sendable {
     /// Starts nothing more, gives what runs this long to end, and ends. What has not ended by then
     /// is stopped and given back: it runs again in the next life of a store that has one.
     package func stop(drain: Duration) async {
-        await worker.service.drain(timeout: drain)
+        worker.service.drain(timeout: drain)
         await workerEnded.wait()
         await service.shutDown()
     }
 
     /// Ends at once what runs, and gives it back.
     package func stopNow() async {
-        await worker.service.stop()
+        worker.service.stop()
         await workerEnded.wait(within: Self.lastWordsPatience)
         await service.shutDown(kill: true, inHaste: true)
     }

@@ -19,7 +19,7 @@ final class OperationExecutor: Sendable {
     let staging: InputStaging
     private let limits: Limits
     private let trace = OperationTrace()
-    private let asker = NIOLockedValueBox<Asker?>(nil)
+    private let server = NIOLockedValueBox<Server?>(nil)
     private let stops = NIOLockedValueBox<[AttemptID: StopSignal]>([:])
 
     /// 256 chunks of at most 64 KiB.
@@ -44,9 +44,17 @@ final class OperationExecutor: Sendable {
     typealias Asker =
         @Sendable (AttemptID, WorkerAgent.RequestContent) async -> WorkerAgent.RequestAnswer.Content
 
-    /// Hands what running operations ask to `ask`.
-    func serveRequests(_ ask: @escaping Asker) {
-        asker.withLockedValue { $0 = ask }
+    private struct Server: Sendable {
+        let ask: Asker
+        let ended: @Sendable (AttemptID, AttemptResult) -> Void
+    }
+
+    /// Hands what running operations ask to `ask`, and how they ended to `ended`, on any thread.
+    func serve(
+        ask: @escaping Asker,
+        ended: @escaping @Sendable (AttemptID, AttemptResult) -> Void
+    ) {
+        server.withLockedValue { $0 = Server(ask: ask, ended: ended) }
         processes.inside?.serve { attempt, what in
             InsideFormat.Answer(await ask(attempt, WorkerAgent.RequestContent(what)))
         }
@@ -56,8 +64,13 @@ final class OperationExecutor: Sendable {
         _ content: WorkerAgent.RequestContent,
         of attempt: AttemptID
     ) async -> WorkerAgent.RequestAnswer.Content {
-        guard let ask = asker.withLockedValue({ $0 }) else { return .ended }
-        return await ask(attempt, content)
+        guard let server = server.withLockedValue({ $0 }) else { return .ended }
+        return await server.ask(attempt, content)
+    }
+
+    private func ended(_ attempt: AttemptID, _ result: AttemptResult) {
+        stops.withLockedValue { $0[attempt] = nil }
+        server.withLockedValue { $0 }?.ended(attempt, result)
     }
 
     /// What an attempt adds to its environment, to reach this worker from inside.
@@ -69,19 +82,21 @@ final class OperationExecutor: Sendable {
         ]
     }
 
-    /// Runs what `start` takes until the task is cancelled; then ends all of it.
-    func run(ended: @escaping @Sendable (AttemptID, AttemptResult) async -> Void) async {
+    /// Runs what `start` takes until the task is cancelled; then ends all of it, and leaves behind
+    /// the code that does not notice.
+    func run() async {
         await withDiscardingTaskGroup { group in
             for await operation in starts {
                 group.addTask {
                     let result = await self.perform(operation)
-                    self.stops.withLockedValue { $0[operation.held.attempt] = nil }
                     self.processes.inside?.end(operation.held.attempt)
-                    await ended(operation.held.attempt, result)
+                    self.ended(operation.held.attempt, result)
                 }
             }
             group.cancelAll()
         }
+        let left = stops.withLockedValue { $0.sorted { $0.key < $1.key } }
+        for (_, stop) in left { stop.cancel() }
         logContinuation.finish()
         progressContinuation.finish()
     }
@@ -97,16 +112,21 @@ final class OperationExecutor: Sendable {
         switch operation.work {
         case .nothing, .wait(.zero):
             return AttemptResult(end: .succeeded, startedAt: now, endedAt: now)
-        case .registered(let kind, _) where kinds[kind] == nil:
-            return AttemptResult(end: .failed(.kindUnknown(kind)), startedAt: now, endedAt: now)
-        case .external:
-            let error = OperationError.kindUnknown(Work.externalKind)
-            return AttemptResult(end: .failed(error), startedAt: now, endedAt: now)
+        case .external: return unknown(Work.externalKind, at: now)
+        case .registered(let name, let input)
+        where !operation.needsProcess || kinds.program == nil:
+            guard let kind = kinds[name] else { return unknown(name, at: now) }
+            run(kind, operation, input: input)
+            return nil
         case .wait, .command, .registered:
             stops.withLockedValue { $0[operation.held.attempt] = StopSignal() }
             startContinuation.yield(operation)
             return nil
         }
+    }
+
+    private func unknown(_ kind: String, at now: Timestamp) -> AttemptResult {
+        AttemptResult(end: .failed(.kindUnknown(kind)), startedAt: now, endedAt: now)
     }
 
     func stop(_ stop: WorkerAgent.Stop) {
@@ -143,39 +163,33 @@ final class OperationExecutor: Sendable {
             return result.attempt
         case .wait(let duration):
             return await wait(duration, timeout: operation.timeout, stop: stop)
-        case .registered(let name, let input):
-            guard let kind = kinds[name] else {
-                // Known a moment ago: whoever looks it up may forget.
-                let now = SystemClock.now()
-                let end = AttemptEnd.failed(.kindUnknown(name))
-                return AttemptResult(end: end, startedAt: now, endedAt: now)
+        case .registered(let name, _):
+            guard let program = kinds.program, kinds[name] != nil else {
+                return unknown(name, at: SystemClock.now())
             }
-            if operation.needsProcess, let program = kinds.program {
-                return await runInChild(operation, of: program, stop: stop)
-            }
-            return await run(kind, operation, input: input, stop: stop)
+            return await runInChild(operation, of: program, stop: stop)
         case .nothing, .external:
             preconditionFailure("start answers at once")
         }
     }
 
-    private func run(
-        _ kind: RegisteredKind,
-        _ operation: DispatchedOperation,
-        input: Payload,
-        stop: StopSignal
-    ) async -> AttemptResult {
+    /// In a task of its own: nobody has to wait for it.
+    private func run(_ kind: RegisteredKind, _ operation: DispatchedOperation, input: Payload) {
         let logs = logContinuation
         let progress = progressContinuation
+        let attempt = operation.held.attempt
+        let stop = StopSignal()
+        stops.withLockedValue { $0[attempt] = stop }
         let run = RegisteredRun(
             kind,
             operation,
             input: input,
             threads: kinds.threads,
+            trace: trace,
             time: kinds.time,
             limits: limits
         ) { content in
-            await self.ask(content, of: operation.held.attempt)
+            await self.ask(content, of: attempt)
         } onLog: { offset, bytes in
             logs.yield(
                 LogChunk(held: operation.held, stream: .output, offset: offset, bytes: bytes)
@@ -183,7 +197,7 @@ final class OperationExecutor: Sendable {
         } onProgress: { word in
             progress.yield(ProgressReport(held: operation.held, progress: word))
         }
-        return await run.run(stop: stop)
+        run.start(stop: stop) { self.ended(attempt, $0) }
     }
 
     /// What its code prints is its log there, as of any process.

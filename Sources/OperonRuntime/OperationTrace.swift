@@ -8,10 +8,13 @@ package import Tracing
 package struct OperationTrace: Sendable {
     private static let key = "traceparent"
 
-    private let tracer: any Tracer
+    /// `nil`: none is set up.
+    private let tracer: (any Tracer)?
 
     /// The one that the program has set up; without one an attempt hands on what it was given.
-    package init(tracer: any Tracer = InstrumentationSystem.tracer) { self.tracer = tracer }
+    package init(tracer: any Tracer = InstrumentationSystem.tracer) {
+        self.tracer = tracer is NoOpTracer ? nil : tracer
+    }
 
     /// Runs an attempt within a span of its own. What the attempt starts continues that span: code
     /// by the task's context, a process by `TRACEPARENT`.
@@ -19,6 +22,7 @@ package struct OperationTrace: Sendable {
         around operation: DispatchedOperation,
         _ run: (DispatchedOperation) async -> AttemptResult
     ) async -> AttemptResult {
+        guard let tracer else { return await run(operation) }
         var context = ServiceContext.current ?? .topLevel
         if !operation.traceParent.isEmpty {
             let carrier = [Self.key: operation.traceParent]

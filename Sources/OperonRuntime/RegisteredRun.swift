@@ -21,7 +21,7 @@ final class RegisteredRun: Sendable {
     private struct State {
         var task: Task<Void, Never>?
         var stopReason: StopReason?
-        var end: InvocationEnd?
+        var isOver = false
         var tail: LogTail
         var logBytes: UInt64 = 0
         /// What it said last and is not handed on yet.
@@ -39,19 +39,21 @@ final class RegisteredRun: Sendable {
     private let operation: DispatchedOperation
     private let input: Payload
     private let threads: OperationThreads?
+    private let trace: OperationTrace?
     private let time: TimeSource
     private let payloadBytes: Int
     private let ask: Invocation.Asker
     private let onLog: LogHandler
     private let onProgress: @Sendable (ReportedProgress) -> Void
     private let state: NIOLockedValueBox<State>
-    private let ended = Latch()
 
+    /// - Parameter trace: gives the attempt a span; `nil`: whoever runs it did so.
     init(
         _ kind: RegisteredKind,
         _ operation: DispatchedOperation,
         input: Payload,
         threads: OperationThreads?,
+        trace: OperationTrace? = nil,
         time: TimeSource = .system,
         limits: Limits,
         ask: @escaping Invocation.Asker,
@@ -62,6 +64,7 @@ final class RegisteredRun: Sendable {
         self.operation = operation
         self.input = input
         self.threads = threads
+        self.trace = trace
         self.time = time
         payloadBytes = limits.payloadBytes
         self.ask = ask
@@ -70,57 +73,77 @@ final class RegisteredRun: Sendable {
         state = NIOLockedValueBox(State(tail: LogTail(limit: limits.logBytes)))
     }
 
-    /// Returns when it has ended. When the calling task is cancelled, it returns at once, and the
-    /// code goes on until it notices that it is cancelled as well.
-    func run(stop: StopSignal) async -> AttemptResult {
+    /// Starts it. `ended` is called once, as the last act of its task: by its own thread.
+    func start(stop: StopSignal, ended: @escaping @Sendable (AttemptResult) -> Void) {
         let startedAt = SystemClock.now()
-        // Before it starts: by a clock that is moved, its first act may come long after.
-        let timeoutAt = operation.timeout.map { time.now() + $0 }
         // In this order a request that comes meanwhile finds the task, or is found here.
-        start()
+        startTask(startedAt: startedAt) { result in
+            stop.detach()
+            ended(result)
+        }
         let asked = stop.attach { [weak self] _ in self?.stop(for: .request) }
         if asked != nil { self.stop(for: .request) }
-        if let timeoutAt {
-            await ended.wait(until: timeoutAt, by: time)
-            if !ended.isOpen { self.stop(for: .timeout) }
-        }
-        await ended.wait()
-        if !ended.isOpen { self.stop(for: .request) }
-        stop.detach()
-        return result(startedAt: startedAt, endedAt: SystemClock.now())
     }
 
-    private func start() {
-        let invocation = Invocation(
-            operation: operation,
-            input: input,
-            isCancelled: { self.isCancelled },
-            cancel: { self.stop(for: .request) },
-            log: { self.log($0) },
-            report: { self.report($0) },
-            ask: ask
-        )
-        let kind = kind
+    private func startTask(
+        startedAt: Timestamp,
+        ended: @escaping @Sendable (AttemptResult) -> Void
+    ) {
+        // Before it starts: by a clock that is moved, its first act may come long after.
+        let timeoutAt = operation.timeout.map { time.now() + $0 }
+        let over = timeoutAt == nil ? nil : Latch()
         let task = Task(
             executorPreference: threads,
             priority: operation.qualityOfService.taskPriority
         ) {
-            let end = await kind.run(invocation)
-            self.state.withLockedValue { state in
-                state.end = end
-                state.task = nil
-            }
-            self.ended.open()
+            let result = await self.perform(startedAt: startedAt)
+            over?.open()
+            guard let threads = self.threads else { return ended(result) }
+            threads.handOver { ended(result) }
         }
         state.withLockedValue { state in
             // Benign: it may have ended already.
-            if state.end == nil { state.task = task }
+            if !state.isOver { state.task = task }
         }
+        guard let timeoutAt, let over else { return }
+        // Ends with the operation.
+        Task { [weak self, time] in
+            await over.wait(until: timeoutAt, by: time)
+            if !over.isOpen { self?.stop(for: .timeout) }
+        }
+    }
+
+    private func perform(startedAt: Timestamp) async -> AttemptResult {
+        guard let trace else { return await perform(operation, startedAt: startedAt) }
+        return await trace.span(around: operation) { await perform($0, startedAt: startedAt) }
+    }
+
+    private func perform(
+        _ operation: DispatchedOperation,
+        startedAt: Timestamp
+    ) async -> AttemptResult {
+        let end = await kind.run(
+            Invocation(
+                operation: operation,
+                input: input,
+                isCancelled: { self.isCancelled },
+                cancel: { self.stop(for: .request) },
+                log: { self.log($0) },
+                report: { self.report($0) },
+                ask: ask
+            )
+        )
+        let state = state.withLockedValue { state in
+            state.isOver = true
+            state.task = nil
+            return state
+        }
+        return result(end, state, startedAt: startedAt, endedAt: SystemClock.now())
     }
 
     private func stop(for reason: StopReason) {
         let task: Task<Void, Never>? = state.withLockedValue { state in
-            guard state.end == nil, state.stopReason == nil else { return nil }
+            guard !state.isOver, state.stopReason == nil else { return nil }
             state.stopReason = reason
             return state.task
         }
@@ -134,7 +157,7 @@ final class RegisteredRun: Sendable {
         // Under the lock, so that pieces of two tasks of one operation do not mix.
         state.withLockedValue { state in
             // Benign: a task that the code left behind still logs. Its attempt has been reported.
-            guard state.end == nil else { return }
+            guard !state.isOver else { return }
             var rest = bytes[...]
             while !rest.isEmpty {
                 let chunk = rest.prefix(Self.logChunkBytes)
@@ -149,7 +172,7 @@ final class RegisteredRun: Sendable {
     /// The first word goes on at once, and of those that follow too soon the last.
     private func report(_ progress: ReportedProgress) {
         let (now, wait): (ReportedProgress?, Duration?) = state.withLockedValue { state in
-            guard state.end == nil else { return (nil, nil) }
+            guard !state.isOver else { return (nil, nil) }
             let pause = state.nextProgress - SystemClock.now()
             guard pause > .zero || state.isProgressDue else {
                 state.nextProgress = SystemClock.now() + Self.progressInterval
@@ -174,13 +197,17 @@ final class RegisteredRun: Sendable {
             state.isProgressDue = false
             state.nextProgress = SystemClock.now() + Self.progressInterval
             defer { state.progress = nil }
-            return state.end == nil ? state.progress : nil
+            return state.isOver ? nil : state.progress
         }
         if let last { onProgress(last) }
     }
 
-    private func result(startedAt: Timestamp, endedAt: Timestamp) -> AttemptResult {
-        let state = state.withLockedValue { $0 }
+    private func result(
+        _ end: InvocationEnd,
+        _ state: State,
+        startedAt: Timestamp,
+        endedAt: Timestamp
+    ) -> AttemptResult {
         var result = AttemptResult(
             end: .cancelled,
             startedAt: startedAt,
@@ -188,7 +215,7 @@ final class RegisteredRun: Sendable {
             logTail: state.tail.bytes,
             logBytesDropped: state.tail.dropped
         )
-        switch (state.end, state.stopReason) {
+        switch (end, state.stopReason) {
         case (_, .timeout): result.end = .failed(.timeout)
         case (.returned(let output), _) where output.bytes.count > payloadBytes:
             result.end = .failed(
@@ -201,8 +228,7 @@ final class RegisteredRun: Sendable {
         // Who was asked to stop is not run again.
         case (.notYet(let pause), nil): result.end = .notYet(after: max(.zero, pause))
         case (.notYet, .request): result.end = .cancelled
-        // Nil: it was left behind.
-        case (.stopped, .request), (nil, _): result.end = .cancelled
+        case (.stopped, .request): result.end = .cancelled
         case (.stopped, nil):
             let message = "It threw CancellationError, but nobody had cancelled it."
             result.end = .failed(

@@ -1,5 +1,6 @@
 import DequeModule
 package import Logging
+import NIOConcurrencyHelpers
 package import OperonCore
 import OperonModel
 package import OperonPorts
@@ -7,29 +8,38 @@ import OperonWire
 
 /// The worker's shell: feeds messages, ends of operations and time to a `WorkerAgent`, and performs
 /// what it asks for. It decides nothing.
-package actor WorkerService {
-    /// Called on the service, in order; must return at once.
+///
+/// A lock and no actor, so that the thread on which an operation ends starts the next one itself:
+/// to wake another for that costs more than most of what is done for a short operation.
+package final class WorkerService: Sendable {
+    /// Called under the service's lock, in order; must return at once, and not call the service.
     package typealias Observer = @Sendable ([WorkerAgent.Notice]) -> Void
     /// Called for what happens to the connection, messages apart; must return at once.
     package typealias LinkObserver = @Sendable (WorkerTransportEvent) -> Void
 
-    private var agent: WorkerAgent
-    private var effects = WorkerAgent.Effects()
+    private typealias Answer = WorkerAgent.RequestAnswer.Content
+
+    private struct State {
+        var agent: WorkerAgent
+        var effects = WorkerAgent.Effects()
+        var outbox: WorkerOutbox
+        var alarm = Alarm()
+        /// Requests of running operations, and who waits for their answers. Only looked up.
+        var asking: [UInt64: CheckedContinuation<Answer, Never>] = [:]
+        var lastRequest: UInt64 = 0
+        var hasEnded = false
+        var isLeaving = false
+    }
+
+    /// Whatever is done under it returns at once.
+    private let state: NIOLockedValueBox<State>
     private let transport: any WorkerTransport
     private let executor: OperationExecutor
     private let observer: Observer
     private let linkObserver: LinkObserver
     private let logger: Logger
     private let limits: Limits
-    private var outbox: WorkerOutbox
     private let sendSignal = Signal()
-    private var alarm = Alarm()
-    /// Requests of running operations, and who waits for their answers. Only looked up.
-    private var asking: [UInt64: CheckedContinuation<WorkerAgent.RequestAnswer.Content, Never>] =
-        [:]
-    private var lastRequest: UInt64 = 0
-    private var hasEnded = false
-    private var isLeaving = false
     private let leaving = Latch()
     /// Everything that was to be said before leaving has been handed to the transport.
     private let handedOver = Latch()
@@ -43,13 +53,13 @@ package actor WorkerService {
         linkObserver: @escaping LinkObserver = { _ in },
         observer: @escaping Observer = { _ in }
     ) {
-        self.agent = agent
+        let outbox = WorkerOutbox(agent.configuration)
+        state = NIOLockedValueBox(State(agent: agent, outbox: outbox))
         self.transport = transport
         self.logger = logger
         self.observer = observer
         self.linkObserver = linkObserver
         limits = agent.configuration.limits
-        outbox = WorkerOutbox(agent.configuration)
         executor = OperationExecutor(
             processes: processes,
             kinds: kinds,
@@ -60,14 +70,12 @@ package actor WorkerService {
     /// Serves until it has drained or was stopped, or until the transport gives up for good, which
     /// it throws. Ends every process it started.
     package func run() async throws {
-        defer {
-            alarm.cancel()
-            answerNobody()
-        }
-        let transport = transport
+        defer { end() }
         let executor = executor
-        executor.serveRequests { [weak self] attempt, content in
+        executor.serve { [weak self] attempt, content in
             await self?.ask(content, of: attempt) ?? .ended
+        } ended: { [weak self] attempt, result in
+            self?.handle([.ended(attempt, result)])
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.receiveAll() }
@@ -78,7 +86,7 @@ package actor WorkerService {
             group.addTask { await self.followInputs() }
             // Starting processes blocks, wherever messages are handled.
             group.addTask(executorPreference: globalConcurrentExecutor) {
-                await executor.run { attempt, result in await self.ended(attempt, result) }
+                await executor.run()
             }
             defer { group.cancelAll() }
             // Not one of the group: its events end before it says why, and that must not be lost.
@@ -105,43 +113,55 @@ package actor WorkerService {
         _ content: WorkerAgent.RequestContent,
         of attempt: AttemptID
     ) async -> WorkerAgent.RequestAnswer.Content {
-        guard !hasEnded else { return .ended }
-        lastRequest += 1
-        let number = lastRequest
+        let number = state.withLockedValue { state in
+            state.lastRequest += 1
+            return state.lastRequest
+        }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                asking[number] = continuation
-                handle([.asked(number, attempt, content)])
+                let isAsked = state.withLockedValue { state in
+                    guard !state.hasEnded else { return false }
+                    state.asking[number] = continuation
+                    handle([.asked(number, attempt, content)], &state)
+                    return true
+                }
+                if !isAsked { return continuation.resume(returning: .ended) }
+                // Cancelled before it was asked: whoever withdrew it found nothing yet.
+                if Task.isCancelled, case .wait = content { withdraw(number) }
             }
         } onCancel: {
-            if case .wait = content { Task { await withdraw(number) } }
+            // It may be called under the lock.
+            if case .wait = content { Task { self.withdraw(number) } }
         }
     }
 
     private func withdraw(_ number: UInt64) { handle([.withdrawn(number)]) }
 
     /// Whoever still waits shall not wait for ever.
-    private func answerNobody() {
-        hasEnded = true
-        let waiting = asking.values
-        asking = [:]
+    private func end() {
+        let waiting = state.withLockedValue { state in
+            state.hasEnded = true
+            state.alarm.cancel()
+            defer { state.asking = [:] }
+            return state.asking.values
+        }
         for continuation in waiting { continuation.resume(returning: .ended) }
     }
 
     // MARK: - Input
 
-    private nonisolated func receiveAll() async {
+    private func receiveAll() async {
         for await batch in transport.events {
             var events: [WorkerAgent.Event] = []
             events.reserveCapacity(batch.count)
             for event in batch {
                 if let event = translate(event) { events.append(event) }
             }
-            await handle(events)
+            handle(events)
         }
     }
 
-    private nonisolated func translate(_ event: WorkerTransportEvent) -> WorkerAgent.Event? {
+    private func translate(_ event: WorkerTransportEvent) -> WorkerAgent.Event? {
         switch event {
         case .up(let connection):
             linkObserver(event)
@@ -171,63 +191,67 @@ package actor WorkerService {
         }
     }
 
-    private func ended(_ attempt: AttemptID, _ result: AttemptResult) {
-        handle([.ended(attempt, result)])
-    }
-
-    private nonisolated func followInputs() async {
-        for await progress in executor.staging.progress { await handle([.inputs(progress)]) }
+    private func followInputs() async {
+        for await progress in executor.staging.progress { handle([.inputs(progress)]) }
     }
 
     private func wake() {
-        alarm.rang()
-        handle([.timeReached])
+        state.withLockedValue { state in
+            state.alarm.rang()
+            handle([.timeReached], &state)
+        }
     }
 
     // MARK: - Effects
 
     private func handle(_ events: [WorkerAgent.Event]) {
+        state.withLockedValue { handle(events, &$0) }
+    }
+
+    private func handle(_ events: [WorkerAgent.Event], _ state: inout State) {
         var pending = Deque(events)
         while let event = pending.popFirst() {
-            effects.removeAll()
+            state.effects.removeAll()
             let now = SystemClock.now()
-            agent.handle(event, at: now, into: &effects)
-            for (lane, envelope) in effects.messages {
-                outbox.append(.message(lane == .beats ? .beats : .events, envelope))
+            state.agent.handle(event, at: now, into: &state.effects)
+            for (lane, envelope) in state.effects.messages {
+                state.outbox.append(.message(lane == .beats ? .beats : .events, envelope))
             }
-            for step in effects.inputSteps {
+            for step in state.effects.inputSteps {
                 if let progress = executor.staging.perform(step) {
                     pending.append(.inputs(progress))
                 }
             }
-            for operation in effects.starts {
+            for operation in state.effects.starts {
                 if let result = executor.start(operation, at: now) {
                     pending.append(.ended(operation.held.attempt, result))
                 }
             }
-            for stop in effects.stops { executor.stop(stop) }
-            for answer in effects.answers {
-                asking.removeValue(forKey: answer.number)?.resume(returning: answer.content)
+            for stop in state.effects.stops { executor.stop(stop) }
+            for answer in state.effects.answers {
+                state.asking.removeValue(forKey: answer.number)?.resume(returning: answer.content)
             }
-            if effects.wantsReconnect { outbox.append(.reconnect) }
-            if effects.wantsExit, !isLeaving {
-                isLeaving = true
-                outbox.append(.leave)
+            if state.effects.wantsReconnect { state.outbox.append(.reconnect) }
+            if state.effects.wantsExit, !state.isLeaving {
+                state.isLeaving = true
+                state.outbox.append(.leave)
                 leaving.open()
             }
-            if !effects.notices.isEmpty { observer(effects.notices) }
+            if !state.effects.notices.isEmpty { observer(state.effects.notices) }
         }
-        alarm.set(effects.wakeAt) { [weak self] in await self?.wake() }
-        if !outbox.isEmpty { sendSignal.raise() }
+        state.alarm.set(state.effects.wakeAt) { [weak self] in self?.wake() }
+        if !state.outbox.isEmpty { sendSignal.raise() }
     }
 
     // MARK: - Output
 
-    private func takeOutbox() -> [WorkerOutbox.Item] { outbox.take() }
+    private func takeOutbox() -> [WorkerOutbox.Item] {
+        state.withLockedValue { $0.outbox.take() }
+    }
 
-    private nonisolated func sendAll() async {
+    private func sendAll() async {
         for await _ in sendSignal.raised {
-            for outgoing in await takeOutbox() {
+            for outgoing in takeOutbox() {
                 switch outgoing {
                 case .message(let lane, let envelope): await send(envelope, lane)
                 case .reconnect: await transport.reconnect()
@@ -238,7 +262,7 @@ package actor WorkerService {
     }
 
     /// Not behind what waits to be sent: a broker that takes nothing must not keep a worker.
-    private nonisolated func leaveWhenAsked() async {
+    private func leaveWhenAsked() async {
         await leaving.wait()
         guard leaving.isOpen else { return }
         await handedOver.wait(within: Self.lastWordsPatience)
@@ -247,7 +271,7 @@ package actor WorkerService {
 
     private static let lastWordsPatience = Duration.seconds(1)
 
-    private nonisolated func send(_ envelope: WorkerEnvelope, _ lane: WorkerLane) async {
+    private func send(_ envelope: WorkerEnvelope, _ lane: WorkerLane) async {
         do throws(WireError) {
             await transport.send(try Wire.encode(envelope, limits: limits), lane: lane)
         } catch {
@@ -257,25 +281,22 @@ package actor WorkerService {
 
     /// What operations print goes out as it comes, and is dropped where it comes too fast: the tail
     /// travels with the result.
-    private nonisolated func forwardLogs() async {
+    private func forwardLogs() async {
         for await chunk in executor.logs {
-            guard let envelope = await logEnvelope(chunk) else { continue }
+            guard let envelope = envelope(.log(chunk)) else { continue }
             await send(envelope, .events)
         }
     }
 
-    private nonisolated func forwardProgress() async {
+    private func forwardProgress() async {
         for await report in executor.progress {
-            guard let envelope = await progressEnvelope(report) else { continue }
+            guard let envelope = envelope(.progress(report)) else { continue }
             await send(envelope, .events)
         }
     }
 
-    private func progressEnvelope(_ report: ProgressReport) -> WorkerEnvelope? {
-        agent.isWelcomed ? agent.envelope(.progress(report)) : nil
-    }
-
-    private func logEnvelope(_ chunk: LogChunk) -> WorkerEnvelope? {
-        agent.isWelcomed ? agent.envelope(.log(chunk)) : nil
+    /// `nil`: no coordinator knows this worker.
+    private func envelope(_ message: WorkerMessage) -> WorkerEnvelope? {
+        state.withLockedValue { $0.agent.isWelcomed ? $0.agent.envelope(message) : nil }
     }
 }

@@ -190,12 +190,12 @@ struct OperonWorker: AsyncParsableCommand {
                 var isDraining = false
                 for await signal in signals {
                     if isDraining {
-                        await service.stop()
+                        service.stop()
                         return signal == .sigterm ? ExitStatus.terminated : ExitStatus.interrupted
                     }
                     isDraining = true
                     say("draining; once more ends everything now")
-                    await service.drain(timeout: .seconds(drainTimeout))
+                    service.drain(timeout: .seconds(drainTimeout))
                 }
                 return nil
             }

@@ -133,9 +133,9 @@ struct RunSession {
         do {
             ending = try await serve(coordinator) { kill in
                 if kill {
-                    await worker.service.stop()
+                    worker.service.stop()
                 } else {
-                    await worker.service.drain(timeout: .zero)
+                    worker.service.drain(timeout: .zero)
                 }
             } services: { group in
                 group.addTask { try await worker.service.run() }

@@ -71,7 +71,7 @@ struct Arena: Sendable {
             result = .failure(error)
         }
         arena.stage.openAll()
-        await worker.stop()
+        worker.stop()
         await service.shutDown(kill: true)
         services.cancel()
         _ = await services.result

@@ -66,7 +66,7 @@ struct Cluster: Sendable {
             result = .failure(error)
         }
         await coordinator.shutDown(kill: true)
-        for worker in workers { await worker.stop() }
+        for worker in workers { worker.stop() }
         services.cancel()
         _ = await services.result
         await processes.shutdown()

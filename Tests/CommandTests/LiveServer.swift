@@ -140,7 +140,7 @@ final class LiveServer {
     func open(_ name: String) async { await stage.open(name) }
 
     func drain(_ worker: LiveWorker) async throws {
-        await worker.service.drain(timeout: .seconds(600))
+        worker.service.drain(timeout: .seconds(600))
         try await wait { client in
             try await client.workers().contains { $0.status == "draining" }
         }
@@ -258,7 +258,7 @@ private actor LiveStage {
     func end() async {
         for gate in gates.values { gate.open() }
         for worker in workers {
-            await worker.service.stop()
+            worker.service.stop()
             // Whatever became of it: the test is over.
             _ = await worker.task.result
         }

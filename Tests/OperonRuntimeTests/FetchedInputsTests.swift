@@ -74,7 +74,7 @@ import Testing
             let id = await coordinator.submit(graph, compiled: try CompiledGraph.compile(graph))
             await coordinator.waitUntilFinished(id)
             await coordinator.shutDown()
-            await worker.drain(timeout: .zero)
+            worker.drain(timeout: .zero)
             _ = try await (coordinating, working)
             notes.continuation.finish()
             return await ended(notes, graph)

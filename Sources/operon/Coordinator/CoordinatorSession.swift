@@ -136,12 +136,12 @@ struct CoordinatorSession {
         let workerEnded = Latch()
         do {
             try await serve(service, on: nil) {
-                await worker.service.drain(timeout: drain)
+                worker.service.drain(timeout: drain)
                 await workerEnded.wait()
                 await service.shutDown()
             } stopNow: {
                 // It gives back what it kills: that counts against nothing, and runs again.
-                await worker.service.stop()
+                worker.service.stop()
                 await workerEnded.wait(within: Self.lastWordsPatience)
                 await service.shutDown(kill: true, inHaste: true)
             } services: { group in
