@@ -139,7 +139,7 @@ final class Pipe {
                     }
                 case .message(let body):
                     if let worker = address(body) { workers.append(worker) }
-                case .down, .returned, .blocked: break
+                case .envelope, .down, .returned, .blocked: break
                 }
             }
         }
@@ -236,7 +236,7 @@ struct PipeWorker: AsyncParsableCommand {
                 case .message(let body):
                     guard !body.isEmpty else { break events }
                     await transport.send(body, lane: .events)
-                case .down, .noCoordinator, .returned, .blocked: break
+                case .envelope, .down, .noCoordinator, .returned, .blocked: break
                 }
             }
         }

@@ -40,6 +40,7 @@ import Operon
         print(
             """
             {"case": "\(what)", "count": \(count), "seconds": \(result.seconds), \
+            "cpuSeconds": \(Used.cpu), \
             "perSecond": \(Int(Double(count) / result.seconds)), \
             "bytesEach": \(result.bytes / max(1, count))}
             """
@@ -78,14 +79,14 @@ import Operon
         let cluster = Cluster.inProcess()
         try await cluster.connect()
         let queue = Operon.OperationQueue(cluster: cluster)
-        let before = Memory.resident
+        let before = Used.resident
         let clock = ContinuousClock()
         let start = clock.now
         let layers = graph()
         for layer in layers { try await queue.addOperations(layer) }
         for handle in layers[layers.count - 1] { try await handle.waitUntilFinished() }
         let end = clock.now
-        let bytes = Memory.resident - before
+        let bytes = Used.resident - before
         await cluster.close()
         return Result(seconds: (end - start).inSeconds, bytes: bytes)
     }
@@ -120,12 +121,12 @@ import Operon
         try await cluster.connect()
         let queue = Operon.OperationQueue(cluster: cluster, isSuspended: true)
         try await queue.addOperation(NoOp())
-        let before = Memory.resident
+        let before = Used.resident
         let start = ContinuousClock.now
         let layers = graph()
         for layer in layers { try await queue.addOperations(layer) }
         let seconds = (ContinuousClock.now - start).inSeconds
-        let bytes = Memory.resident - before
+        let bytes = Used.resident - before
         withExtendedLifetime(layers) {}
         return Result(seconds: seconds, bytes: bytes)
     }
@@ -150,13 +151,13 @@ import Operon
     /// Not in an asynchronous function, where Foundation forbids it.
     private func foundation() -> Result {
         let queue = Foundation.OperationQueue()
-        let before = Memory.resident
+        let before = Used.resident
         let start = ContinuousClock.now
         let layers = foundationGraph()
         for layer in layers { queue.addOperations(layer, waitUntilFinished: false) }
         queue.waitUntilAllOperationsAreFinished()
         let seconds = (ContinuousClock.now - start).inSeconds
-        let bytes = Memory.resident - before
+        let bytes = Used.resident - before
         withExtendedLifetime(layers) {}
         return Result(seconds: seconds, bytes: bytes)
     }
@@ -164,19 +165,23 @@ import Operon
     private func foundationWaiting() -> Result {
         let queue = Foundation.OperationQueue()
         queue.isSuspended = true
-        let before = Memory.resident
+        let before = Used.resident
         let start = ContinuousClock.now
         let layers = foundationGraph()
         for layer in layers { queue.addOperations(layer, waitUntilFinished: false) }
         let seconds = (ContinuousClock.now - start).inSeconds
-        let bytes = Memory.resident - before
+        let bytes = Used.resident - before
         withExtendedLifetime(layers) {}
         return Result(seconds: seconds, bytes: bytes)
     }
 }
 
-enum Memory {
-    /// Of this process, in bytes.
+/// What the process has used.
+enum Used {
+    /// Of all its threads, in seconds.
+    static var cpu: Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
+
+    /// Memory that it has, in bytes.
     static var resident: Int {
         let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
         let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0

@@ -19,6 +19,15 @@ package protocol CoordinatorTransport: Sendable {
     /// more than the limit of outgoing bytes waits; dropped while there is no connection.
     func send(_ body: [UInt8], to address: WorkerAddress, priority: UInt8) async
 
+    /// As `send` of bytes, for a transport within one process, which need not encode anything:
+    /// `cost` is about how many bytes it would be. `false`: this transport carries bytes only.
+    func send(
+        _ envelope: CoordinatorEnvelope,
+        cost: Int,
+        to address: WorkerAddress,
+        priority: UInt8
+    ) async -> Bool
+
     /// Sends to one worker connection behind everything else, in order with what was sent to it in
     /// this way before. Suspends while a mebibyte of such messages waits; dropped while there is no
     /// connection.
@@ -40,6 +49,14 @@ extension CoordinatorTransport {
     package func sendBulk(_ body: [UInt8], to address: WorkerAddress) async {
         await send(body, to: address, priority: 0)
     }
+
+    /// For transports between processes.
+    package func send(
+        _ envelope: CoordinatorEnvelope,
+        cost: Int,
+        to address: WorkerAddress,
+        priority: UInt8
+    ) async -> Bool { false }
 }
 
 package enum CoordinatorTransportEvent: Hashable, Sendable {
@@ -50,6 +67,8 @@ package enum CoordinatorTransportEvent: Hashable, Sendable {
     /// A message from a worker. Beats have a way of their own, so that a backlog of events costs
     /// nobody a lease.
     case message([UInt8])
+    /// The same from a worker in this process, as it was.
+    case envelope(WorkerEnvelope)
     /// Nobody was there to take a message for this address. A hint, not a proof.
     case returned(WorkerAddress)
     /// The broker reads nothing more for the moment (an alarm), or does again.
@@ -68,11 +87,21 @@ package protocol WorkerTransport: Sendable {
     /// than the limit of outgoing bytes waits; dropped while there is no connection.
     func send(_ body: [UInt8], lane: WorkerLane) async
 
+    /// As `send` of bytes, for a transport within one process: see `CoordinatorTransport`.
+    func send(_ envelope: WorkerEnvelope, cost: Int, lane: WorkerLane) async -> Bool
+
     /// Closes this connection and opens the next one: the worker's remedy for a silent one.
     func reconnect() async
 
     /// Sends everything accepted so far, closes the connection and ends `run()` and `events`.
     func close() async
+}
+
+extension WorkerTransport {
+    /// For transports between processes.
+    package func send(_ envelope: WorkerEnvelope, cost: Int, lane: WorkerLane) async -> Bool {
+        false
+    }
 }
 
 /// How a worker's message reaches the coordinator.
@@ -91,6 +120,8 @@ package enum WorkerTransportEvent: Hashable, Sendable {
     case noCoordinator
     case down(reason: String)
     case message([UInt8])
+    /// The same from a coordinator in this process, as it was.
+    case envelope(CoordinatorEnvelope)
     /// No coordinator was there to take a message. A hint, not a proof.
     case returned(lane: WorkerLane)
     case blocked(Bool, reason: String)

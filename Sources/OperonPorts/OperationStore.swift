@@ -22,7 +22,8 @@ package protocol OperationStore: Sendable {
     func sync() async throws
 
     /// How long what was committed may pile up before the next sync, unless somebody waits for it.
-    var syncInterval: Duration { get }
+    /// `nil`: nothing is ever to be synced, as nothing outlives the process.
+    var syncInterval: Duration? { get }
 
     /// What a finished operation left, if it is still kept.
     func output(of operation: OperationID) async throws -> Payload?
@@ -62,7 +63,7 @@ package protocol OperationStore: Sendable {
 extension OperationStore {
     /// At this pace a disk that syncs in a few milliseconds does little else than to take what is
     /// written.
-    package var syncInterval: Duration { .milliseconds(20) }
+    package var syncInterval: Duration? { .milliseconds(20) }
 
     /// Drops what is kept for nothing, where no coordinator knows of it. The number of graphs.
     package func prune(

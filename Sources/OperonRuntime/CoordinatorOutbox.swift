@@ -10,6 +10,12 @@ package struct CoordinatorOutbox: Sendable {
         package let receiver: Receiver
         package let priority: UInt8
         package fileprivate(set) var envelope: CoordinatorEnvelope
+
+        /// What it takes in memory, roughly.
+        var approximateBytes: Int {
+            guard case .dispatch(let dispatch) = envelope.body else { return 0 }
+            return dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
+        }
     }
 
     package enum Receiver: Hashable, Sendable {

@@ -194,7 +194,12 @@ extension CoordinatorService {
     private func committed() {
         guard let steps = keeping?.gate.didCommit() else { return }
         perform(steps, [])
-        if keeping?.gate.wantsSync == true { syncSignal.raise() }
+        guard let keeping, keeping.gate.wantsSync else { return }
+        if keeping.store.syncInterval == nil {
+            synced(upTo: keeping.gate.committed)
+        } else {
+            syncSignal.raise()
+        }
     }
 
     // MARK: - Syncing
@@ -226,7 +231,7 @@ extension CoordinatorService {
         guard fatal == nil, let keeping, keeping.gate.wantsSync else { return nil }
         let isUrgent =
             keeping.gate.isSyncUrgent || keeping.waiters.contains { $0.step > keeping.gate.synced }
-        let due = keeping.lastSync + keeping.store.syncInterval
+        let due = keeping.lastSync + (keeping.store.syncInterval ?? .zero)
         let pause = isUrgent ? .zero : max(.zero, due - SystemClock.now())
         return (keeping.store, keeping.gate.committed, pause)
     }

@@ -288,6 +288,7 @@ package actor CoordinatorService {
                 await countUndecodable(error)
                 return nil
             }
+        case .envelope(let envelope): return .workerMessage(envelope)
         case .returned(let address): return .addressReturned(address)
         case .blocked(let isBlocked, let reason):
             logger.warning(
@@ -488,6 +489,18 @@ package actor CoordinatorService {
     }
 
     private nonisolated func send(_ item: CoordinatorOutbox.Item) async {
+        // What may be too large is encoded, and so counted to the byte.
+        let cost = item.approximateBytes
+        if case .worker(let address) = item.receiver, cost < limits.messageBytes / 2,
+            await transport.send(
+                item.envelope,
+                cost: cost,
+                to: address,
+                priority: item.priority
+            )
+        {
+            return
+        }
         do throws(WireError) {
             let body = try Wire.encode(item.envelope, limits: limits)
             switch item.receiver {

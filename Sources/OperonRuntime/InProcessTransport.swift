@@ -3,7 +3,7 @@ package import OperonModel
 package import OperonPorts
 
 /// The transport without a broker: a coordinator and its workers in one process. Bodies are handed
-/// over, not copied; everything that waits for a receiver is handed to it at once.
+/// over, neither encoded nor copied; everything that waits for a receiver is handed to it at once.
 ///
 /// It keeps what the broker's transport promises: the order of one sender to one receiver, numbers
 /// of connections, `up` before the first message, a return when nobody is there, and a bound on
@@ -125,9 +125,23 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
     }
 
     package func send(_ body: [UInt8], to address: WorkerAddress, priority: UInt8) async {
+        await send(.message(body), cost: body.count, to: address)
+    }
+
+    package func send(
+        _ envelope: CoordinatorEnvelope,
+        cost: Int,
+        to address: WorkerAddress,
+        priority: UInt8
+    ) async -> Bool {
+        await send(.envelope(envelope), cost: cost, to: address)
+        return true
+    }
+
+    private func send(_ event: WorkerTransportEvent, cost: Int, to address: WorkerAddress) async {
         guard life.isRunning else { return }
-        let cost = body.count + InProcessHub.messageOverhead
-        guard let worker = hub.deliver(.message(body), cost: cost, to: address) else {
+        let cost = cost + InProcessHub.messageOverhead
+        guard let worker = hub.deliver(event, cost: cost, to: address) else {
             inbox.append([.returned(address)], cost: 0)
             return
         }
@@ -180,9 +194,22 @@ package final class InProcessWorkerTransport: WorkerTransport {
     }
 
     package func send(_ body: [UInt8], lane: WorkerLane) async {
+        await send(.message(body), cost: body.count, lane: lane)
+    }
+
+    package func send(_ envelope: WorkerEnvelope, cost: Int, lane: WorkerLane) async -> Bool {
+        await send(.envelope(envelope), cost: cost, lane: lane)
+        return true
+    }
+
+    private func send(
+        _ event: CoordinatorTransportEvent,
+        cost: Int,
+        lane: WorkerLane
+    ) async {
         guard life.isRunning else { return }
-        let cost = body.count + InProcessHub.messageOverhead
-        guard let coordinator = hub.deliver(.message(body), cost: cost) else {
+        let cost = cost + InProcessHub.messageOverhead
+        guard let coordinator = hub.deliver(event, cost: cost) else {
             inbox.append([.returned(lane: lane)], cost: 0)
             return
         }

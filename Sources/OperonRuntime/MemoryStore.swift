@@ -15,7 +15,7 @@ package actor MemoryStore: OperationStore {
         image = StoreImage(reign: reign, limits: limits)
     }
 
-    package nonisolated var syncInterval: Duration { .zero }
+    package nonisolated var syncInterval: Duration? { nil }
 
     package func open() throws -> StoredState {
         guard !isOpen else {

@@ -45,7 +45,7 @@ package struct ServiceStatus: Sendable {
         case .down(let reason): tell(.status("not connected: \(reason)"))
         case .blocked(true, let reason): tell(.status("the broker takes nothing: \(reason)"))
         case .blocked(false, _): tell(.status("connected"))
-        case .message, .returned: return
+        case .message, .envelope, .returned: return
         }
     }
 

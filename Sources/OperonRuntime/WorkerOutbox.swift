@@ -73,3 +73,14 @@ package struct WorkerOutbox: Sendable {
         return items
     }
 }
+
+extension WorkerEnvelope {
+    /// What it takes in memory, roughly.
+    var approximateBytes: Int {
+        switch body {
+        case .events(let batch): batch.events.reduce(0) { $0 + $1.byteCount }
+        case .log(let chunk): chunk.bytes.count
+        case .hello, .beat, .progress, .tick, .fetch: 0
+        }
+    }
+}

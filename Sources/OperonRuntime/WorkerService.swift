@@ -180,6 +180,7 @@ package final class WorkerService: Sendable {
                 logger.error("message dropped", metadata: ["reason": "\(error)"])
                 return nil
             }
+        case .envelope(let envelope): return .message(envelope)
         case .returned: return .returned
         case .blocked(let isBlocked, let reason):
             linkObserver(event)
@@ -272,6 +273,13 @@ package final class WorkerService: Sendable {
     private static let lastWordsPatience = Duration.seconds(1)
 
     private func send(_ envelope: WorkerEnvelope, _ lane: WorkerLane) async {
+        // What may be too large is encoded, and so counted to the byte.
+        let cost = envelope.approximateBytes
+        if cost < limits.messageBytes / 2,
+            await transport.send(envelope, cost: cost, lane: lane)
+        {
+            return
+        }
         do throws(WireError) {
             await transport.send(try Wire.encode(envelope, limits: limits), lane: lane)
         } catch {

@@ -58,7 +58,7 @@ struct WorkerSurvey {
                     switch event {
                     case .up: up.open()
                     case .message(let bytes): Self.note(bytes, in: &workers)
-                    case .down, .returned, .blocked: continue
+                    case .envelope, .down, .returned, .blocked: continue
                     }
                 }
             }

@@ -82,8 +82,7 @@ final class ChildWorld: Sendable {
 
     private func listen() async {
         for await batch in transport.events {
-            for case .message(let bytes) in batch {
-                guard let envelope = try? Wire.decodeWorker(bytes) else { continue }
+            for case .envelope(let envelope) in batch {
                 switch envelope.body {
                 case .hello(let hello): welcome(hello, of: envelope)
                 case .beat(let beat):

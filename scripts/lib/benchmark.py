@@ -463,6 +463,55 @@ def kept(setup):
     )
 
 
+def library(setup):
+    """Operations of a Swift program, in process, beside Foundation's own queue in the same run."""
+    width = 100
+
+    def case(name, count, **limits):
+        layers = limits.pop("layers", max(1, count // width))
+        command = [setup.program("library-benchmark"), name]
+        command += ["--count", str(count), "--layers", str(layers)]
+        text = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+        return json.loads(text)
+
+    def report(name, unit, results, key, scale=1, **limits):
+        values = [result[key] * scale for result in results]
+        setup.report(f"library, {name}", unit, values, **limits)
+
+    # Foundation's grows with the square of what waits, so it gets what it can do in seconds.
+    beside = setup.choose(10_000, 4_000)
+    rounds = setup.choose(3, 2)
+    pairs = [(case("operon", beside), case("foundation", beside)) for _ in range(rounds)]
+    ours, theirs = zip(*pairs)
+    report(f"layered, {beside:,}", "op/s", ours, "perSecond")
+    report(f"layered, {beside:,}, Foundation", "op/s", theirs, "perSecond")
+    ratios = [our["perSecond"] / their["perSecond"] for our, their in pairs]
+    setup.report("library, layered", "x Foundation", ratios, at_least=1)
+    for count in setup.choose((100_000, 1_000_000), (20_000,)):
+        results = [case("operon", count) for _ in range(1 if count >= 1_000_000 else rounds)]
+        report(f"layered, {count:,}", "op/s", results, "perSecond", at_least=2_000)
+        report(f"layered, {count:,}, CPU", "us/op", results, "cpuSeconds", 1e6 / count)
+        report(f"layered, {count:,}, memory", "B/op", results, "bytesEach", at_most=3_000)
+    flat = setup.choose(100_000, 20_000)
+    report(f"flat, {flat:,}", "op/s", [case("operon", flat, layers=1)], "perSecond")
+    theirs = [case("foundation", flat, layers=1)]
+    report(f"flat, {flat:,}, Foundation", "op/s", theirs, "perSecond")
+
+    waiting = setup.choose(1_000_000, 100_000)
+    note = "with its handle; one dependency"
+    results = [case("waiting", waiting)]
+    report(f"waiting, {waiting:,}", "B/op", results, "bytesEach", at_most=400, note=note)
+    few = setup.choose(20_000, 5_000)
+    report(f"waiting, {few:,}, Foundation", "B/op", [case("foundationWaiting", few)], "bytesEach")
+
+    small, large = setup.choose((10_000, 100_000), (4_000, 16_000))
+    pairs = [(case("reversed", small), case("reversed", large)) for _ in range(rounds)]
+    report(f"chain in reverse, {large:,}", "op/s", [many for _, many in pairs], "perSecond")
+    ratios = [few["perSecond"] / many["perSecond"] for few, many in pairs]
+    setup.report("library, growth of a chain", "x", ratios, at_most=setup.choose(1.6, 2.5))
+    report("a chain of 1,000,000 let go", "s", [case("release", 1_000_000)], "seconds", at_most=10)
+
+
 MEASUREMENTS = {
     "throughput": throughput,
     "start": start,
@@ -473,6 +522,7 @@ MEASUREMENTS = {
     "idle": idle,
     "core": core,
     "kept": kept,
+    "library": library,
 }
 
 
