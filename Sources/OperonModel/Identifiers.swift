@@ -96,6 +96,11 @@ public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomString
         self.init(graph: GraphID(rawValue: graph), index: index)
     }
 
+    /// At once: tables of operations are looked into at every step.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(UInt64(graph.rawValue) << 32 | UInt64(index))
+    }
+
     /// By graph, then in the order of submission.
     public static func < (left: OperationID, right: OperationID) -> Bool {
         (left.graph, left.index) < (right.graph, right.index)
@@ -120,6 +125,9 @@ public struct AttemptID: Hashable, Comparable, Sendable, Codable, CustomStringCo
         self.epoch = epoch
         self.number = number
     }
+
+    /// By its number alone: those of one epoch are together.
+    public func hash(into hasher: inout Hasher) { hasher.combine(number) }
 
     /// Older first; only within one reign.
     public static func < (left: AttemptID, right: AttemptID) -> Bool {

@@ -55,15 +55,14 @@ package struct StoreImage: Sendable {
             graphs[id, default: Graph(entry: entry)].entry = entry
         }
         for contents in changes.contents { graphs[contents.graph]?.contents.append(contents) }
-        for id in changes.operations.keys.sorted() {
-            guard let operation = changes.operations[id] else { continue }
+        for (id, operation) in changes.operations.sorted(by: { $0.key < $1.key }) {
             let isChanged = operation != StoredOperation(index: id.index)
             graphs[id.graph]?.operations[id.index] = isChanged ? operation : nil
         }
-        for id in changes.attempts.keys.sorted() {
-            if let change = changes.attempts[id] { keep(change.attempt, of: change.operation) }
+        for (_, change) in changes.attempts.sorted(by: { $0.key < $1.key }) {
+            keep(change.attempt, of: change.operation)
         }
-        for id in changes.open.keys.sorted() { open[id] = changes.open[id] ?? nil }
+        for (id, attempt) in changes.open.sorted(by: { $0.key < $1.key }) { open[id] = attempt }
         for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
         for name in changes.keys.keys.sorted() { keys[name] = changes.keys[name] }
         for worker in changes.workers { workers[worker.incarnation] = worker.name }
@@ -71,8 +70,8 @@ package struct StoreImage: Sendable {
             guard let id = record.changedDependent else { continue }
             graphs[id.graph]?.dependencyChanges.append(record)
         }
-        for id in changes.outputs.keys.sorted() {
-            graphs[id.graph]?.outputs[id.index] = changes.outputs[id] ?? nil
+        for (id, output) in changes.outputs.sorted(by: { $0.key < $1.key }) {
+            graphs[id.graph]?.outputs[id.index] = output
         }
         for (id, attempt) in changes.droppedLogs {
             graphs[id.graph]?.logs[id.index]?.removeAll { $0.attempt == attempt }
@@ -84,11 +83,7 @@ package struct StoreImage: Sendable {
     }
 
     private mutating func keep(_ attempt: StoredAttempt, of id: OperationID) {
-        var attempts = graphs[id.graph]?.attempts[id.index] ?? []
-        attempts.removeAll { $0.id == attempt.id }
-        attempts.append(attempt)
-        attempts.sort { $0.id < $1.id }
-        graphs[id.graph]?.attempts[id.index] = attempts
+        graphs[id.graph]?.attempts[id.index, default: []].keep(attempt)
     }
 
     private mutating func keep(_ log: StoredLog, of id: OperationID) {
@@ -210,6 +205,20 @@ extension StoreImage: StoreRows {
     }
 
     package var firstEvent: UInt64 { kept.first?.sequence ?? lastEvent + 1 }
+}
+
+extension [StoredAttempt] {
+    /// In the order of their numbers, each once. Nearly always it is the last one.
+    fileprivate mutating func keep(_ attempt: StoredAttempt) {
+        guard let last, attempt.id <= last.id else { return append(attempt) }
+        if last.id == attempt.id {
+            self[count - 1] = attempt
+            return
+        }
+        removeAll { $0.id == attempt.id }
+        append(attempt)
+        sort { $0.id < $1.id }
+    }
 }
 
 extension StoredGraph {

@@ -69,7 +69,7 @@ struct GraphContents: Sendable {
     private mutating func count(consumersOf index: UInt32) {
         let inputs = operations.inputs(of: Int(index))
         for number in inputs.own { count(consumerOf: number) }
-        if inputs.hasOthers { asksElsewhere = true }
+        if !inputs.others.isEmpty { asksElsewhere = true }
     }
 
     private mutating func count(consumerOf number: UInt32) {
@@ -103,10 +103,8 @@ struct GraphContents: Sendable {
     }
 
     /// Operations of other graphs whose outputs one takes, each once.
-    func elsewhere(_ index: UInt32) -> Set<OperationID> {
-        guard asksElsewhere else { return [] }
-        let operation = operations[Int(index)]
-        return operation.wantsInputs ? Set(operation.dependencies.compactMap(\.elsewhere)) : []
+    mutating func elsewhere(_ index: UInt32) -> [OperationID] {
+        asksElsewhere ? operations.inputs(of: Int(index)).others : []
     }
 
     /// The operations of this graph that are there and whose outputs these would ask for.

@@ -62,22 +62,22 @@ struct KeptOperations: Sendable {
         return byName[name]
     }
 
-    /// The operations of the same graph whose outputs it takes, each once, in no order, and whether
-    /// it takes any of other graphs; none, if its kind does nothing with outputs.
-    mutating func inputs(of index: Int) -> (own: [UInt32], hasOthers: Bool) {
+    /// The operations whose outputs it takes, those of the same graph and those of others, each
+    /// once, in no order; none, if its kind does nothing with outputs.
+    mutating func inputs(of index: Int) -> (own: [UInt32], others: [OperationID]) {
         var numbers: [UInt32] = []
-        var hasOthers = false
+        var others: [OperationID] = []
         if stored != nil {
             var outline = StoredOperations.Outline()
             do throws(WireError) {
                 try stored?.read(index, into: &outline)
             } catch {
-                return ([], false)
+                return ([], [])
             }
-            guard outline.wantsInputs else { return ([], false) }
+            guard outline.wantsInputs else { return ([], []) }
             for dependency in outline.dependencies {
-                guard dependency.elsewhere == nil else {
-                    hasOthers = true
+                if let other = dependency.elsewhere {
+                    others.append(other)
                     continue
                 }
                 guard let number = stored?.number(of: dependency.name, in: outline) else {
@@ -86,10 +86,10 @@ struct KeptOperations: Sendable {
                 numbers.append(number)
             }
         } else {
-            guard described[index].wantsInputs else { return ([], false) }
+            guard described[index].wantsInputs else { return ([], []) }
             for place in described[index].dependencies.indices {
-                guard described[index].dependencies[place].elsewhere == nil else {
-                    hasOthers = true
+                if let other = described[index].dependencies[place].elsewhere {
+                    others.append(other)
                     continue
                 }
                 guard let number = number(of: described[index].dependencies[place].name) else {
@@ -98,7 +98,11 @@ struct KeptOperations: Sendable {
                 numbers.append(number)
             }
         }
-        return (numbers.count > 1 ? Set(numbers).sorted() : numbers, hasOthers)
+        return (Self.once(numbers), Self.once(others))
+    }
+
+    private static func once<ID: Hashable & Comparable>(_ ids: [ID]) -> [ID] {
+        ids.count > 1 ? Set(ids).sorted() : ids
     }
 
     /// Adds operations behind those that are there.
