@@ -50,7 +50,10 @@ final class Addition: Sendable {
                 try Self.check(work)
                 var operation = OperationDescription(name: "", work: work)
                 operation.queue = queue.name
-                draft.options.apply(to: &operation, queue: queue)
+                draft.options.apply(
+                    to: &operation,
+                    qualityOfService: queue.qualityOfService
+                )
                 if draft.isCancelled { operation.delay = Self.untilCancelled }
                 operations.append(operation)
                 if let type = handle.registeredType, type != registered {

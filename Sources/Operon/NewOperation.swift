@@ -2,48 +2,38 @@ internal import OperonModel
 
 /// An operation that a running one adds to its graph: see ``OperationContext/add(_:)``.
 public struct NewOperation: Sendable {
-    var description: OperationDescription
-    /// What a worker in this process needs to run it.
-    let kind: OperationKind?
-
     /// Its name, unique in the graph, 1 to 256 bytes.
-    public var name: String {
-        get { description.name }
-        set { description.name = newValue }
-    }
+    public var name: String
 
-    /// The names of operations that it waits for: others that are added with it, or any of the
-    /// graph. It is skipped when one of them fails.
-    public var dependencies: [String] {
-        get { description.dependencies.map(\.name) }
-        set { description.dependencies = newValue.map { DependencyDescription($0) } }
-    }
+    /// What it waits for: others that are added with it, or any of the graph, or of another one as
+    /// `graph/operation`; and by which of its outcomes each lets it go.
+    public var dependencies: [DependencyDescription]
 
-    /// The operation queue that it belongs to.
-    public var queue: String {
-        get { description.queue }
-        set { description.queue = newValue }
-    }
+    /// The operation queue that it belongs to; `nil`: that of the operation that adds it.
+    public var queue: String?
 
-    /// The longest run of one attempt; `nil`: no bound.
-    public var timeout: Duration? {
-        get { description.timeout }
-        set { description.timeout = newValue }
-    }
+    /// How it is to be run: what a handle may be given, too. The name in them does not count.
+    public var options: OperationOptions
 
-    /// How often it is tried again after a failure of its own.
-    public var retryLimit: Int {
-        get { Int(description.retry.limit) }
-        set { description.retry.limit = UInt16(clamping: newValue) }
-    }
+    private let work: Work
+    /// What a worker in this process needs to run it.
+    private let kind: OperationKind?
+    /// Operations that its own conditions bring.
+    private let brought: [AnyOperationHandle]
 
     /// An operation of a kind that workers have registered.
     ///
+    /// - Parameters:
+    ///   - operation: What to do.
+    ///   - name: Its name in the graph.
+    ///   - dependencies: Names of what it waits for, unless it fails: see ``after(_:when:)``.
+    ///   - options: How it is to be run; `nil`: as the operation itself says.
     /// - Throws: ``OperonError`` with the code `invalid` if its input cannot be encoded.
     public init<Op: Operation>(
         _ operation: Op,
         named name: String,
-        after dependencies: [String] = []
+        after dependencies: [String] = [],
+        options: OperationOptions? = nil
     ) throws {
         let input: Payload
         do {
@@ -51,12 +41,12 @@ public struct NewOperation: Sendable {
         } catch {
             throw OperonError(.invalid, "The input of “\(name)” cannot be encoded: \(error)")
         }
-        description = OperationDescription(
-            name: name,
-            work: .registered(kind: Op.kind, input: input)
-        )
+        work = .registered(kind: Op.kind, input: input)
         kind = OperationKind(any: Op.self)
-        self.dependencies = dependencies
+        brought = operation.conditions.compactMap { $0.dependency() }
+        self.name = name
+        self.options = options ?? operation.options
+        self.dependencies = dependencies.map { DependencyDescription($0) }
     }
 
     /// A process: the program and its arguments. It starts where its worker started, unless a
@@ -65,18 +55,86 @@ public struct NewOperation: Sendable {
         command arguments: [String],
         named name: String,
         after dependencies: [String] = [],
-        directory: String? = nil
+        directory: String? = nil,
+        options: OperationOptions = OperationOptions()
     ) {
-        description = OperationDescription(
-            name: name,
-            work: .command(CommandDescription(arguments: arguments, directory: directory))
-        )
+        work = .command(CommandDescription(arguments: arguments, directory: directory))
         kind = nil
-        self.dependencies = dependencies
+        brought = []
+        self.name = name
+        self.options = options
+        self.dependencies = dependencies.map { DependencyDescription($0) }
+    }
+
+    /// Waits for others as well, in one expression. Of one that is named twice, the last condition
+    /// counts.
+    public func after(
+        _ names: String...,
+        when condition: DependencyCondition = .unlessFailed
+    ) -> NewOperation {
+        var new = self
+        for name in names {
+            new.dependencies.removeAll { $0.name == name }
+            new.dependencies.append(DependencyDescription(name, condition))
+        }
+        return new
     }
 }
 
-extension OperonError {
-    /// Of a request that was not granted.
-    init(_ refusal: Refusal) { self.init(.refused, "Nothing was added: \(refusal).") }
+// MARK: - As it is sent
+
+extension NewOperation {
+    /// Itself, behind what its conditions bring. The same value gives the same, in every attempt.
+    ///
+    /// - Throws: ``OperonError`` with the code `invalid` for what only the program could run that
+    ///   has made it.
+    func descriptions(queue ownQueue: String) throws -> [OperationDescription] {
+        let members = brought.flatMap(\.members)
+        var names: [ObjectIdentifier: String] = [:]
+        for (place, member) in members.enumerated() {
+            names[ObjectIdentifier(member)] = "\(name)~\(place + 1)"
+        }
+        var descriptions: [OperationDescription] = []
+        for member in members {
+            descriptions.append(try description(of: member, ownQueue, names))
+        }
+        var own = OperationDescription(name: name, work: work)
+        own.queue = queue ?? ownQueue
+        options.apply(to: &own, qualityOfService: .default)
+        own.dependencies = dependencies
+        for handle in brought {
+            guard let name = names[ObjectIdentifier(handle)] else { continue }
+            own.dependencies.append(DependencyDescription(name))
+        }
+        return descriptions + [own]
+    }
+
+    /// What a condition brought is known by the name of what it is for, so that another attempt
+    /// finds it again.
+    private func description(
+        of handle: AnyOperationHandle,
+        _ ownQueue: String,
+        _ names: [ObjectIdentifier: String]
+    ) throws -> OperationDescription {
+        guard !handle.runsHere, let name = names[ObjectIdentifier(handle)] else {
+            let message = "A condition of “\(name)” needs a block of the program that adds it."
+            throw OperonError(.invalid, message)
+        }
+        var description = OperationDescription(name: name, work: try handle.work())
+        description.queue = queue ?? ownQueue
+        handle.options.apply(to: &description, qualityOfService: .default)
+        for (other, condition) in handle.draftDependencies {
+            guard let otherName = names[ObjectIdentifier(other)] else {
+                let message = "What a condition of “\(self.name)” needs depends on another program."
+                throw OperonError(.invalid, message)
+            }
+            description.dependencies.append(DependencyDescription(otherName, condition))
+        }
+        return description
+    }
+
+    /// What a worker in this process has to know.
+    var kinds: [OperationKind] {
+        [kind].compactMap { $0 } + brought.flatMap(\.members).compactMap(\.registration)
+    }
 }

@@ -86,21 +86,22 @@ public struct OperationContext: Sendable {
     ///
     /// They start without waiting for this operation, unless they name it among their
     /// dependencies. What an earlier attempt at this operation has added already is left as it is,
-    /// so that adding is safe to repeat: under the same name it must be the same operation. That
-    /// takes as long as the coordinator is away.
+    /// so that adding is safe to repeat: under the same name it must be the same operation, with
+    /// the same options. (A deadline that is counted from now is another one in another attempt.)
+    /// That takes as long as the coordinator is away.
     ///
-    /// - Returns: How many of them are new.
-    /// - Throws: ``OperonError`` with the code `refused`: a name that the graph has already, a
-    ///   dependency that it has not, a cycle, a limit, or a graph that was cancelled; then nothing
-    ///   was added. `CancellationError` if this attempt was given up.
+    /// - Returns: How many of them are new, with what their conditions bring.
+    /// - Throws: `Refusal` for a name that the graph has already, a dependency that it has not, a
+    ///   cycle, a limit, or a graph that was cancelled; ``OperonError`` with the code `invalid` for
+    ///   what cannot be sent. Then nothing was added. `CancellationError` if this attempt was given
+    ///   up.
     @discardableResult
     public func add(_ operations: [NewOperation]) async throws -> Int {
+        let descriptions = try operations.flatMap { try $0.descriptions(queue: queueName) }
         if let registry {
-            for operation in operations {
-                if let kind = operation.kind { registry.register(kind) }
-            }
+            for kind in operations.flatMap(\.kinds) { registry.register(kind) }
         }
-        var graph = GraphDescription(name: "added", operations: operations.map(\.description))
+        var graph = GraphDescription(name: "added", operations: descriptions)
         graph.order = .submission
         let body: [UInt8]
         do throws(InsideError) {
@@ -110,7 +111,7 @@ public struct OperationContext: Sendable {
         }
         switch await invocation.ask(.add(body)) {
         case .added(let count): return Int(count)
-        case .refused(let refusal): throw OperonError(refusal)
+        case .refused(let refusal): throw refusal
         case .awaited, .ended: throw CancellationError()
         }
     }
@@ -120,19 +121,26 @@ public struct OperationContext: Sendable {
     /// - Parameters:
     ///   - operation: What to do.
     ///   - name: Its name, unique in the graph.
-    ///   - dependencies: Names of operations of the graph that it waits for.
+    ///   - dependencies: Names of operations that it waits for, unless they fail; for
+    ///     other conditions add a ``NewOperation``.
     ///   - queue: The queue it belongs to; `nil`: that of this operation.
+    ///   - priority: Its place among ready operations; `nil`: as `options` say.
+    ///   - options: How it is to be run; `nil`: as the operation itself says.
     /// - Returns: Whether it is new; an earlier attempt may have added it.
+    /// - Throws: as ``add(_:)``.
     @discardableResult
     public func addOperation(
         _ operation: some Operation,
         named name: String,
         after dependencies: [String] = [],
-        queue: String? = nil
+        queue: String? = nil,
+        priority: QueuePriority? = nil,
+        options: OperationOptions? = nil
     ) async throws -> Bool {
-        var new = try NewOperation(operation, named: name, after: dependencies)
-        new.queue = queue ?? queueName
-        return try await add([new]) == 1
+        var new = try NewOperation(operation, named: name, after: dependencies, options: options)
+        new.queue = queue
+        if let priority { new.options.queuePriority = priority }
+        return try await add([new]) > 0
     }
 
     /// Waits until other operations have ended, those that this one has added for example.
@@ -145,14 +153,14 @@ public struct OperationContext: Sendable {
     /// - Parameter names: Of operations of its graph, or `graph/operation`; at most 10,000.
     /// - Returns: How they ended, in the order of the names. A further round of one that had ended
     ///   is not waited for.
-    /// - Throws: ``OperonError`` with the code `refused`: a name that there is not, one that waits
-    ///   for this operation itself or needs a key that it holds, a second wait, or a limit.
-    ///   `CancellationError` if this operation was asked to stop, or this attempt was given up.
+    /// - Throws: `Refusal` for a name that there is not, one that waits for this operation itself or
+    ///   needs a key that it holds, a second wait, or a limit. `CancellationError` if this operation
+    ///   was asked to stop, or this attempt was given up.
     @discardableResult
     public func wait(for names: [String]) async throws -> [OutcomeKind] {
         switch await invocation.ask(.wait(names)) {
         case .awaited(let outcomes): return outcomes
-        case .refused(let refusal): throw OperonError(refusal)
+        case .refused(let refusal): throw refusal
         case .added, .ended: throw CancellationError()
         }
     }

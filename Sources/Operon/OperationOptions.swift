@@ -51,9 +51,14 @@ public struct OperationOptions: Hashable, Sendable {
     var isPlain: Bool { self == OperationOptions() }
 
     /// Puts them into a description.
-    func apply(to operation: inout OperationDescription, queue: OperationQueue) {
+    ///
+    /// - Parameter other: where they name no quality of service.
+    func apply(
+        to operation: inout OperationDescription,
+        qualityOfService other: QualityOfService
+    ) {
         operation.priority = queuePriority
-        operation.qualityOfService = qualityOfService ?? queue.qualityOfService
+        operation.qualityOfService = qualityOfService ?? other
         operation.timeout = timeout
         operation.retry = retry
         operation.exclusive = exclusive

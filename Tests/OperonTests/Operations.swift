@@ -52,6 +52,13 @@ final class Meeting: @unchecked Sendable {
     }
 
     var count: Int { condition.withLock { arrivals } }
+
+    private var names: [String] = []
+
+    func sign(_ name: String) { condition.withLock { names.append(name) } }
+
+    /// Who has signed, in this order.
+    var signed: [String] { condition.withLock { names } }
 }
 
 struct Square: Operon.Operation {
@@ -200,8 +207,77 @@ struct Await: Operon.Operation {
         context.log("waiting")
         do {
             return try await context.wait(for: names).map { "\($0)" }
-        } catch let error as OperonError {
-            return ["\(error.code)", error.message]
+        } catch let error as Refusal {
+            return ["refused", "\(error)"]
+        }
+    }
+}
+
+/// Holds, and brings an operation that must have succeeded before.
+struct Prepared: Condition {
+    func dependency() -> AnyOperationHandle? {
+        GroupHandle([OperationHandle(Square(number: 2)), OperationHandle(Square(number: 3))])
+    }
+
+    func evaluate(_ context: OperationContext) async throws -> ConditionResult { .satisfied }
+}
+
+/// Returns its attempt and its queue, from the second attempt on.
+struct Second: Operon.Operation {
+    var options: OperationOptions { OperationOptions(retry: RetryPolicy(limit: 1)) }
+
+    private enum CodingKeys: CodingKey {}
+
+    func main(_ context: OperationContext) async throws -> [String] {
+        if context.attempt == 1 { throw Fail.Plain() }
+        return ["\(context.attempt)", context.queueName]
+    }
+}
+
+/// Returns what it depends on.
+struct Careful: Operon.Operation {
+    var conditions: [any Condition] { [Prepared()] }
+
+    private enum CodingKeys: CodingKey {}
+
+    func main(_ context: OperationContext) async throws -> [String] { context.dependencies }
+}
+
+/// Writes its name down.
+struct Sign: Operon.Operation {
+    var list: String
+
+    func main(_ context: OperationContext) async throws {
+        Meeting[list].sign(context.operationName)
+    }
+}
+
+/// Adds operations with everything that can be said of them.
+struct Grow: Operon.Operation {
+    var list: String
+
+    func main(_ context: OperationContext) async throws -> [String] {
+        let added = try await context.add([
+            try NewOperation(Fail(how: "plain"), named: "bad"),
+            try NewOperation(Sign(list: list), named: "if it fails").after("bad", when: .failed),
+            try NewOperation(Sign(list: list), named: "unless it fails", after: ["bad"]),
+            try NewOperation(Second(), named: "second"),
+            try NewOperation(Careful(), named: "careful"),
+            NewOperation(
+                command: ["/bin/sleep", "600"],
+                named: "slow",
+                options: OperationOptions(timeout: .milliseconds(10))
+            ),
+        ])
+        try await context.addOperation(Sign(list: list), named: "low", priority: .low)
+        var high = OperationOptions()
+        high.queuePriority = .high
+        try await context.addOperation(Sign(list: list), named: "high", options: high)
+        do {
+            try await context.addOperation(Second(), named: "low")
+            return ["it was added twice"]
+        } catch Refusal.duplicateOperation(let name) {
+            return ["\(added)", name]
         }
     }
 }

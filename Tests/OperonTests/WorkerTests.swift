@@ -43,6 +43,41 @@ import Testing
         }
     }
 
+    @Test(arguments: World.Way.allCases)
+    func `what an operation adds has conditions, options and its queue`(
+        way: World.Way
+    ) async throws {
+        let list = "grow \(way)"
+        let single = World.Member(
+            "single",
+            slots: 1,
+            .on(Grow.self),
+            .on(Fail.self),
+            .on(Sign.self),
+            .on(Second.self),
+            .on(Careful.self),
+            .on(Square.self)
+        )
+        try await World.play(way, single) { world in
+            var root = OperationDescription("root", "Grow", #"{"list": "\#(list)"}"#)
+            root.queue = "own"
+            let graph = try await world.submit(root)
+            await world.coordinator.waitUntilFinished(graph)
+
+            let record = world.record.current
+            // With the group that the condition brings, and its two parts.
+            #expect(record[0].output == #"["9","low"]"#)
+            #expect(record[2].outcome == .succeeded)
+            #expect(record[3].outcome == .skipped(cause: OperationID(graph: graph, index: 1)))
+            #expect(record[4].output == #"["2","own"]"#)
+            #expect(record[8].output == #"["careful~3"]"#)
+            #expect(record[9].outcome == .failed(.timeout))
+            let signed = Meeting[list].signed
+            #expect(signed.filter { $0 != "if it fails" } == ["high", "low"])
+            #expect(signed.contains("if it fails"))
+        }
+    }
+
     @Test func `what it cannot wait for is told by name, and a cancel ends its wait`() async throws
     {
         try await World.play(.inProcess, Self.single) { world in
