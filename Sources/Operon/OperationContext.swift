@@ -67,17 +67,25 @@ public struct OperationContext: Sendable {
             let message = "“\(operationName)” does not depend on “\(dependency)”."
             throw OperonError(.invalid, message)
         }
-        guard let output = input.output, !output.isEmpty else {
+        return try Self.decode(input.output, of: dependency, as: type)
+    }
+
+    private static func decode<Value: Decodable>(
+        _ output: Payload?,
+        of name: String,
+        as type: Value.Type
+    ) throws -> Value {
+        guard let output, !output.isEmpty else {
             // What stands for nothing, if the type has it.
             if let none = Any?.none as? Value { return none }
-            throw OperonError(.noOutput, "“\(dependency)” has no output.")
+            throw OperonError(.noOutput, "“\(name)” has no output.")
         }
         do throws(PayloadError) {
             return try output.decoded(as: type)
         } catch {
             throw OperonError(
                 .undecodable,
-                "The output of “\(dependency)” is no \(type): \(error.message)."
+                "The output of “\(name)” is no \(type): \(error.message)."
             )
         }
     }
@@ -112,7 +120,7 @@ public struct OperationContext: Sendable {
         switch await invocation.ask(.add(body)) {
         case .added(let count): return Int(count)
         case .refused(let refusal): throw refusal
-        case .awaited, .ended: throw CancellationError()
+        case .awaited, .read, .ended: throw CancellationError()
         }
     }
 
@@ -153,15 +161,38 @@ public struct OperationContext: Sendable {
     /// - Parameter names: Of operations of its graph, or `graph/operation`; at most 10,000.
     /// - Returns: How they ended, in the order of the names. A further round of one that had ended
     ///   is not waited for.
-    /// - Throws: `Refusal` for a name that there is not, one that waits for this operation itself or
-    ///   needs a key that it holds, a second wait, or a limit. `CancellationError` if this operation
-    ///   was asked to stop, or this attempt was given up.
+    ///   What they returned is read by ``value(of:as:)``.
+    /// - Throws: `Refusal` for a name that there is not, one that waits for this operation itself
+    ///   or needs a key that it holds, a second wait, or a limit. `CancellationError` if this
+    ///   operation was asked to stop, or this attempt was given up.
     @discardableResult
     public func wait(for names: [String]) async throws -> [OutcomeKind] {
         switch await invocation.ask(.wait(names)) {
         case .awaited(let outcomes): return outcomes
         case .refused(let refusal): throw refusal
-        case .added, .ended: throw CancellationError()
+        case .added, .read, .ended: throw CancellationError()
+        }
+    }
+
+    /// What an operation returned that has ended: one that ``wait(for:)`` waited for, for example.
+    ///
+    /// What it depends on is known without asking: ``output(of:as:)``. One that returned nothing,
+    /// or did not succeed, has no output: that is an error, unless `Value` is an optional.
+    ///
+    /// - Parameters:
+    ///   - name: Of an operation of its graph, or `graph/operation`.
+    ///   - type: What to read it as. A command's output is the JSON that it wrote.
+    /// - Throws: ``OperonError`` with the code `noOutput` or `undecodable`; `Refusal` for a name
+    ///   that there is not, one that has not ended, or an output that is not kept any more.
+    ///   `CancellationError` if this attempt was given up.
+    public func value<Value: Decodable>(
+        of name: String,
+        as type: Value.Type = Value.self
+    ) async throws -> Value {
+        switch await invocation.ask(.read(name)) {
+        case .read(let output): return try Self.decode(output, of: name, as: type)
+        case .refused(let refusal): throw refusal
+        case .added, .awaited, .ended: throw CancellationError()
         }
     }
 

@@ -58,6 +58,10 @@ extension Scheduler {
             order(request, of: held, event: number, from: worker, into: &effects)
             return
         }
+        if case .read(let held, let request) = event {
+            order(request, of: held, event: number, from: worker, into: &effects)
+            return
+        }
         guard let place = placeOfEvent(event, from: worker) else {
             // Refused, and handled all the same: the worker may forget it. But for the end of an
             // attempt that was taken for lost and may yet count.
@@ -82,7 +86,7 @@ extension Scheduler {
             finished(place, result, start: start, end: end, at: now, into: &effects)
         case .returned:
             comeBack(place, .returned, at: now, into: &effects)
-        case .added, .yielded: break  // Handled above.
+        case .added, .yielded, .read: break  // Handled above.
         }
     }
 
@@ -224,6 +228,7 @@ extension WorkerEvent {
         if case .yielded(_, let request) = self {
             return request.names.reduce(fixed) { $0 + 4 + $1.utf8.count }
         }
+        if case .read(_, let request) = self { return fixed + request.name.utf8.count }
         guard case .finished(_, let result) = self else { return fixed }
         var bytes = fixed + result.output.bytes.count + result.output.contentType.utf8.count
         bytes += result.logTail.count

@@ -16,6 +16,8 @@ extension Scheduler {
         package var additions: [AdditionOrder] = []
         /// What running operations wait for, to be looked up and given back at once.
         package var waits: [WaitOrder] = []
+        /// Likewise.
+        package var reads: [ReadOrder] = []
         package var refusals: [Refusal] = []
         /// What commands did, one for each that was not refused.
         package var results: [CommandResult] = []
@@ -33,6 +35,7 @@ extension Scheduler {
             fetches.removeAll(keepingCapacity: true)
             additions.removeAll(keepingCapacity: true)
             waits.removeAll(keepingCapacity: true)
+            reads.removeAll(keepingCapacity: true)
             refusals.removeAll(keepingCapacity: true)
             results.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)

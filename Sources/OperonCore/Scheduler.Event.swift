@@ -50,6 +50,8 @@ extension Scheduler {
         case additionJudged(AdditionOrder, AdditionJudgement)
         /// What a running operation waits for, in the scheduler's numbers: likewise.
         case waitJudged(WaitOrder, WaitJudgement)
+        /// What an operation has left that a running one asks for: likewise.
+        case readJudged(ReadOrder, ReadJudgement)
         /// The transport is connected, bound and consuming.
         case transportUp
         /// The transport lost its connection.

@@ -87,6 +87,8 @@ package struct Scheduler: Sendable {
             judge(order, judgement, at: now, into: &effects)
         case .waitJudged(let order, let judgement):
             judge(order, judgement, at: now, into: &effects)
+        case .readJudged(let order, let judgement):
+            judge(order, judgement, at: now, into: &effects)
         case .transportUp: transportCameUp(at: now, into: &effects)
         case .transportDown:
             isConnected = false
@@ -136,9 +138,9 @@ package struct Scheduler: Sendable {
         case .completionRequested(let operation, let attempt, let completion):
             complete(operation, attempt: attempt, completion, at: now, into: &effects)
         case .drainRequested(let worker): drain(worker, into: &effects)
-        case .workerMessage, .additionJudged, .waitJudged, .transportUp, .transportDown,
-            .addressReturned,
-            .attemptUnsendable, .graphsForgotten, .shutdownRequested, .timeReached:
+        case .workerMessage, .additionJudged, .waitJudged, .readJudged, .transportUp,
+            .transportDown, .addressReturned, .attemptUnsendable, .graphsForgotten,
+            .shutdownRequested, .timeReached:
             preconditionFailure("`handle` takes what is not a client's itself")
         }
     }

@@ -9,7 +9,7 @@ extension WorkerAgent {
         events.append(RetainedEvent(event: event, byteCount: bytes))
         retainedBytes += bytes
         switch event {
-        case .started, .added, .yielded: break
+        case .started, .added, .yielded, .read: break
         case .finished(let held, _), .returned(let held): finalAttempts.insert(held.attempt)
         }
     }
@@ -30,7 +30,7 @@ extension WorkerAgent {
             inFlightBytes -= first.byteCount
         }
         switch first.event {
-        case .started, .added, .yielded: break
+        case .started, .added, .yielded, .read: break
         case .finished(let held, _), .returned(let held): finalAttempts.remove(held.attempt)
         }
     }

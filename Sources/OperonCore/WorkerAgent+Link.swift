@@ -74,7 +74,7 @@ extension WorkerAgent {
         // held.
         for index in sentCount..<events.count {
             switch events[index].event {
-            case .started, .added, .yielded: continue
+            case .started, .added, .yielded, .read: continue
             case .finished(let held, _), .returned(let held): listed.append(held)
             }
         }

@@ -10,6 +10,8 @@ extension WorkerAgent {
         case add([UInt8])
         /// Wait for operations of these names, without a slot meanwhile.
         case wait([String])
+        /// What has the operation of this name left?
+        case read(String)
     }
 
     /// What the shell hands to whoever asked.
@@ -19,6 +21,8 @@ extension WorkerAgent {
             case added(UInt32)
             /// How those that it waited for ended, in the order of their names.
             case awaited([OutcomeKind])
+            /// What it asked for; `nil`: nothing was left.
+            case read(Payload?)
             case refused(Refusal)
             /// The attempt has ended, or is somebody else's.
             case ended
@@ -72,16 +76,9 @@ extension WorkerAgent {
     private func refusal(of content: RequestContent, of holding: Holding) -> Refusal? {
         let limits = configuration.limits
         switch content {
+        case .read: return refusalOfMore
         case .add(let operations):
-            // What waits does not count: it must not keep out what would end its waiting.
-            let additions = open.count { if case .add = $0.content { true } else { false } }
-            guard additions < limits.openRequests else {
-                return .limitExceeded(
-                    limit: .openRequests,
-                    value: additions + 1,
-                    maximum: limits.openRequests
-                )
-            }
+            if let refusalOfMore { return refusalOfMore }
             guard operations.count > limits.additionBytes else { return nil }
             return .limitExceeded(
                 limit: .additionBytes,
@@ -111,6 +108,18 @@ extension WorkerAgent {
         }
     }
 
+    /// What waits does not count: it must not keep out what would end its waiting.
+    private var refusalOfMore: Refusal? {
+        let limits = configuration.limits
+        let others = open.count { if case .wait = $0.content { false } else { true } }
+        guard others >= limits.openRequests else { return nil }
+        return .limitExceeded(
+            limit: .openRequests,
+            value: others + 1,
+            maximum: limits.openRequests
+        )
+    }
+
     /// Numbers an event for it.
     private mutating func tell(_ place: Int) {
         let request = open[place]
@@ -120,6 +129,8 @@ extension WorkerAgent {
             record(.added(request.held, addition))
         case .wait(let names):
             record(.yielded(request.held, WaitRequest(number: request.number, names: names)))
+        case .read(let name):
+            record(.read(request.held, ReadRequest(number: request.number, name: name)))
         }
         open[place].event = firstEvent + UInt64(events.count) - 1
     }
@@ -136,6 +147,7 @@ extension WorkerAgent {
         switch verdict.content {
         case .added(let count): answer(place, .added(count), into: &effects)
         case .ended(let outcomes): answer(place, .awaited(outcomes), into: &effects)
+        case .output(let output): answer(place, .read(output), into: &effects)
         case .refused(let refusal): answer(place, .refused(refusal), into: &effects)
         case .again:
             // benign: said twice, and it was told anew in between.

@@ -179,11 +179,13 @@ package enum WorkerEvent: Hashable, Sendable {
     case added(HeldAttempt, AdditionRequest)
     /// It runs, and waits for others without a slot.
     case yielded(HeldAttempt, WaitRequest)
+    /// It runs, and asks what another operation has left.
+    case read(HeldAttempt, ReadRequest)
 
     package var held: HeldAttempt {
         switch self {
         case .started(let held, _), .finished(let held, _), .returned(let held),
-            .added(let held, _), .yielded(let held, _):
+            .added(let held, _), .yielded(let held, _), .read(let held, _):
             held
         }
     }

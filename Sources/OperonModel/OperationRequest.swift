@@ -32,6 +32,19 @@ package struct WaitRequest: Hashable, Sendable {
     }
 }
 
+/// What an operation has left, for a running one that did not depend on it.
+package struct ReadRequest: Hashable, Sendable {
+    /// Counts the requests of one incarnation, from 1.
+    package var number: UInt64
+    /// As dependencies are named.
+    package var name: String
+
+    package init(number: UInt64, name: String) {
+        self.number = number
+        self.name = name
+    }
+}
+
 /// A request that has no verdict yet, in a beat.
 package struct OpenRequest: Hashable, Sendable {
     package var number: UInt64
@@ -60,6 +73,8 @@ package struct Verdict: Hashable, Sendable {
         case added(UInt32)
         /// How all that it waited for ended, in the order it named them. It goes on.
         case ended([OutcomeKind])
+        /// What it asked for; `nil`: that operation has left nothing.
+        case output(Payload?)
         /// Nothing of it was done.
         case refused(Refusal)
         /// The verdict was lost with whoever gave it: ask again.

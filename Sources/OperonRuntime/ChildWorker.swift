@@ -297,6 +297,7 @@ package enum ChildWorker {
         switch given {
         case .added(let count): return .added(count)
         case .awaited(let outcomes): return .awaited(outcomes)
+        case .read(let output): return .read(output)
         case .refused(let refusal): return .refused(refusal)
         case .ended, .unknownToken: return .ended
         case .unreadable(let why): return .refused(.invalid(field: "request", why: why))

@@ -9,9 +9,10 @@ import OperonWire
 extension CoordinatorService {
     /// Judges until nothing is left to be: what a worker said behind one request may hold the next.
     func judgeRequests(at now: Moment) {
-        while !(effects.additions.isEmpty && effects.waits.isEmpty) {
+        while !(effects.additions.isEmpty && effects.waits.isEmpty && effects.reads.isEmpty) {
             judgeAdditions(at: now)
             judgeWaits(at: now)
+            judgeReads(at: now)
         }
     }
 
@@ -81,7 +82,6 @@ extension CoordinatorService {
             keeping?.submitted.append(kept)
             growthObserver(graph, part.operations)
         }
-        loadedOutputs = [:]
     }
 
     /// `nil`: all of it was added before.
@@ -146,16 +146,58 @@ extension CoordinatorService {
         }
     }
 
+    // MARK: - Reads
+
+    private func judgeReads(at now: Moment) {
+        while !effects.reads.isEmpty {
+            let order = effects.reads.removeFirst()
+            let judgement = judge(order)
+            scheduler.handle(.readJudged(order, judgement), at: now, into: &effects)
+        }
+    }
+
+    private func judge(_ order: Scheduler.ReadOrder) -> Scheduler.ReadJudgement {
+        let name = order.request.name
+        guard let id = resolve(name, in: order.held.operation.graph) else {
+            let reader = self.name(of: order.held.operation).name
+            return .refused(.unknownOperation(name: name, namedBy: reader))
+        }
+        let number = Int(id.graph.rawValue)
+        if let output = contents[number].left(id.index) ?? loadedOutputs[id] {
+            return .found(id, output.isEmpty ? nil : output)
+        }
+        if unloadedOutputs.contains(id) {
+            return .refused(.unreachable("the output of “\(name)” cannot be read from the store"))
+        }
+        if contents[number].isGone(id.index) {
+            let why = "what “\(name)” has left is not kept any more"
+            return .refused(.invalid(field: "output", why: why))
+        }
+        // It ended after what the worker said had come, and before it was looked at.
+        guard keeping == nil || scheduler.outcomeKind(of: id) != .succeeded else {
+            return .notLoaded
+        }
+        return .found(id, nil)
+    }
+
     // MARK: - Outputs
 
     /// What additions among these events ask for and nobody was known to want: loaded before, since
     /// what is added may start in the same step. Nothing, as a rule, and then it costs nothing.
     func loadOutputs(for events: [Scheduler.Event]) async {
+        loadedOutputs = [:]
+        unloadedOutputs = []
         guard keeping != nil else { return }
         for case .workerMessage(let envelope) in events {
             guard case .events(let batch) = envelope.body else { continue }
-            for case .added(let held, let request) in batch.events {
-                await loadOutputs(for: request, of: held.operation.graph)
+            for event in batch.events {
+                switch event {
+                case .added(let held, let request):
+                    await loadOutputs(for: request, of: held.operation.graph)
+                case .read(let held, let request):
+                    await loadOutput(for: request, of: held.operation.graph)
+                case .started, .finished, .returned, .yielded: continue
+                }
             }
         }
     }
@@ -169,13 +211,26 @@ extension CoordinatorService {
             return  // It is refused when it is judged.
         }
         for id in contents.wanted(by: operations, of: graph) where isMissing(id) {
-            // What has just finished may not be in the store yet.
-            await durable(within: Self.loadPatience)
-            do {
-                loadedOutputs[id] = try await store.output(of: id) ?? .empty
-            } catch {
-                logger.error("output not loaded", metadata: ["reason": "\(error)"])
-            }
+            await load(id, from: store)
+        }
+    }
+
+    private func loadOutput(for request: ReadRequest, of graph: GraphID) async {
+        guard let store, contents.indices.contains(Int(graph.rawValue)),
+            let id = resolve(request.name, in: graph), scheduler.outcomeKind(of: id) == .succeeded,
+            contents[Int(id.graph.rawValue)].left(id.index) == nil
+        else { return }
+        await load(id, from: store)
+    }
+
+    private func load(_ id: OperationID, from store: any OperationStore) async {
+        // What has just finished may not be in the store yet.
+        await durable(within: Self.loadPatience)
+        do {
+            loadedOutputs[id] = try await store.output(of: id) ?? .empty
+        } catch {
+            unloadedOutputs.insert(id)
+            logger.error("output not loaded", metadata: ["reason": "\(error)"])
         }
     }
 

@@ -20,6 +20,8 @@ package actor CoordinatorService {
     var effects = Scheduler.Effects()
     /// What additions of running operations ask for, loaded for the next step.
     var loadedOutputs: [OperationID: Payload] = [:]
+    /// Those that could not be read.
+    var unloadedOutputs: Set<OperationID> = []
     private let transport: any CoordinatorTransport
     private let observer: Observer
     let growthObserver: GrowthObserver

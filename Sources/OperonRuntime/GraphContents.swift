@@ -162,6 +162,9 @@ struct GraphContents: Sendable {
     /// Whether it has left an output that is not kept anywhere any more.
     func isGone(_ index: UInt32) -> Bool { spare?.isGone(index) ?? false }
 
+    /// What it has left, if that is at hand.
+    func left(_ index: UInt32) -> Payload? { outputs[index]?.payload ?? spare?[index] }
+
     func hasKept(_ index: UInt32) -> Bool { outputs[index] != nil }
 
     /// Whether an unfinished operation may ask for its output.
@@ -263,6 +266,8 @@ private struct SpareOutputs: Sendable {
     }
 
     func isGone(_ index: UInt32) -> Bool { gone.contains(index) }
+
+    subscript(index: UInt32) -> Payload? { outputs[index] }
 }
 
 /// An output that unfinished operations may ask for.

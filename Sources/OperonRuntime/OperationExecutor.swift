@@ -264,6 +264,7 @@ extension WorkerAgent.RequestContent {
         switch what {
         case .add(let operations): self = .add(operations)
         case .wait(let names): self = .wait(names)
+        case .read(let name): self = .read(name)
         }
     }
 }
@@ -273,6 +274,7 @@ extension InsideFormat.Request.What {
         switch content {
         case .add(let operations): self = .add(operations)
         case .wait(let names): self = .wait(names)
+        case .read(let name): self = .read(name)
         }
     }
 }
@@ -282,6 +284,7 @@ extension InsideFormat.Answer {
         switch content {
         case .added(let count): self = .added(count)
         case .awaited(let outcomes): self = .awaited(outcomes)
+        case .read(let output): self = .read(output)
         case .refused(let refusal): self = .refused(refusal)
         case .ended: self = .ended
         }

@@ -92,8 +92,8 @@ extension Simulator {
             .retryRequested, .queuePrioritySet, .completionRequested:
             break
         case .graphSubmitted, .graphsForgotten, .workerMessage, .additionJudged, .waitJudged,
-            .transportUp,
-            .transportDown, .addressReturned, .attemptUnsendable, .shutdownRequested, .timeReached:
+            .readJudged, .transportUp, .transportDown, .addressReturned,
+            .attemptUnsendable, .shutdownRequested, .timeReached:
             break
         }
     }

@@ -149,6 +149,9 @@ extension Simulator {
             return ledger.broken("a request was answered twice")
         }
         let held = request.held
+        if let name = request.reads {
+            return take(answer.content, to: held, reading: name, index, incarnation)
+        }
         if let names = request.names {
             return take(answer.content, to: held, waitingFor: names, index, incarnation)
         }
@@ -161,7 +164,8 @@ extension Simulator {
         case .refused(.graphClosed): break
         case .refused(let refusal):
             ledger.broken("\(held.operation) may not add what fits: \(refusal)")
-        case .awaited: ledger.broken("\(held.operation) added, and is told of others' ends")
+        case .awaited, .read:
+            ledger.broken("\(held.operation) added, and is told of others' ends")
         case .ended:
             // One that was asked to stop, and goes on to its end, is answered no more.
             guard request.waits, workers[index].running.contains(held.attempt) else { return }
@@ -183,9 +187,10 @@ extension Simulator {
     /// Compiles what was ordered to be, as the shell does: what a store keeps of it.
     mutating func judgeRequests() -> [StoredContents] {
         var all: [StoredContents] = []
-        while !(effects.additions.isEmpty && effects.waits.isEmpty) {
+        while !(effects.additions.isEmpty && effects.waits.isEmpty && effects.reads.isEmpty) {
             all += judgeAdditions()
             judgeWaits()
+            judgeReads()
         }
         return all
     }

@@ -8,6 +8,8 @@ struct SimulatedRequest {
     let waits: Bool
     /// What it waits for, its slot given back; `nil`: it added something.
     var names: [String]?
+    /// Whose output it asks for; `nil`: nobody's.
+    var reads: String?
 }
 
 // Running operations that wait for others, whichever: what waits for them is refused, and they go
@@ -113,7 +115,7 @@ extension Simulator {
         case .refused(.unknownOperation): break
         case .refused(let refusal):
             ledger.broken("\(held.operation) may not wait for what it may: \(refusal)")
-        case .added: ledger.broken("\(held.operation) waits, and is told what it added")
+        case .added, .read: ledger.broken("\(held.operation) waits, and is told what it added")
         case .ended:
             // Withdrawn, asked too late, or about to be killed: it runs on to its end.
             guard workers[index].running.contains(held.attempt) else { return }
@@ -125,8 +127,46 @@ extension Simulator {
             awaits(names, held, index, incarnation)
             return
         }
+        if case .awaited = answer, let name = names.first, workers[index].lastRequest % 2 == 0 {
+            reads(name, held, index)
+            return
+        }
         let rest = Duration.microseconds(1 + Int64(inside.next() % 5_000))
         at(now + rest, .ended(index, incarnation: incarnation, held))
+    }
+
+    /// What it waited for it wants to know.
+    private mutating func reads(_ name: String, _ held: HeldAttempt, _ index: Int) {
+        workers[index].lastRequest += 1
+        let number = workers[index].lastRequest
+        workers[index].asked[number] = SimulatedRequest(held: held, waits: true, reads: name)
+        drive(index, .asked(number, held.attempt, .read(name)))
+    }
+
+    mutating func take(
+        _ answer: WorkerAgent.RequestAnswer.Content,
+        to held: HeldAttempt,
+        reading name: String,
+        _ index: Int,
+        _ incarnation: Incarnation
+    ) {
+        switch answer {
+        case .read(let output):
+            ledger.met(.outputRead)
+            if let output, let id = find(name, in: held.operation.graph),
+                output.bytes != Self.output(of: id)
+            {
+                ledger.broken("\(held.operation) read what \(id) has not left")
+            }
+        // Its graph was forgotten, or it has another round before it.
+        case .refused(.unknownOperation), .refused(.invalid): break
+        case .refused(let refusal):
+            ledger.broken("\(held.operation) may not read what it may: \(refusal)")
+        case .added, .awaited:
+            ledger.broken("\(held.operation) reads, and is told of something else")
+        case .ended: guard workers[index].running.contains(held.attempt) else { return }
+        }
+        at(now + .milliseconds(1), .ended(index, incarnation: incarnation, held))
     }
 
     /// No more run than it has slots, but for those that could not wait to the end.
@@ -158,6 +198,21 @@ extension Simulator {
                 ? .operations(known)
                 : .refused(.unknownOperation(name: "", namedBy: ""))
             scheduler.handle(.waitJudged(order, judgement), at: moment, into: &effects)
+        }
+    }
+
+    /// Looks up what others ask for, as the shell does.
+    mutating func judgeReads() {
+        while !effects.reads.isEmpty {
+            let order = effects.reads.removeFirst()
+            let name = order.request.name
+            var judgement = Scheduler.ReadJudgement.refused(
+                .unknownOperation(name: name, namedBy: "")
+            )
+            if let id = find(name, in: order.held.operation.graph), scheduler.isKnown(id) {
+                judgement = .found(id, Payload(bytes: Self.output(of: id)))
+            }
+            scheduler.handle(.readJudged(order, judgement), at: moment, into: &effects)
         }
     }
 }

@@ -71,6 +71,7 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case waitedForChildren
         case waitRefused
         case waitWithdrawn
+        case outputRead
         case queuePriorityChanged
         case keyLimitChanged
         case notYet

@@ -14,6 +14,8 @@ package enum InsideFormat {
             case add([UInt8])
             /// Wait for operations of these names.
             case wait([String])
+            /// What has the operation of this name left?
+            case read(String)
         }
 
         package init(token: String, what: What) {
@@ -27,6 +29,8 @@ package enum InsideFormat {
         case added(UInt32)
         /// How those that were waited for ended, in the order of their names.
         case awaited([OutcomeKind])
+        /// What was asked for; `nil`: nothing was left.
+        case read(Payload?)
         case refused(Refusal)
         /// The attempt has ended, or is somebody else's by now.
         case ended
@@ -47,6 +51,7 @@ package enum InsideFormat {
         switch request.what {
         case .add(let operations): proto.add = byteString(operations)
         case .wait(let names): proto.wait.names = names
+        case .read(let name): proto.read = name
         }
         return try framed(proto)
     }
@@ -57,6 +62,7 @@ package enum InsideFormat {
         switch answer {
         case .added(let count): proto.added = count
         case .awaited(let outcomes): proto.awaited = ProtoEnded(outcomes)
+        case .read(let output): proto.read = ProtoLeft(output)
         case .refused(let refusal): proto.refused = ProtoRefusal(refusal)
         case .ended: proto.ended = ProtoEmpty()
         case .unknownToken: proto.unknownToken = ProtoEmpty()
@@ -78,6 +84,7 @@ package enum InsideFormat {
         case .add(let operations):
             return Request(token: proto.token, what: .add([UInt8](operations)))
         case .wait(let wait): return Request(token: proto.token, what: .wait(wait.names))
+        case .read(let name): return Request(token: proto.token, what: .read(name))
         case nil: throw .missing("request.what")
         }
     }
@@ -88,6 +95,7 @@ package enum InsideFormat {
         switch proto.what {
         case .added(let count): return .added(count)
         case .awaited(let ended): return .awaited(try ended.kinds("answer.awaited"))
+        case .read(let left): return .read(left.payload)
         case .refused(let refusal): return .refused(try Refusal(refusal))
         case .ended: return .ended
         case .unknownToken: return .unknownToken

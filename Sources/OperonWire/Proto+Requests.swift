@@ -38,6 +38,30 @@ extension WaitRequest {
     }
 }
 
+extension ProtoRead {
+    init(_ request: ReadRequest) {
+        self.init()
+        number = request.number
+        name = request.name
+    }
+}
+
+extension ReadRequest {
+    /// Whether the name is any is found by whoever looks it up.
+    init(_ proto: ProtoRead) throws(WireError) {
+        self.init(number: try Check.ordinal(proto.number, "read.number"), name: proto.name)
+    }
+}
+
+extension ProtoLeft {
+    init(_ payload: Payload?) {
+        self.init()
+        if let payload { output = ProtoPayload(payload) }
+    }
+
+    var payload: Payload? { hasOutput ? Payload(output) : nil }
+}
+
 extension ProtoOpenRequest {
     init(_ request: OpenRequest) {
         self.init()
@@ -70,6 +94,7 @@ extension ProtoVerdict {
         case .refused(let refusal): what = .refused(ProtoRefusal(refusal))
         case .again: what = .again(ProtoEmpty())
         case .ended(let outcomes): what = .ended(ProtoEnded(outcomes))
+        case .output(let output): what = .output(ProtoLeft(output))
         }
     }
 }
@@ -82,6 +107,7 @@ extension Verdict {
         case .refused(let refusal): content = .refused(try Refusal(refusal))
         case .again: content = .again
         case .ended(let ended): content = .ended(try ended.kinds("verdict.ended"))
+        case .output(let left): content = .output(left.payload)
         case nil: throw .missing("verdict.what")
         }
         self.init(

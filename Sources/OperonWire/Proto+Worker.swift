@@ -136,6 +136,7 @@ extension ProtoWorkerEvent {
         case .finished(_, let result): what = .finished(ProtoAttemptResult(result))
         case .returned: what = .returned(ProtoEmpty())
         case .added(_, let request): what = .added(ProtoAddition(request))
+        case .read(_, let request): what = .read(ProtoRead(request))
         case .yielded(_, let request): what = .yielded(ProtoWait(request))
         }
     }
@@ -151,6 +152,7 @@ extension WorkerEvent {
         case .finished(let result): self = .finished(held, try AttemptResult(result))
         case .returned: self = .returned(held)
         case .added(let request): self = .added(held, try AdditionRequest(request))
+        case .read(let request): self = .read(held, try ReadRequest(request))
         case .yielded(let request): self = .yielded(held, try WaitRequest(request))
         case nil: throw .missing("event.what")
         }

@@ -78,8 +78,8 @@ struct InsideWorker {
             )
         case .unreadable(let why):
             Failure(ExitStatus.usage, "\(lead): the worker cannot read it: \(why).")
-        case .ended, .added, .awaited, .refused:
-            // The last three are no answer to what was asked.
+        case .ended, .added, .awaited, .read, .refused:
+            // The last four are no answer to what was asked.
             Failure(
                 ExitStatus.noSuchObject,
                 "\(lead): this attempt has ended, or the operation runs elsewhere by now."

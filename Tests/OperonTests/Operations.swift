@@ -281,3 +281,51 @@ struct Grow: Operon.Operation {
         }
     }
 }
+
+/// Adds others, waits for them, and tells what it learns of them.
+struct Family: Operon.Operation {
+    func main(_ context: OperationContext) async throws -> [String] {
+        try await context.add([
+            try NewOperation(Square(number: 3), named: "square"),
+            try NewOperation(Large(bytes: 500_000), named: "large"),
+            try NewOperation(Greet(name: "you"), named: "silent"),
+            try NewOperation(Fail(how: "plain"), named: "failing"),
+            try NewOperation(Square(number: 4), named: "later", after: [context.operationName]),
+        ])
+        try await context.wait(for: ["square", "large", "silent", "failing"])
+        var answers = ["\(try await context.value(of: "square", as: Int.self))"]
+        answers.append("\(try await context.value(of: "large", as: String.self).count)")
+        for name in ["silent", "failing"] {
+            let none = try await context.value(of: name, as: Int?.self)
+            answers.append(none.map { "\($0)" } ?? "nothing")
+            do {
+                answers.append("\(try await context.value(of: name, as: Int.self))")
+            } catch let error as OperonError {
+                answers.append("\(error.code)")
+            }
+        }
+        do {
+            answers.append(try await context.value(of: "square", as: String.self))
+        } catch let error as OperonError {
+            answers.append("\(error.code)")
+        }
+        do {
+            answers.append(try await context.value(of: "later"))
+        } catch Refusal.invalid(let field, _) {
+            answers.append(field)
+        }
+        do {
+            answers.append(try await context.value(of: "nobody"))
+        } catch Refusal.unknownOperation(let name, let reader) {
+            answers.append("\(name) \(reader)")
+        }
+        return answers
+    }
+
+    static func answers(_ name: String) -> [String] {
+        [
+            "9", "500000", "nothing", "noOutput", "nothing", "noOutput", "undecodable", "output",
+            "nobody \(name)",
+        ]
+    }
+}

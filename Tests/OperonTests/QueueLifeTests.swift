@@ -21,6 +21,21 @@ import Testing
         #expect(late?.code == .closed)
     }
 
+    @Test(arguments: [false, true])
+    func whatOthersLeftIsReadFromTheStore(isEmbedded: Bool) async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("operon-read-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let store = folder.appendingPathComponent("store.db").path
+        let cluster: Cluster =
+            isEmbedded ? .embedded(store: store, slots: 1) : .inProcess(slots: 1)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let family = try await queue.addOperation(Family())
+        #expect(try await family.value == Family.answers(family.name))
+        await cluster.close()
+    }
+
     @Test func aRefusedOperationHoldsUpNobody() async throws {
         let cluster = Cluster.inProcess(slots: 2)
         for queue in [

@@ -78,6 +78,29 @@ import Testing
         }
     }
 
+    @Test(arguments: World.Way.allCases)
+    func `what others left can be read by whoever waited for them`(
+        way: World.Way
+    ) async throws {
+        let single = World.Member(
+            "single",
+            slots: 1,
+            .on(Family.self),
+            .on(Square.self),
+            .on(Large.self),
+            .on(Greet.self),
+            .on(Fail.self)
+        )
+        try await World.play(way, single) { world in
+            let graph = try await world.submit(OperationDescription("root", "Family"))
+            await world.coordinator.waitUntilFinished(graph)
+
+            let output = Array(world.record.current[0].output.utf8)
+            let answers = try JSONDecoder().decode([String].self, from: Data(output))
+            #expect(answers == Family.answers("root"))
+        }
+    }
+
     @Test func `what it cannot wait for is told by name, and a cancel ends its wait`() async throws
     {
         try await World.play(.inProcess, Self.single) { world in

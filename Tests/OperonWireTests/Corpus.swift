@@ -132,6 +132,22 @@ enum Corpus {
                 )
             )
         ),
+        CorpusCase(
+            "control-output",
+            coordinator: .control(
+                Control(
+                    acknowledged: 9,
+                    verdicts: [
+                        Verdict(
+                            number: 4,
+                            event: 12,
+                            content: .output(Payload(contentType: "text/plain", bytes: [65, 66]))
+                        ),
+                        Verdict(number: 5, event: 13, content: .output(nil)),
+                    ]
+                )
+            )
+        ),
         CorpusCase("control-recall", coordinator: Samples.control(.recall(Samples.held))),
         CorpusCase("control-cancel", coordinator: Samples.control(.cancel(Samples.held))),
         CorpusCase("control-stop", coordinator: Samples.control(.stop(Samples.held))),
@@ -316,6 +332,12 @@ enum Corpus {
             "yielded",
             worker: Samples.events(
                 .yielded(Samples.held, WaitRequest(number: 4, names: ["b", "other/c"]))
+            )
+        ),
+        CorpusCase(
+            "events-read",
+            worker: Samples.events(
+                .read(Samples.held, ReadRequest(number: 4, name: "other/c"))
             )
         ),
         CorpusCase("fetch", worker: .fetch([Samples.firstRequest, Samples.request])),

@@ -240,7 +240,8 @@ struct MessageGenerator {
     }
 
     private mutating func event() -> WorkerEvent {
-        switch below(6) {
+        switch below(7) {
+        case 6: .read(held(), ReadRequest(number: positive(), name: text()))
         case 5: .yielded(held(), WaitRequest(number: positive(), names: [text(), text()]))
         case 0: .started(held(), at: moment())
         case 1: .returned(held())
@@ -255,7 +256,8 @@ struct MessageGenerator {
 
     private mutating func verdict() -> Verdict {
         let content: Verdict.Content =
-            switch below(4) {
+            switch below(5) {
+            case 3: .output(below(2) == 0 ? nil : Payload(contentType: text(), bytes: bytes()))
             case 0: .added(small())
             case 1: .again
             case 2: .ended(list(0...3) { $0.pick(OutcomeKind.allCases) })

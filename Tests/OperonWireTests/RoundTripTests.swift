@@ -63,4 +63,30 @@ import Testing
 
         #expect(try message.encoded().count < 100)
     }
+
+    @Test(arguments: [
+        InsideFormat.Request.What.add([1, 2]), .wait(["a", "g/b"]), .read("a"),
+    ])
+    func `a question from inside an operation survives`(
+        _ what: InsideFormat.Request.What
+    ) throws {
+        let request = InsideFormat.Request(token: "t", what: what)
+        let bytes = try InsideFormat.encode(request)
+        let body = Array(bytes.dropFirst(InsideFormat.lengthBytes))
+        #expect(InsideFormat.length(bytes[...]) == body.count)
+        #expect(try InsideFormat.decodeRequest(body) == request)
+    }
+
+    @Test(arguments: [
+        InsideFormat.Answer.added(3), .awaited([.failed, .skipped]), .ended, .unknownToken,
+        .refused(.graphClosed(name: "g")), .unreadable("no"), .read(nil),
+        .read(Payload(contentType: "text/plain", bytes: [1])), .read(.empty),
+    ])
+    func `an answer to what is inside an operation survives`(
+        _ answer: InsideFormat.Answer
+    ) throws {
+        let bytes = try InsideFormat.encode(answer)
+        let body = Array(bytes.dropFirst(InsideFormat.lengthBytes))
+        #expect(try InsideFormat.decodeAnswer(body) == answer)
+    }
 }

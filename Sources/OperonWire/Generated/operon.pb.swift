@@ -654,6 +654,15 @@ nonisolated struct ProtoWorkerEvent: Sendable {
     set {what = .yielded(newValue)}
   }
 
+  /// It runs, and asks what another operation has left.
+  var read: ProtoRead {
+    get {
+      if case .read(let v)? = what {return v}
+      return ProtoRead()
+    }
+    set {what = .read(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
@@ -667,6 +676,8 @@ nonisolated struct ProtoWorkerEvent: Sendable {
     case added(ProtoAddition)
     /// It runs, and waits for others without a slot.
     case yielded(ProtoWait)
+    /// It runs, and asks what another operation has left.
+    case read(ProtoRead)
 
   }
 
@@ -706,6 +717,23 @@ nonisolated struct ProtoWait: Sendable {
 
   /// As dependencies are named. At least one.
   var names: [String] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// The output of an operation that has ended, for a running one.
+nonisolated struct ProtoRead: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Counts the requests of this incarnation, from 1.
+  var number: UInt64 = 0
+
+  /// As dependencies are named.
+  var name: String = String()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1586,6 +1614,29 @@ nonisolated struct ProtoEnded: Sendable {
   init() {}
 }
 
+/// What an operation has left.
+nonisolated struct ProtoLeft: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// Absent: nothing.
+  var output: ProtoPayload {
+    get {_output ?? ProtoPayload()}
+    set {_output = newValue}
+  }
+  /// Returns true if `output` has been explicitly set.
+  var hasOutput: Bool {self._output != nil}
+  /// Clears the value of `output`. Subsequent reads from it will return its default value.
+  mutating func clearOutput() {self._output = nil}
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _output: ProtoPayload? = nil
+}
+
 /// The answer to a request of a running operation.
 nonisolated struct ProtoVerdict: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1636,6 +1687,15 @@ nonisolated struct ProtoVerdict: Sendable {
     set {what = .ended(newValue)}
   }
 
+  /// What was asked for.
+  var output: ProtoLeft {
+    get {
+      if case .output(let v)? = what {return v}
+      return ProtoLeft()
+    }
+    set {what = .output(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
@@ -1647,6 +1707,8 @@ nonisolated struct ProtoVerdict: Sendable {
     case again(ProtoEmpty)
     /// All that it waited for has ended: it goes on.
     case ended(ProtoEnded)
+    /// What was asked for.
+    case output(ProtoLeft)
 
   }
 
@@ -2004,6 +2066,15 @@ nonisolated struct ProtoInsideRequest: Sendable {
     set {what = .wait(newValue)}
   }
 
+  /// The name of an operation that has ended, and whose output is asked for.
+  var read: String {
+    get {
+      if case .read(let v)? = what {return v}
+      return String()
+    }
+    set {what = .read(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
@@ -2011,6 +2082,8 @@ nonisolated struct ProtoInsideRequest: Sendable {
     case add(Data)
     /// Operations to wait for.
     case wait(ProtoNames)
+    /// The name of an operation that has ended, and whose output is asked for.
+    case read(String)
 
   }
 
@@ -2078,6 +2151,15 @@ nonisolated struct ProtoInsideAnswer: Sendable {
     set {what = .awaited(newValue)}
   }
 
+  /// What was asked for.
+  var read: ProtoLeft {
+    get {
+      if case .read(let v)? = what {return v}
+      return ProtoLeft()
+    }
+    set {what = .read(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_What: Equatable, Sendable {
@@ -2093,6 +2175,8 @@ nonisolated struct ProtoInsideAnswer: Sendable {
     case unreadable(String)
     /// All that it waited for has ended.
     case awaited(ProtoEnded)
+    /// What was asked for.
+    case read(ProtoLeft)
 
   }
 
@@ -2801,7 +2885,7 @@ nonisolated extension ProtoEventBatch: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".WorkerEvent"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{3}started_at_nanoseconds\0\u{1}finished\0\u{1}returned\0\u{1}added\0\u{1}yielded\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{3}started_at_nanoseconds\0\u{1}finished\0\u{1}returned\0\u{1}added\0\u{1}yielded\0\u{1}read\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2870,6 +2954,19 @@ nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._Me
           self.what = .yielded(v)
         }
       }()
+      case 7: try {
+        var v: ProtoRead?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .read(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .read(v)
+        }
+      }()
       default: break
       }
     }
@@ -2903,6 +3000,10 @@ nonisolated extension ProtoWorkerEvent: SwiftProtobuf.Message, SwiftProtobuf._Me
     case .yielded?: try {
       guard case .yielded(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    }()
+    case .read?: try {
+      guard case .read(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
     }()
     case nil: break
     }
@@ -2982,6 +3083,41 @@ nonisolated extension ProtoWait: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
   static func ==(lhs: ProtoWait, rhs: ProtoWait) -> Bool {
     if lhs.number != rhs.number {return false}
     if lhs.names != rhs.names {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension ProtoRead: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Read"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}name\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.number != 0 {
+      try visitor.visitSingularUInt64Field(value: self.number, fieldNumber: 1)
+    }
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoRead, rhs: ProtoRead) -> Bool {
+    if lhs.number != rhs.number {return false}
+    if lhs.name != rhs.name {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4341,9 +4477,43 @@ nonisolated extension ProtoEnded: SwiftProtobuf.Message, SwiftProtobuf._MessageI
   }
 }
 
+nonisolated extension ProtoLeft: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Left"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}output\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._output) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._output {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: ProtoLeft, rhs: ProtoLeft) -> Bool {
+    if lhs._output != rhs._output {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension ProtoVerdict: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Verdict"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}event\0\u{1}added\0\u{1}refused\0\u{1}again\0\u{1}ended\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}event\0\u{1}added\0\u{1}refused\0\u{1}again\0\u{1}ended\0\u{1}output\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4400,6 +4570,19 @@ nonisolated extension ProtoVerdict: SwiftProtobuf.Message, SwiftProtobuf._Messag
           self.what = .ended(v)
         }
       }()
+      case 7: try {
+        var v: ProtoLeft?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .output(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .output(v)
+        }
+      }()
       default: break
       }
     }
@@ -4432,6 +4615,10 @@ nonisolated extension ProtoVerdict: SwiftProtobuf.Message, SwiftProtobuf._Messag
     case .ended?: try {
       guard case .ended(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    }()
+    case .output?: try {
+      guard case .output(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
     }()
     case nil: break
     }
@@ -5024,7 +5211,7 @@ nonisolated extension ProtoNames: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".InsideRequest"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}token\0\u{1}add\0\u{1}wait\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}token\0\u{1}add\0\u{1}wait\0\u{1}read\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5054,6 +5241,14 @@ nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._
           self.what = .wait(v)
         }
       }()
+      case 4: try {
+        var v: String?
+        try decoder.decodeSingularStringField(value: &v)
+        if let v = v {
+          if self.what != nil {try decoder.handleConflictingOneOf()}
+          self.what = .read(v)
+        }
+      }()
       default: break
       }
     }
@@ -5076,6 +5271,10 @@ nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._
       guard case .wait(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     }()
+    case .read?: try {
+      guard case .read(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularStringField(value: v, fieldNumber: 4)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -5091,7 +5290,7 @@ nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".InsideAnswer"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}added\0\u{1}refused\0\u{1}ended\0\u{3}unknown_token\0\u{1}unreadable\0\u{1}awaited\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}added\0\u{1}refused\0\u{1}ended\0\u{3}unknown_token\0\u{1}unreadable\0\u{1}awaited\0\u{1}read\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5167,6 +5366,19 @@ nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._M
           self.what = .awaited(v)
         }
       }()
+      case 7: try {
+        var v: ProtoLeft?
+        var hadOneofValue = false
+        if let current = self.what {
+          hadOneofValue = true
+          if case .read(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.what = .read(v)
+        }
+      }()
       default: break
       }
     }
@@ -5201,6 +5413,10 @@ nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._M
     case .awaited?: try {
       guard case .awaited(let v)? = self.what else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    }()
+    case .read?: try {
+      guard case .read(let v)? = self.what else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
     }()
     case nil: break
     }
