@@ -36,14 +36,7 @@ extension Payload {
 
     init(input: some Encodable, version: Int) throws {
         try self.init(encoding: input)
-        if version != 1 { contentType = "\(Self.json); version=\(version)" }
-    }
-
-    /// Which form an input has; `nil`: it is no JSON.
-    var version: Int? {
-        if contentType == Self.json { return 1 }
-        let prefix = "\(Self.json); version="
-        return contentType.hasPrefix(prefix) ? Int(contentType.dropFirst(prefix.count)) : nil
+        contentType = Self.json(version: version)
     }
 
     /// No bytes at all are read as `{}`: a type without properties needs no input.

@@ -163,6 +163,7 @@ struct GraphWriter {
         case .registered(let kind, let input):
             text("operation", kind)
             write(input)
+            if let version = input.version, version != 1 { raw("version", String(version)) }
         case .external(let input):
             raw("external", "true")
             write(input)

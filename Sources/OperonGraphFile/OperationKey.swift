@@ -8,6 +8,7 @@ enum OperationKey: UInt8, CaseIterable {
     case wait
     case external
     case input
+    case version
     case dependencies
     case queue
     case priority
@@ -46,7 +47,8 @@ enum OperationKey: UInt8, CaseIterable {
 
     /// Those that have no place in `defaults`.
     static let individual: OperationKeys = [
-        .name, .description, .run, .command, .operation, .wait, .external, .input, .dependencies,
+        .name, .description, .run, .command, .operation, .wait, .external, .input, .version,
+        .dependencies,
     ]
 }
 

@@ -9,6 +9,8 @@ struct OperationFields {
     /// What a process gets, if it is one.
     var process: CommandDescription
     var input: Node?
+    /// Of its input.
+    var version = 1
     /// `run`, `command`, `operation`, `wait` or `external`, and its value.
     var work: (key: OperationKey, entry: Node.Entry)?
 
@@ -109,6 +111,9 @@ struct OperationReader {
                 result.work = (key, entry)
             }
         case .input: result.input = node
+        case .version:
+            let maximum = Int(Int32.max)
+            result.version = try fields.count(node, key.name, from: 1, through: maximum) ?? 1
         case .dependencies: try dependencies(node, into: &result)
         case .queue:
             if let name = try fields.name(node, key.name) { result.description.queue = name }
@@ -276,9 +281,15 @@ struct OperationReader {
             let place = "“operation” and “external”"
             try misplaced(result.keys.intersection([.input]), entries, name, place)
         }
+        if key != .operation || entry.value.text.map(Work.reservedKinds.contains) == true {
+            let place = "a registered kind"
+            try misplaced(result.keys.intersection([.version]), entries, name, place)
+        }
         if key == .external { return try external(entry.value, result.input) }
         if key == .wait { return try fields.duration(entry.value, key.name).map { .wait($0) } }
-        if key == .operation { return try registered(entry.value, result.input) }
+        if key == .operation {
+            return try registered(entry.value, result.input, version: result.version)
+        }
         return try command(key, entry.value, result.process)
     }
 
@@ -334,7 +345,11 @@ struct OperationReader {
         return .command(command)
     }
 
-    private mutating func registered(_ node: Node, _ input: Node?) throws(Stop) -> Work? {
+    private mutating func registered(
+        _ node: Node,
+        _ input: Node?,
+        version: Int
+    ) throws(Stop) -> Work? {
         guard let kind = try fields.name(node, "operation") else { return nil }
         switch kind {
         case Work.commandKind:
@@ -368,8 +383,12 @@ struct OperationReader {
             }
             return try fields.duration(entry.value, entry.key).map { .wait($0) }
         default:
-            guard let input else { return .registered(kind: kind, input: .empty) }
-            return try payload(input).map { .registered(kind: kind, input: $0) }
+            guard
+                var payload = try input.map({ (node) throws(Stop) in try self.payload(node) })
+                    ?? .empty
+            else { return nil }
+            payload.contentType = Payload.json(version: version)
+            return .registered(kind: kind, input: payload)
         }
     }
 

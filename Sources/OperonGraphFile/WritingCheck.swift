@@ -96,13 +96,21 @@ struct WritingCheck {
             guard !Work.reservedKinds.contains(kind) else {
                 return "is registered under the name of a built-in kind, \(kind.quoted)"
             }
-            return refusal(ofInput: input)
+            return refusal(ofInput: input, isVersioned: true)
         case .external(let input): return refusal(ofInput: input)
         }
     }
 
-    private func refusal(ofInput input: Payload) -> String? {
-        input.isEmpty || isJSON(input) ? nil : "has an input that is not JSON"
+    private func refusal(ofInput input: Payload, isVersioned: Bool = false) -> String? {
+        var plain = input
+        if isVersioned, let version = input.version {
+            guard (1...Int(Int32.max)).contains(version),
+                input.contentType == Payload.json(version: version)
+            else { return "has an input of version \(version)" }
+            plain.contentType = Payload.json
+        }
+        guard plain.isEmpty || isJSON(plain) else { return "has an input that is not JSON" }
+        return plain == .empty || !plain.isEmpty ? nil : "has an input that is not JSON"
     }
 
     private func refusal(of command: CommandDescription) -> String? {

@@ -5379,6 +5379,11 @@ enum OpenAPIDocument {
       "const": true
      },
      "input": {},
+     "version": {
+      "type": "integer",
+      "minimum": 1,
+      "maximum": 2147483647
+     },
      "dependencies": {
       "$ref": "#/components/schemas/GraphFile-dependencies"
      },
@@ -5479,6 +5484,29 @@ enum OpenAPIDocument {
          ]
         }
        ]
+      }
+     },
+     {
+      "description": "What has a version.",
+      "if": {
+       "required": [
+        "version"
+       ]
+      },
+      "then": {
+       "required": [
+        "operation"
+       ],
+       "properties": {
+        "operation": {
+         "not": {
+          "enum": [
+           "wait",
+           "nothing"
+          ]
+         }
+        }
+       }
       }
      },
      {

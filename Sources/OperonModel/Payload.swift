@@ -16,6 +16,18 @@ public struct Payload: Hashable, Sendable, Codable {
         self.bytes = bytes
     }
 
+    /// The type of JSON in this form: the first form says nothing.
+    package static func json(version: Int) -> String {
+        version == 1 ? json : "\(json); version=\(version)"
+    }
+
+    /// Which form an input has; `nil`: it is no JSON.
+    package var version: Int? {
+        if contentType == Self.json { return 1 }
+        let prefix = "\(Self.json); version="
+        return contentType.hasPrefix(prefix) ? Int(contentType.dropFirst(prefix.count)) : nil
+    }
+
     /// Whether there are no bytes, whatever their type.
     public var isEmpty: Bool { bytes.isEmpty }
 }

@@ -162,7 +162,7 @@ private enum AnyGraph {
             case .registered(let kind, let input):
                 let text = String(decoding: input.bytes, as: UTF8.self)
                 isPlain = isPlain && kind == "Kind" && (text.isEmpty || plainInputs.contains(text))
-                isPlain = isPlain && input.contentType == Payload.json
+                isPlain = isPlain && input.contentType != "text/plain"
             case .command(let command):
                 isPlain = isPlain && command.arguments.first?.isEmpty == false
                 isPlain = isPlain && command.environment["="] == nil
@@ -188,7 +188,7 @@ private enum AnyGraph {
             let bytes = Array(some(oddInputs, &random).utf8)
             operation.work = .registered(kind: "Kind", input: Payload(bytes: bytes))
         case 7:
-            let payload = Payload(contentType: "text/plain", bytes: [0x31])
+            let payload = Payload(contentType: "text/plain", bytes: some([[], [0x31]], &random))
             operation.work = .registered(kind: "Kind", input: payload)
         case 8:
             let kind = some(["wait", "external", ""], &random)
@@ -212,7 +212,9 @@ private enum AnyGraph {
         case 1: return .wait(.nanoseconds(Int.random(in: 0...5_000_000_000, using: &random)))
         case 2:
             let input = chance(3, &random) ? "" : some(plainInputs, &random)
-            return .registered(kind: "Kind", input: Payload(bytes: Array(input.utf8)))
+            let type = some([Payload.json, Payload.json(version: 7)], &random)
+            let payload = Payload(contentType: type, bytes: Array(input.utf8))
+            return .registered(kind: "Kind", input: payload)
         default:
             let lines = [
                 ["ls", "-l"], CommandDescription.shell("ls | wc"), ["/bin/sh", "-c", ""],
