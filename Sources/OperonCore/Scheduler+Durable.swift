@@ -7,7 +7,8 @@ package import OperonModel
 // - `KindState.duration`, `QueueState.servedAt`, the order of queues, keys and lanes: measured and
 //   counted anew; they decide who of equals is first, never whether.
 // - `parked` and `heldBack`: found again at admission.
-// - `unmet`: `explain` says less of a pause that began before the death, and nothing wrong.
+// - `unmet`, of what was tried again or has a delay of its own: `explain` says less of a pause that
+//   began before the death, and nothing wrong.
 // - `lostAttempts`: who was given up before is not waited for any more.
 // - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the conversation begins anew with a
 //   hello, and what was asked is asked again with the welcome.

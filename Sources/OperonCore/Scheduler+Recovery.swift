@@ -216,6 +216,11 @@ extension Scheduler {
         // What is over by now is released by the first `timeReached`, so that the records say it.
         if stored.retryAt != nil, stored.outcome == nil {
             graph.flags[index].insert(.delayed)
+            // It has had an attempt that did not fail, and no delay of its own.
+            let policy = graph.policy(stored.index)
+            if stored.comesBack, stored.retries == 0, policy.delay == nil, policy.notBefore == nil {
+                graph.unmet.insert(stored.index)
+            }
         }
     }
 

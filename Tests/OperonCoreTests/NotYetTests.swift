@@ -108,14 +108,25 @@ struct NotYetTests {
         world.bench.finish("a", .notYet(after: .seconds(30)))
         #expect(world.bench.explain("a") == [.notYet(due)])
         #expect(try world.restart() == nil)
-        // What is left of it: the time.
-        #expect(world.bench.explain("a").first == .notBefore(due))
+        #expect(world.bench.explain("a").first == .notYet(due))
 
         world = try bench()
         world.bench.finish("a", .failed(.exit(code: 1)))
         world.bench.start("a")
         world.bench.finish("a", .notYet(after: .seconds(30)))
         #expect(world.bench.explain("a") == [.notYet(due)])
+        #expect(try world.restart() == nil)
+        // What is left of it: the time. Both pauses are kept in the same way.
+        #expect(world.bench.explain("a").first == .retryAt(due))
+    }
+
+    @Test func `a delay is none of an attempt, also after a restart`() throws {
+        var world = RestartBench()
+        world.bench.join()
+        try world.bench.submit([.nothing("a") { $0.delay = .seconds(30) }])
+        let due = world.bench.now.monotonic + .seconds(30)
+        #expect(try world.restart() == nil)
+        #expect(world.bench.explain("a").first == .notBefore(due))
     }
 
     @Test func `a pause beyond all time does not overflow`() throws {
