@@ -116,6 +116,9 @@ extension OperationQueue {
         return stream
     }
 
+    /// How many follow ``progress``.
+    package var progressObserverCount: Int { state.withLock { $0.observers.count } }
+
     /// One that this object added has its outcome: it is held no more than its handles are.
     func finished(_ handle: AnyOperationHandle) {
         state.withLock { state in

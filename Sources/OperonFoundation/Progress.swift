@@ -15,13 +15,27 @@ extension Operon.OperationQueue {
             Task { try? await queue.cancelAllOperations(reason: "its progress was cancelled") }
         }
         let changes = self.progress
-        // Ends with the object that it changes.
         let follower = Follower(progress)
-        Task {
+        let following = Task {
             for await change in changes where !follower.update(change) { break }
         }
+        // Ends with the object that it changes, also while nothing changes.
+        progress.setUserInfoObject(Leash(following), forKey: .follower)
         return progress
     }
+}
+
+extension ProgressUserInfoKey {
+    fileprivate static let follower = ProgressUserInfoKey("operon.follower")
+}
+
+/// Ends a task when it is let go.
+private final class Leash: Sendable {
+    private let task: Task<Void, Never>
+
+    init(_ task: Task<Void, Never>) { self.task = task }
+
+    deinit { task.cancel() }
 }
 
 /// Changes a progress that somebody else keeps.

@@ -17,4 +17,16 @@ import Testing
         #expect(progress.fractionCompleted == 1)
         await cluster.close()
     }
+
+    @Test func aProgressThatIsLetGoFollowsNothing() async throws {
+        let cluster = Operon.Cluster.inProcess(slots: 1)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        var progress: Progress? = queue.makeProgress()
+        #expect(queue.progressObserverCount == 1)
+        #expect(progress?.totalUnitCount == 0)
+        progress = nil
+        // Nothing happens in the queue that would tell it.
+        while queue.progressObserverCount > 0 { await Task.yield() }
+        await cluster.close()
+    }
 }
