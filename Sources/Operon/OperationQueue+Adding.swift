@@ -164,7 +164,8 @@ extension OperationQueue {
     /// - Parameters:
     ///   - operations: Asked one by one, in order.
     ///   - inFlight: How many may have been added and not have ended, 1 or more.
-    ///   - finished: Called with each that has its outcome, one at a time, in the order of ending.
+    ///   - finished: Called with each as soon as it has its outcome, one at a time, in the order of
+    ///     ending, also while the next operation is waited for.
     /// - Throws: What the sequence or `finished` throws, `Refusal`, ``OperonError``, or
     ///   `CancellationError`. What was added by then goes on.
     public func addOperations<Op: Operation, Source: AsyncSequence & Sendable>(
@@ -177,25 +178,57 @@ extension OperationQueue {
         }
         let session = try await cluster.session()
         try await prepare()
-        try await withThrowingTaskGroup(of: OperationHandle<Op>.self) { group in
-            var count = 0
-            for try await operation in operations {
-                let handle = OperationHandle(work: operation, options: nil)
-                // In line before the next one is asked for: in the order of the sequence.
-                let addition = try enqueue([handle], session)
-                group.addTask {
-                    try await addition.wait()
-                    try await handle.waitUntilFinished()
-                    return handle
+        let (flow, news) = AsyncStream.makeStream(of: Flow<Op>.self)
+        let (demands, demand) = AsyncStream.makeStream(of: Void.self)
+        try await withThrowingDiscardingTaskGroup { group in
+            group.addTask { [self] in
+                let end = await Result { () async throws in
+                    var demands = demands.makeAsyncIterator()
+                    for try await operation in operations {
+                        let handle = OperationHandle(work: operation, options: nil)
+                        // In line before the next one is asked for: in the order of the sequence.
+                        news.yield(.added(handle, try enqueue([handle], session)))
+                        guard await demands.next() != nil else { return }
+                    }
                 }
-                count += 1
-                if count == inFlight, let handle = try await group.next() {
-                    count -= 1
-                    try await finished(handle)
-                }
+                news.yield(.ended(end))
             }
-            for try await handle in group { try await finished(handle) }
+            var count = 0
+            var isOver = false
+            for await event in flow {
+                switch event {
+                case .added(let handle, let addition):
+                    count += 1
+                    group.addTask {
+                        let end = await Result { () async throws in
+                            try await addition.wait()
+                            try await handle.waitUntilFinished()
+                        }
+                        news.yield(.finished(handle, end))
+                    }
+                    if count < inFlight { demand.yield() }
+                case .finished(let handle, let end):
+                    try end.get()
+                    try await finished(handle)
+                    if count == inFlight { demand.yield() }
+                    count -= 1
+                case .ended(let end):
+                    try end.get()
+                    isOver = true
+                }
+                if isOver, count == 0 { return }
+            }
+            try Task.checkCancellation()
         }
+    }
+
+    /// What happens while a sequence is added.
+    private enum Flow<Op: Operation>: Sendable {
+        /// The sequence gave it, and asks for leave to go on.
+        case added(OperationHandle<Op>, Addition)
+        case finished(OperationHandle<Op>, Result<Void, any Error>)
+        /// The sequence gives no more.
+        case ended(Result<Void, any Error>)
     }
 
     // MARK: - Barriers
@@ -244,6 +277,13 @@ extension OperationQueue {
             state.barrier = before.barrier
             state.sinceBarrier = before.since + state.sinceBarrier
         }
+    }
+}
+
+extension Result where Failure == any Error {
+    /// What came of it.
+    fileprivate init(_ body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }
 

@@ -36,6 +36,47 @@ import Testing
         await cluster.close()
     }
 
+    @Test func whatASlowSequenceAddsIsToldOfAtOnce() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let (numbers, source) = AsyncStream.makeStream(of: Doubled.self)
+        source.yield(Doubled(number: 1))
+        var values: [Int] = []
+        // Each comes only when the one before was told of.
+        try await queue.addOperations(from: numbers, inFlight: 4) { handle in
+            values.append(try await handle.value)
+            if values.count < 4 {
+                source.yield(Doubled(number: values.count + 1))
+            } else {
+                source.finish()
+            }
+        }
+        #expect(values == [2, 4, 6, 8])
+        await cluster.close()
+    }
+
+    @Test func aSequenceEndsWithWhatIsThrown() async throws {
+        let cluster = Cluster.inProcess(slots: 2)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let (endless, source) = AsyncStream.makeStream(of: Doubled.self)
+        for number in 0..<10 { source.yield(Doubled(number: number)) }
+        var count = 0
+        await #expect(throws: Wrong(code: 3)) {
+            try await queue.addOperations(from: endless, inFlight: 2) { _ in
+                count += 1
+                if count == 3 { throw Wrong(code: 3) }
+            }
+        }
+        #expect(count == 3)
+        let (few, fewSource) = AsyncThrowingStream.makeStream(of: Doubled.self)
+        fewSource.yield(Doubled(number: 1))
+        fewSource.finish(throwing: Wrong(code: 4))
+        await #expect(throws: Wrong(code: 4)) {
+            try await queue.addOperations(from: few, inFlight: 2)
+        }
+        await cluster.close()
+    }
+
     @Test func aRefusedOperationHoldsUpNobody() async throws {
         let cluster = Cluster.inProcess(slots: 2)
         for queue in [
