@@ -24,7 +24,10 @@ protocol ClusterBackend: Sendable {
     func follow(graph: GraphID, after position: UInt64?)
 
     /// Ends. What runs here has this long to finish, then it is asked to stop.
-    func close(within time: Duration) async
+    ///
+    /// - Parameter others: Returns when nobody needs it any more who is none of its workers;
+    ///   within the same time.
+    func close(within time: Duration, behind others: () async -> Void) async
 }
 
 extension ClusterBackend {

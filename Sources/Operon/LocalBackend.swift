@@ -126,10 +126,10 @@ final class LocalBackend: ClusterBackend {
     /// It tells of everything.
     func follow(graph: GraphID, after position: UInt64?) {}
 
-    func close(within time: Duration) async {
+    func close(within time: Duration, behind others: () async -> Void) async {
         let (cluster, tasks) = state.withLock { ($0.cluster, $0.tasks) }
         guard let cluster else { return }
-        await cluster.stop(drain: time)
+        await cluster.stop(drain: time, behind: others)
         for task in tasks { await task.value }
     }
 }

@@ -94,20 +94,24 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
 }
 
 extension AnyOperationHandle {
-    /// The coordinator says that it is this program's turn.
-    func execute(_ attempt: AttemptID?) {
+    /// The coordinator says that it is this program's turn. Asks the session itself, which goes on
+    /// a while after its cluster was closed.
+    func execute(_ attempt: AttemptID?, _ session: Session) {
         guard let id, let queue, takeTurn(attempt) else { return }
+        guard session.localRuns.begin() else { return }
         let isCancelled = LocalCancellation()
         let task = Task { [self] in
+            defer { session.localRuns.end() }
             let completion: Completion?
             do {
-                let context = try await context(id, attempt, queue) { isCancelled.isCancelled }
+                let name = queue.name
+                let context = try await context(id, name, session) { isCancelled.isCancelled }
                 completion = await run(context)
             } catch {
                 completion = .failed(OperationError(thrown: error))
             }
             guard let completion, !isCancelled.isCancelled else { return }
-            await tell(completion, attempt, of: id, queue)
+            await tell(completion, attempt, of: id, session)
         }
         let stop: @Sendable () -> Void = {
             isCancelled.cancel()
@@ -143,11 +147,12 @@ extension AnyOperationHandle {
     /// With what its dependencies left.
     private func context(
         _ id: OperationID,
-        _ attempt: AttemptID?,
-        _ queue: OperationQueue,
+        _ queueName: String,
+        _ session: Session,
         isCancelled: @escaping @Sendable () -> Bool
     ) async throws -> OperationContext {
-        let detail = try await detail()
+        let backend = session.backend
+        let detail = try await backend.asked { try await $0.operation(OperationSelector(id)) }
         var outputs: [(name: String, output: Payload?)] = []
         for dependency in detail.dependencies {
             let operation = dependency.operation
@@ -157,7 +162,7 @@ extension AnyOperationHandle {
                     graph: "\(operation.graph)",
                     operation: "\(operation.index)"
                 )
-                output = try await queue.cluster.ask { try await $0.output(of: selector) }
+                output = try await backend.asked { try await $0.output(of: selector) }
             }
             let isOwn = operation.graph == id.graph.rawValue
             let name = isOwn ? operation.name : "\(operation.graph)/\(operation.name)"
@@ -166,7 +171,7 @@ extension AnyOperationHandle {
         return OperationContext.local(
             attempt: max(1, Int(detail.operation.attempts)),
             operationName: detail.operation.name,
-            queueName: queue.name,
+            queueName: queueName,
             outputs: outputs,
             isCancelled: isCancelled
         )
@@ -176,13 +181,13 @@ extension AnyOperationHandle {
         _ completion: Completion,
         _ attempt: AttemptID?,
         of id: OperationID,
-        _ queue: OperationQueue
+        _ session: Session
     ) async {
         // As long as nobody answers: it is done, and somebody waits for it.
         var pause = Duration.milliseconds(100)
         while true {
             do {
-                _ = try await queue.cluster.ask {
+                _ = try await session.backend.asked {
                     try await $0.complete(OperationSelector(id), attempt: attempt, with: completion)
                 }
                 return
@@ -239,6 +244,46 @@ extension OperationQueue {
         let handle = LocalOperationHandle<Void>(options: OperationOptions(), block)
         try await addBarrier(handle)
         return handle
+    }
+}
+
+/// The blocks of this program that run, and the wait for their end.
+final class LocalRuns: Sendable {
+    private struct State {
+        var count = 0
+        var isClosed = false
+        var ended: Latch?
+    }
+
+    private let state = Mutex(State())
+
+    /// Whether one may begin.
+    func begin() -> Bool {
+        state.withLock { state in
+            if !state.isClosed { state.count += 1 }
+            return !state.isClosed
+        }
+    }
+
+    func end() {
+        let ended = state.withLock { state in
+            state.count -= 1
+            return state.count == 0 ? state.ended : nil
+        }
+        ended?.open()
+    }
+
+    /// None begins any more. Returns when all have ended, or at this moment.
+    func close(by end: ContinuousClock.Instant) async {
+        let ended: Latch? = state.withLock { state in
+            state.isClosed = true
+            guard state.count > 0 else { return nil }
+            let ended = state.ended ?? Latch()
+            state.ended = ended
+            return ended
+        }
+        let left = end - ContinuousClock.now
+        if let ended, left > .zero { await ended.wait(within: left) }
     }
 }
 

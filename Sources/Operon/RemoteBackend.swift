@@ -170,7 +170,8 @@ final class RemoteBackend: ClusterBackend {
         } while query.after != nil
     }
 
-    func close(within time: Duration) async {
+    func close(within time: Duration, behind others: () async -> Void) async {
+        await others()
         let followers = state.withLock { state in
             defer { state.followers = [:] }
             return state.followers

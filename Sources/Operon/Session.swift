@@ -11,6 +11,8 @@ internal import Synchronization
 /// other, so that those that are finished need not be kept for the sake of those to come.
 final class Session: Sendable {
     let backend: any ClusterBackend
+    /// Blocks of this program that run.
+    let localRuns = LocalRuns()
     private let state = Mutex(State())
 
     private struct State {
@@ -62,7 +64,8 @@ final class Session: Sendable {
             // It is closed by itself after a week, if nobody answers now.
             _ = try? await backend.client.close(graph: "\(graph.id)")
         }
-        await backend.close(within: time)
+        let end = ContinuousClock.now + time
+        await backend.close(within: time) { [localRuns] in await localRuns.close(by: end) }
         abandon(nil)
     }
 
@@ -446,7 +449,7 @@ final class Session: Sendable {
             }
             return handle
         }
-        if let handle, handle.runsHere { handle.execute(attempt) }
+        if let handle, handle.runsHere { handle.execute(attempt, self) }
     }
 
     private func unfinished(in graph: GraphID) -> [UInt32] {

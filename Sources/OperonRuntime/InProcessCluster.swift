@@ -164,9 +164,12 @@ package final class InProcessCluster: Sendable {
 
     /// Starts nothing more, gives what runs this long to end, and ends. What has not ended by then
     /// is stopped and given back: it runs again in the next life of a store that has one.
-    package func stop(drain: Duration) async {
+    ///
+    /// - Parameter others: returns when nobody beside the worker needs the coordinator any more.
+    package func stop(drain: Duration, behind others: () async -> Void = {}) async {
         worker.service.drain(timeout: drain)
         await workerEnded.wait()
+        await others()
         await service.shutDown()
     }
 

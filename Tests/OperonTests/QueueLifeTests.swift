@@ -77,6 +77,39 @@ import Testing
         await cluster.close()
     }
 
+    @Test func aBlockThatRunsHasTimeToEndWhenItsClusterIsClosed() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let (start, started) = AsyncStream.makeStream(of: Void.self)
+        let (gate, open) = AsyncStream.makeStream(of: Void.self)
+        let first = try await queue.addOperation(Doubled(number: 2))
+        let block = try await queue.addLocal("block", after: [first]) { context in
+            started.finish()
+            for await _ in gate {}
+            return try context.output(of: first.name, as: Int.self) + 3
+        }
+        for await _ in start {}
+        let closing = Task { await cluster.close(within: .seconds(100)) }
+        while (try? await cluster.connect()) != nil { await Task.yield() }
+        open.finish()
+        await closing.value
+        #expect(try await block.value == 7)
+    }
+
+    @Test func aBlockThatDoesNotEndHoldsUpACloseForItsTimeOnly() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let (start, started) = AsyncStream.makeStream(of: Void.self)
+        let block = try await queue.addLocal { _ in
+            started.finish()
+            try await Task.sleep(for: .seconds(3_600))
+        }
+        for await _ in start {}
+        await cluster.close(within: .milliseconds(20))
+        let error = await #expect(throws: OperonError.self) { try await block.value }
+        #expect(error?.code == .closed)
+    }
+
     @Test func aRefusedOperationHoldsUpNobody() async throws {
         let cluster = Cluster.inProcess(slots: 2)
         for queue in [
