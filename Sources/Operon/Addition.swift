@@ -50,6 +50,7 @@ final class Addition: Sendable {
                 try Self.check(work)
                 var operation = OperationDescription(name: "", work: work)
                 operation.queue = queue.name
+                operation.cancelSiblings = handle.cancelsSiblings
                 draft.options.apply(
                     to: &operation,
                     qualityOfService: queue.qualityOfService

@@ -142,6 +142,9 @@ public class AnyOperationHandle: @unchecked Sendable {
     /// What is added with it, itself included. Not asked before it is to be added.
     var members: [AnyOperationHandle] { [self] }
 
+    /// Whether what it waits for is cancelled once it will be skipped.
+    var cancelsSiblings: Bool { false }
+
     /// Whether this program runs it, and no worker.
     var runsHere: Bool { false }
 

@@ -5,24 +5,49 @@ internal import OperonPorts
 ///
 /// The parts run wherever there is room, count against their queue's limit, and have no order but
 /// by dependencies. The group itself takes no slot while they run. What the group depends on, each
-/// part waits for; what depends on the group waits for all parts. It succeeds when all parts did,
-/// and is skipped if one did not (because of that one). Cancelling it cancels its parts.
+/// part waits for; what depends on the group waits for all parts. It succeeds when all parts did or
+/// were cancelled, and is skipped if one failed or was skipped (because of that one). Cancelling it
+/// cancels its parts.
+///
+/// The group returns nothing: its parts may run anywhere, and no worker runs the group itself. What
+/// needs what they returned depends on the parts as well: `.after(group.parts)`.
 public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
+    /// What becomes of the other parts once the group cannot succeed any more.
+    public enum FailurePolicy: Hashable, Sendable {
+        /// They go on.
+        case goOn
+        /// They are cancelled: what waits ends, what runs is asked to stop. Parts of parts, too.
+        /// The coordinator sees to it, whatever becomes of this program.
+        case cancelSiblings
+    }
+
     /// In the order of adding.
     public let parts: [AnyOperationHandle]
+    /// What becomes of the others when one part fails, or is skipped.
+    public let onFailure: FailurePolicy
 
     /// A group of operations that are in no queue yet, or in one already.
-    public init(_ parts: [AnyOperationHandle], options: OperationOptions = OperationOptions()) {
+    ///
+    /// - Parameter onFailure: What becomes of the others when one part fails, or is skipped.
+    public init(
+        _ parts: [AnyOperationHandle],
+        onFailure: FailurePolicy = .goOn,
+        options: OperationOptions = OperationOptions()
+    ) {
         self.parts = parts
+        self.onFailure = onFailure
         super.init(options: options)
     }
 
     /// A group, part by part.
+    ///
+    /// - Parameter onFailure: What becomes of the others when one part fails, or is skipped.
     public convenience init(
         _ name: String? = nil,
+        onFailure: FailurePolicy = .goOn,
         @OperationBuilder _ parts: () -> [AnyOperationHandle]
     ) {
-        self.init(parts(), options: OperationOptions(name: name))
+        self.init(parts(), onFailure: onFailure, options: OperationOptions(name: name))
     }
 
     /// A join: no worker has to know anything to run it.
@@ -30,12 +55,20 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
 
     override func work() throws -> Work { .nothing }
 
+    override var cancelsSiblings: Bool { onFailure == .cancelSiblings }
+
+    /// Those of groups among them, too.
+    private var allParts: [AnyOperationHandle] {
+        parts.flatMap { part in ((part as? GroupHandle)?.allParts ?? []) + [part] }
+    }
+
     /// Parts first, so that names are chosen in their order.
     override var members: [AnyOperationHandle] {
         let parts = parts.flatMap(\.members)
         let own = draftDependencies
         for part in parts { for (handle, condition) in own { part.wait(for: handle, condition) } }
-        wait(forAll: self.parts)
+        // Directly for parts of parts as well: they are siblings, too.
+        wait(forAll: cancelsSiblings ? allParts : self.parts)
         return parts + [self]
     }
 
@@ -99,6 +132,19 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
 }
 
 extension AnyOperationHandle {
+    /// Waits for others, in one expression: all parts of a group, for example. For handles that are
+    /// in no queue yet.
+    ///
+    /// - Returns: This handle.
+    @discardableResult
+    public func after(
+        _ others: [AnyOperationHandle],
+        when condition: DependencyCondition = .unlessFailed
+    ) -> Self {
+        for other in others { wait(for: other, condition) }
+        return self
+    }
+
     /// Waits for others, in one expression: for handles that are in no queue yet. One that is stays
     /// as it is: ``addDependency(_:when:)`` asks the coordinator.
     ///

@@ -122,6 +122,7 @@ extension NewOperation {
         }
         var description = OperationDescription(name: name, work: try handle.work())
         description.queue = queue ?? ownQueue
+        description.cancelSiblings = handle.cancelsSiblings
         handle.options.apply(to: &description, qualityOfService: .default)
         for (other, condition) in handle.draftDependencies {
             guard let otherName = names[ObjectIdentifier(other)] else {

@@ -67,6 +67,8 @@ package struct OperationPolicy: Hashable, Sendable {
     package var deadline: WallTime?
     /// Indices into the graph's `keys`.
     package var keys: [UInt32] = []
+    /// Once it will be skipped, what else it waits for is cancelled.
+    package var cancelsSiblings = false
     /// Of an external operation, which no worker ends: the longest run of an attempt.
     package var timeout: Duration?
 

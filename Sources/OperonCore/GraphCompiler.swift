@@ -65,6 +65,7 @@ struct GraphCompiler {
         policy.delay = operation.delay
         policy.notBefore = operation.notBefore
         policy.deadline = operation.deadline
+        policy.cancelsSiblings = operation.cancelSiblings
         if operation.work.isExternal { policy.timeout = operation.timeout }
         for key in operation.exclusive {
             let number = keys.number(key)

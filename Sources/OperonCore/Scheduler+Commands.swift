@@ -49,6 +49,20 @@ extension Scheduler {
         effects.results.append(result)
     }
 
+    /// Cancels operations that no client named.
+    mutating func cancel(
+        each operations: [OperationID],
+        reason: String,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        let members = operations.filter(mayBeCancelled)
+        guard let first = members.first else { return }
+        let record = Record.cancelled(.operation(first), reason: reason, cascade: false, by: "")
+        noteRunning(members, of: record, reason, into: &effects)
+        cancel(members, reason: reason, at: now, into: &effects)
+    }
+
     private func mayBeCancelled(_ operation: OperationID) -> Bool {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)

@@ -66,7 +66,9 @@ extension Scheduler {
         // When all are connected: one of them may have more than one.
         var last: UInt32?
         for one in outer where last != one.of {
-            countDependencies(of: OperationID(graph: id, index: first + one.of))
+            let operation = OperationID(graph: id, index: first + one.of)
+            countDependencies(of: operation)
+            noteDoomed(operation)
             last = one.of
         }
     }
@@ -164,6 +166,7 @@ extension Scheduler {
             .dependencyAdded(operation, on: dependency.operation, dependency.condition)
         )
         reconsider(operation, at: now, into: &effects)
+        noteDoomed(operation)
         effects.results.append(result(of: [operation]))
     }
 

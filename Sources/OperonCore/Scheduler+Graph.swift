@@ -368,8 +368,10 @@ extension Scheduler {
         // released already by what the dependency did in an earlier round.
         guard graphs[graph].state[index] == .pending else { return }
         graphs[graph].waiting[index] -= 1
-        if !condition.isSatisfied(by: outcome) {
-            graphs[graph].flags[index].insert(.skipDemanded)
+        if !condition.isSatisfied(by: outcome),
+            graphs[graph].flags[index].insert(.skipDemanded).inserted
+        {
+            noteDoomed(dependent)
         }
         guard
             graphs[graph].waiting[index] == 0 || configuration.violation == .releasesEarly

@@ -93,6 +93,7 @@ extension Scheduler {
         for index in first..<UInt32(count) {
             let operation = OperationID(graph: id, index: index)
             countDependencies(of: operation)
+            noteDoomed(operation)
         }
         for index in first..<UInt32(count) {
             let operation = OperationID(graph: id, index: index)

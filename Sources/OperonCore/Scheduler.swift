@@ -60,6 +60,8 @@ package struct Scheduler: Sendable {
     var hasReopened = false
     /// Reused by `finish`, so that a release allocates nothing.
     var worklist: [(operation: OperationID, outcome: Outcome)] = []
+    /// Those that will be skipped, and cancel what else they wait for. Empty between events.
+    var doomed: [OperationID] = []
 
     package init(configuration: Configuration, reign: Reign, epoch: Epoch) {
         self.configuration = configuration
@@ -99,6 +101,7 @@ package struct Scheduler: Sendable {
         case .shutdownRequested(let kill): shutDown(kill: kill, into: &effects)
         case .timeReached: timeReached(now, into: &effects)
         }
+        if !doomed.isEmpty { cancelSiblings(at: now, into: &effects) }
         breakCycles(into: &effects)
         admit(at: now, into: &effects)
         effects.wakeAt = deadlines.min?.time

@@ -289,7 +289,7 @@ struct GraphAssembler {
         let source = defaults.description
         switch key {
         case .name, .description, .run, .command, .operation, .wait, .external, .input,
-            .version, .dependencies:
+            .version, .dependencies, .cancelSiblings:
             break
         case .queue: operation.queue = source.queue
         case .priority: operation.priority = source.priority

@@ -131,6 +131,7 @@ struct GraphWriter {
         if !operation.summary.isEmpty { text("description", operation.summary) }
         write(operation.work)
         if !operation.dependencies.isEmpty { write(operation.dependencies) }
+        if operation.cancelSiblings { raw("cancelSiblings", "true") }
         if operation.queue != QueueSettings.defaultName { text("queue", operation.queue) }
         if let priority = operation.priority { text("priority", priority.name) }
         if operation.qualityOfService != .default {

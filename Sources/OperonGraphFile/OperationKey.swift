@@ -10,6 +10,7 @@ enum OperationKey: UInt8, CaseIterable {
     case input
     case version
     case dependencies
+    case cancelSiblings
     case queue
     case priority
     case qualityOfService
@@ -48,7 +49,7 @@ enum OperationKey: UInt8, CaseIterable {
     /// Those that have no place in `defaults`.
     static let individual: OperationKeys = [
         .name, .description, .run, .command, .operation, .wait, .external, .input, .version,
-        .dependencies,
+        .dependencies, .cancelSiblings,
     ]
 }
 

@@ -115,6 +115,8 @@ struct OperationReader {
             let maximum = Int(Int32.max)
             result.version = try fields.count(node, key.name, from: 1, through: maximum) ?? 1
         case .dependencies: try dependencies(node, into: &result)
+        case .cancelSiblings:
+            result.description.cancelSiblings = try fields.bool(node, key.name) ?? false
         case .queue:
             if let name = try fields.name(node, key.name) { result.description.queue = name }
         case .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime:

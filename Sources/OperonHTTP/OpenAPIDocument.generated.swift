@@ -5387,6 +5387,9 @@ enum OpenAPIDocument {
      "dependencies": {
       "$ref": "#/components/schemas/GraphFile-dependencies"
      },
+     "cancelSiblings": {
+      "type": "boolean"
+     },
      "queue": {
       "$ref": "#/components/schemas/GraphFile-defaults/properties/queue"
      },

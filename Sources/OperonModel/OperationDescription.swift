@@ -116,6 +116,9 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     public var summary: String = ""
     /// What it waits for. One that is listed twice counts once.
     public var dependencies: [DependencyDescription] = []
+    /// What it waits for belongs together: once one of them ends in a way that skips this
+    /// operation, the others are cancelled.
+    public var cancelSiblings = false
     /// The queue it belongs to; one that is defined nowhere has no limit.
     public var queue: String = QueueSettings.defaultName
     /// `nil`: that of its queue.

@@ -202,6 +202,8 @@ package struct SimulatorScenario: Sendable {
             next.priority = QueuePriority.allCases.randomElement(using: &generator.generator)
             next.retry = RetryPolicy(limit: retryLimit, delay: .milliseconds(100))
             if usesKeys, generator.generator.chance() < 0.4 { next.keys = [0] }
+            // In some seeds, and without a draw, so that all others stay as they are.
+            next.cancelsSiblings = operations % 5 == 0 && index % 2 == 0
             if hasPoison, index == operations - 1 { next.kind = 2 }
             policies.append(next)
             policy.append(UInt32(index))

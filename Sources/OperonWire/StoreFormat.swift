@@ -193,6 +193,7 @@ extension ProtoStoredOperation {
         if operation.retry != .never { retry = ProtoStoredRetry(operation.retry) }
         if let time = operation.expectedDuration { expectedNanoseconds = time.nanoseconds }
         exclusive = operation.exclusive
+        cancelSiblings = operation.cancelSiblings
         if let delay = operation.delay { delayNanoseconds = delay.nanoseconds }
         if let time = operation.notBefore { notBeforeNanoseconds = time.nanosecondsSince1970 }
         if let time = operation.deadline { deadlineNanoseconds = time.nanosecondsSince1970 }
@@ -236,6 +237,7 @@ extension OperationDescription {
             expectedDuration = .nanoseconds(proto.expectedNanoseconds)
         }
         exclusive = proto.exclusive
+        cancelSiblings = proto.cancelSiblings
         if proto.hasDelayNanoseconds { delay = .nanoseconds(proto.delayNanoseconds) }
         if proto.hasNotBeforeNanoseconds {
             notBefore = WallTime(nanosecondsSince1970: proto.notBeforeNanoseconds)

@@ -140,6 +140,7 @@ private enum AnyGraph {
             var operation = OperationDescription(name: name, work: work(&random))
             operation.dependencies = names.prefix(index).filter { _ in chance(2, &random) }
                 .map { DependencyDescription($0, some(DependencyCondition.allCases, &random)) }
+            operation.cancelSiblings = chance(4, &random)
             fill(&operation, &random)
             graph.operations.append(operation)
         }

@@ -110,6 +110,35 @@ import Testing
         #expect(error?.code == .closed)
     }
 
+    @Test func aGroupCancelsWhatIsLeftOfItWhenOnePartFails() async throws {
+        let cluster = Cluster.inProcess(slots: 2)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let waiting = OperationHandle(Wait(then: "throw"))
+        let gate = try ExternalOperationHandle(Int.self)
+        let blocked = OperationHandle(Nothing()).after(gate)
+        let failing = OperationHandle(Failing())
+        let group = GroupHandle("all or nothing", onFailure: .cancelSiblings) {
+            waiting
+            GroupHandle("inner") {
+                gate
+                blocked
+            }
+            failing
+        }
+        try await queue.addOperation(group)
+        #expect(try await group.finalOutcome() == .skipped(cause: try #require(failing.id)))
+        for part in [waiting, gate, blocked] as [AnyOperationHandle] {
+            let reason = "a sibling did not succeed"
+            #expect(try await part.finalOutcome() == .cancelled(reason: reason))
+        }
+        // What needs the outputs of the parts depends on them.
+        let parts = GroupHandle([OperationHandle(Doubled(number: 1))])
+        let sum = OperationHandle(SumOfInputs()).after(parts.parts)
+        try await queue.addOperations([parts, sum])
+        #expect(try await sum.value == 2)
+        await cluster.close()
+    }
+
     @Test func aRefusedOperationHoldsUpNobody() async throws {
         let cluster = Cluster.inProcess(slots: 2)
         for queue in [

@@ -257,6 +257,12 @@ nonisolated struct ProtoStoredOperation: @unchecked Sendable {
   /// Clears the value of `deadlineNanoseconds`. Subsequent reads from it will return its default value.
   mutating func clearDeadlineNanoseconds() {_uniqueStorage()._deadlineNanoseconds = nil}
 
+  /// Once one of its dependencies skips it, the others are cancelled.
+  var cancelSiblings: Bool {
+    get {_storage._cancelSiblings}
+    set {_uniqueStorage()._cancelSiblings = newValue}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Work: Equatable, Sendable {
@@ -593,7 +599,7 @@ nonisolated extension ProtoStoredQueue: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoredOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}summary\0\u{1}dependencies\0\u{1}queue\0\u{1}priority\0\u{3}quality_of_service\0\u{3}timeout_nanoseconds\0\u{1}retry\0\u{3}expected_nanoseconds\0\u{1}exclusive\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}delay_nanoseconds\0\u{3}not_before_nanoseconds\0\u{3}deadline_nanoseconds\0\u{1}external\0\u{3}cancel_siblings\0")
 
   fileprivate class _StorageClass {
     var _name: String = String()
@@ -610,6 +616,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
     var _delayNanoseconds: Int64? = nil
     var _notBeforeNanoseconds: Int64? = nil
     var _deadlineNanoseconds: Int64? = nil
+    var _cancelSiblings: Bool = false
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -634,6 +641,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       _delayNanoseconds = source._delayNanoseconds
       _notBeforeNanoseconds = source._notBeforeNanoseconds
       _deadlineNanoseconds = source._deadlineNanoseconds
+      _cancelSiblings = source._cancelSiblings
     }
   }
 
@@ -725,6 +733,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
             _storage._work = .external(v)
           }
         }()
+        case 20: try { try decoder.decodeSingularBoolField(value: &_storage._cancelSiblings) }()
         default: break
         }
       }
@@ -798,6 +807,9 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
       try { if case .external(let v)? = _storage._work {
         try visitor.visitSingularMessageField(value: v, fieldNumber: 19)
       } }()
+      if _storage._cancelSiblings != false {
+        try visitor.visitSingularBoolField(value: _storage._cancelSiblings, fieldNumber: 20)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -821,6 +833,7 @@ nonisolated extension ProtoStoredOperation: SwiftProtobuf.Message, SwiftProtobuf
         if _storage._delayNanoseconds != rhs_storage._delayNanoseconds {return false}
         if _storage._notBeforeNanoseconds != rhs_storage._notBeforeNanoseconds {return false}
         if _storage._deadlineNanoseconds != rhs_storage._deadlineNanoseconds {return false}
+        if _storage._cancelSiblings != rhs_storage._cancelSiblings {return false}
         return true
       }
       if !storagesAreEqual {return false}

@@ -1,0 +1,35 @@
+import OperonModel
+
+// Operations that wait for a group and cancel what is left of it once it cannot succeed: see
+// `OperationDescription.cancelSiblings`.
+extension Scheduler {
+    /// A pending operation may be skipped: then what else it waits for is in vain. Worked off at
+    /// the end of the event, so that a group of groups is no recursion.
+    mutating func noteDoomed(_ operation: OperationID) {
+        let graph = Int(operation.graph.rawValue)
+        let index = Int(operation.index)
+        guard graphs[graph].flags[index].contains(.skipDemanded),
+            graphs[graph].state[index] == .pending,
+            graphs[graph].policy(operation.index).cancelsSiblings
+        else { return }
+        doomed.append(operation)
+    }
+
+    /// Cancels what doomed operations still wait for: O(dependencies) of each, once.
+    mutating func cancelSiblings(at now: Moment, into effects: inout Effects) {
+        // Those that this dooms in turn are put behind.
+        var position = 0
+        defer { doomed.removeAll(keepingCapacity: true) }
+        while position < doomed.count {
+            let operation = doomed[position]
+            position += 1
+            // benign: it was cancelled, or has ended, in the same event.
+            guard state(of: operation) == .pending else { continue }
+            var siblings: [OperationID] = []
+            forEachDependency(of: operation) { dependency, _ in
+                if outcomeKind(of: dependency) == nil { siblings.append(dependency) }
+            }
+            cancel(each: siblings, reason: "a sibling did not succeed", at: now, into: &effects)
+        }
+    }
+}
