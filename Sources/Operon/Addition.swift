@@ -58,7 +58,7 @@ final class Addition: Sendable {
                 if draft.isCancelled { operation.delay = Self.untilCancelled }
                 operations.append(operation)
                 if let type = handle.registeredType, type != registered {
-                    handle.register(with: backend)
+                    handle.register { backend.register($0) }
                     registered = type
                 }
             }

@@ -137,7 +137,7 @@ public class AnyOperationHandle: @unchecked Sendable {
     var registeredType: ObjectIdentifier? { nil }
 
     /// That type, made known.
-    func register(with backend: any ClusterBackend) {}
+    func register(_ register: (OperationKind) -> Void) {}
 
     /// What is added with it, itself included. Not asked before it is to be added.
     var members: [AnyOperationHandle] { [self] }

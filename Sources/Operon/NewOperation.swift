@@ -135,7 +135,8 @@ extension NewOperation {
     }
 
     /// What a worker in this process has to know.
-    var kinds: [OperationKind] {
-        [kind].compactMap { $0 } + brought.flatMap(\.members).compactMap(\.registration)
+    func register(_ register: (OperationKind) -> Void) {
+        if let kind { register(kind) }
+        for member in brought.flatMap(\.members) { member.register(register) }
     }
 }

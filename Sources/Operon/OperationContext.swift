@@ -107,7 +107,7 @@ public struct OperationContext: Sendable {
     public func add(_ operations: [NewOperation]) async throws -> Int {
         let descriptions = try operations.flatMap { try $0.descriptions(queue: queueName) }
         if let registry {
-            for kind in operations.flatMap(\.kinds) { registry.register(kind) }
+            for operation in operations { operation.register { registry.register($0) } }
         }
         var graph = GraphDescription(name: "added", operations: descriptions)
         graph.order = .submission

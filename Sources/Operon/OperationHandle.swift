@@ -58,8 +58,8 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
 
     override var registeredType: ObjectIdentifier? { ObjectIdentifier(Op.self) }
 
-    override func register(with backend: any ClusterBackend) {
-        backend.register(OperationKind(any: Op.self))
+    override func register(_ register: (OperationKind) -> Void) {
+        register(OperationKind(any: Op.self))
     }
 
     /// What its conditions bring comes first: made once, however often it is tried to be added.

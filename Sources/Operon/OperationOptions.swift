@@ -7,7 +7,8 @@ public struct OperationOptions: Hashable, Sendable {
     public var name: String?
     /// The order in which ready operations of its queue start. `nil`: that of its queue.
     public var queuePriority: QueuePriority?
-    /// How much it may get in the way of others on its machine. `nil`: that of its queue.
+    /// How much it may get in the way of others on its machine: see `QualityOfService`. `nil`: that
+    /// of its queue.
     public var qualityOfService: QualityOfService?
     /// The longest run of one attempt, more than 0; `nil`: no bound.
     public var timeout: Duration?

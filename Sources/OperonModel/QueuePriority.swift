@@ -34,7 +34,9 @@ public enum QueuePriority: Int8, Hashable, Comparable, Sendable, Codable, CaseIt
     }
 }
 
-/// How much an operation may get in the way of others on its machine: the niceness of its process.
+/// How much an operation may get in the way of others on its machine: the niceness of its process,
+/// if it has one, as commands have, and code that runs in a child of its worker. Code that runs in
+/// its worker's own process has the priority of its task, which on Linux makes no thread nicer.
 public enum QualityOfService: UInt8, Hashable, Sendable, Codable, CaseIterable {
     case background
     case utility

@@ -99,7 +99,18 @@ package final class OperationThreads: TaskExecutor {
     }
 
     private func startThread() throws(SystemError) {
-        try OwnThread.start("operon-code") { [self] in work() }
+        try OwnThread.start("operon-code") { [self] in
+            Self.beAsNiceAsTheProcess()
+            work()
+        }
+    }
+
+    /// A thread begins as nice as the one that starts it, and where Dispatch has the privilege, its
+    /// own threads are less nice than their process: a child's would be as if it had none.
+    private static func beAsNiceAsTheProcess() {
+        let which = __priority_which_t(PRIO_PROCESS.rawValue)
+        let niceness = getpriority(which, id_t(getpid()))
+        if getpriority(which, 0) < niceness { _ = setpriority(which, 0, niceness) }
     }
 
     private func work() {

@@ -26,6 +26,7 @@ import Testing
         var process: Int32
         var parent: Int32
         var attempt: Int
+        var niceness: Int32
     }
 
     @Test func `an isolated operation runs in a child and its result comes back`() async throws {
@@ -42,6 +43,16 @@ import Testing
             #expect(tail == "logged häuser\nprinted häuser\n")
             // It is on a way of its own, and may come behind the result.
             #expect(await world.printed(tail.utf8.count) == tail)
+        }
+    }
+
+    @Test func `a child is as nice as its operation`() async throws {
+        try await ChildWorld.play(kinds: Self.kinds) { world in
+            try await world.dispatch(1, "Echo", #"{"text": "a"}"#, qualityOfService: .utility)
+            let output = Data(try await world.result(1).output.bytes)
+            let answer = try JSONDecoder().decode(Answer.self, from: output)
+            let own = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
+            #expect(answer.niceness == min(19, own + OperonModel.QualityOfService.utility.niceness))
         }
     }
 

@@ -159,7 +159,8 @@ final class ChildWorld: Sendable {
         _ input: String = "{}",
         isIsolated: Bool = true,
         timeout: Duration? = nil,
-        exclusiveLease: Duration? = nil
+        exclusiveLease: Duration? = nil,
+        qualityOfService: OperonModel.QualityOfService = .default
     ) async throws {
         let operation = DispatchedOperation(
             held: held(number),
@@ -171,7 +172,7 @@ final class ChildWorld: Sendable {
             priority: .normal,
             rank: 0,
             timeout: timeout,
-            qualityOfService: .default,
+            qualityOfService: qualityOfService,
             inputs: [],
             isIsolated: isIsolated,
             exclusiveLease: exclusiveLease

@@ -329,3 +329,23 @@ struct Family: Operon.Operation {
         ]
     }
 }
+
+/// Runs commands with and without a quality of service, and returns how nice they were.
+struct Niceness: Operon.Operation {
+    func main(_ context: OperationContext) async throws -> [Int] {
+        var values: [Int] = []
+        for quality in [Operon.QualityOfService.default, .utility] {
+            var options = OperationOptions()
+            options.qualityOfService = quality
+            let command = NewOperation(
+                command: ["/bin/sh", "-c", "nice > $OPERON_OUTPUT"],
+                named: quality.name,
+                options: options
+            )
+            try await context.add([command])
+            try await context.wait(for: [quality.name])
+            values.append(try await context.value(of: quality.name))
+        }
+        return values
+    }
+}

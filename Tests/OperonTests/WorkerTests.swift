@@ -101,6 +101,17 @@ import Testing
         }
     }
 
+    @Test(arguments: World.Way.allCases)
+    func `a command is as nice as its quality of service says`(way: World.Way) async throws {
+        try await World.play(way, World.Member("w", slots: 1, .on(Niceness.self))) { world in
+            let entry = try await world.run(OperationDescription("root", "Niceness"))
+            let values = try JSONDecoder().decode([Int].self, from: Data(entry.output.utf8))
+            try #require(values.count == 2)
+            let nicer = values[0] + Int(OperonModel.QualityOfService.utility.niceness)
+            #expect(values[1] == min(19, nicer))
+        }
+    }
+
     @Test func `what it cannot wait for is told by name, and a cancel ends its wait`() async throws
     {
         try await World.play(.inProcess, Self.single) { world in

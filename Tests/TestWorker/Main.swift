@@ -28,6 +28,7 @@ struct Echo: Operon.Operation {
         var process: Int32
         var parent: Int32
         var attempt: Int
+        var niceness: Int32
     }
 
     var text: String
@@ -39,7 +40,8 @@ struct Echo: Operon.Operation {
             text: text,
             process: getpid(),
             parent: getppid(),
-            attempt: context.attempt
+            attempt: context.attempt,
+            niceness: getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
         )
     }
 }
