@@ -28,7 +28,10 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
 
     /// A group of operations that are in no queue yet, or in one already.
     ///
-    /// - Parameter onFailure: What becomes of the others when one part fails, or is skipped.
+    /// - Parameters:
+    ///   - parts: What belongs to it.
+    ///   - onFailure: What becomes of the others when one part fails, or is skipped.
+    ///   - options: How the group itself is added, which runs nowhere: its name, for example.
     public init(
         _ parts: [AnyOperationHandle],
         onFailure: FailurePolicy = .goOn,
@@ -41,7 +44,10 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
 
     /// A group, part by part.
     ///
-    /// - Parameter onFailure: What becomes of the others when one part fails, or is skipped.
+    /// - Parameters:
+    ///   - name: What people call it; `nil`: its kind and a number.
+    ///   - onFailure: What becomes of the others when one part fails, or is skipped.
+    ///   - parts: What belongs to it.
     public convenience init(
         _ name: String? = nil,
         onFailure: FailurePolicy = .goOn,
