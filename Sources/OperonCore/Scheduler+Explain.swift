@@ -210,12 +210,24 @@ extension Scheduler {
 // MARK: - What can be asked
 
 extension Scheduler {
+    /// What is kept by its outcome alone has finished.
     package func state(of operation: OperationID) -> OperationState {
-        graphs[Int(operation.graph.rawValue)].state[Int(operation.index)]
+        guard exists(operation) else { return .finished }
+        return graphs[Int(operation.graph.rawValue)].state[Int(operation.index)]
     }
 
+    /// `nil`: it has none, or no more than its kind is kept.
     package func outcome(of operation: OperationID) -> Outcome? {
-        graphs[Int(operation.graph.rawValue)].finalOutcome(operation.index)
+        guard exists(operation) else { return nil }
+        return graphs[Int(operation.graph.rawValue)].finalOutcome(operation.index)
+    }
+
+    /// Whether more than its outcome is kept.
+    package func isKept(_ operation: OperationID) -> Bool { exists(operation) }
+
+    /// How the operations of a graph ended of which nothing else is kept; empty for any other.
+    package func remains(of graph: GraphID) -> OutcomeRuns {
+        graphs[Int(graph.rawValue)].remains
     }
 
     package func attemptCount(of operation: OperationID) -> Int {

@@ -7,6 +7,13 @@ extension Scheduler {
     package func stateCounts(of graph: GraphID) -> StateCounts {
         let graph = graphs[Int(graph.rawValue)]
         var counts = StateCounts()
+        guard !graph.isGone else {
+            counts.succeeded = graph.remains.count(of: .succeeded)
+            counts.failed = graph.remains.count(of: .failed)
+            counts.cancelled = graph.remains.count(of: .cancelled)
+            counts.skipped = graph.remains.count(of: .skipped)
+            return counts
+        }
         counts.succeeded = graph.counts[Int(OutcomeKind.succeeded.rawValue)]
         counts.failed = graph.counts[Int(OutcomeKind.failed.rawValue)]
         counts.cancelled = graph.counts[Int(OutcomeKind.cancelled.rawValue)]
@@ -187,7 +194,7 @@ extension Scheduler {
     /// The unfinished operations that a command acts on.
     package func unfinished(of target: Target) -> [OperationID] {
         switch target {
-        case .operation(let id): return outcome(of: id) == nil ? [id] : []
+        case .operation(let id): return outcomeKind(of: id) == nil ? [id] : []
         case .graph(let id): return unfinished(of: id) { _ in true }
         case .queue(let name):
             guard let queue = queueNumbers[name] else { return [] }

@@ -464,6 +464,8 @@ package struct NamedInput: Hashable, Sendable {
     package var output: Payload?
     /// Where to fetch it from; `nil`: it is here, or there is none. What is started has none left.
     package var reference: OutputReference?
+    /// It succeeded, and what it left is not kept any more: not even whether it left anything.
+    package var isDropped = false
 
     package init(name: String, output: Payload?, reference: OutputReference? = nil) {
         self.name = name

@@ -46,6 +46,17 @@ package struct OutcomeRuns: Hashable, Sendable {
         return low < runs.count ? runs[low].kind : nil
     }
 
+    /// Operations that ended like this.
+    package func count(of kind: OutcomeKind) -> Int {
+        var first: UInt32 = 0
+        var count: UInt32 = 0
+        for run in runs {
+            if run.kind == kind { count += run.end - first }
+            first = run.end
+        }
+        return Int(count)
+    }
+
     /// As in `s1000 f1 k24`: one thousand succeeded, one failed, 24 were skipped.
     package var text: String {
         var first: UInt32 = 0

@@ -38,9 +38,9 @@ package protocol OperationStore: Sendable {
     /// the first number tells.
     func events(after: UInt64, limit: Int) async throws -> [StoredEvent]
 
-    /// Finished graphs that are kept for nothing: what finished before `before`, and all but the
-    /// newest `count`; but for what an unfinished operation depends on. In their order.
-    func prunable(finishedBefore before: WallTime?, keeping count: Int?) async throws -> [GraphID]
+    /// Finished graphs that are kept for nothing: what is beyond these bounds, but for what an
+    /// unfinished operation depends on. In their order.
+    func prunable(beyond bounds: StoreRetention.Bounds) async throws -> [GraphID]
 
     /// Drops all of these graphs but a tombstone (id, name, outcomes). One that is not finished, or
     /// dropped already, is left as it is.
@@ -70,7 +70,8 @@ extension OperationStore {
         finishedBefore before: WallTime?,
         keeping count: Int?
     ) async throws -> Int {
-        let graphs = try await prunable(finishedBefore: before, keeping: count)
+        let bounds = StoreRetention.Bounds(finishedBefore: before, graphs: count)
+        let graphs = try await prunable(beyond: bounds)
         try await drop(graphs)
         return graphs.count
     }

@@ -12,6 +12,15 @@ package struct StoreImage: Sendable {
         var logs: [UInt32: [StoredLog]] = [:]
         var dependencyChanges: [StoreRecord] = []
         var outcomes = OutcomeRuns()
+        /// Bytes of inputs, outputs and logs, once it has ended and was weighed.
+        var weight: Int?
+
+        var bytes: Int {
+            // Sums: the order of the dictionaries does not matter.
+            contents.reduce(0) { $0 + $1.body.count }
+                + outputs.values.reduce(0) { $0 + $1.bytes.count }
+                + logs.values.reduce(0) { $0 + $1.reduce(0) { $0 + $1.tail.count } }
+        }
     }
 
     package let reign: Reign
@@ -95,12 +104,32 @@ package struct StoreImage: Sendable {
     }
 
     /// Finished graphs that are kept for nothing.
-    package func prunable(finishedBefore before: WallTime?, keeping count: Int?) -> [GraphID] {
-        StoreRetention.dropped(
-            graphs.values.map(\.entry),
-            finishedBefore: before,
-            keeping: count
-        )
+    package func prunable(beyond bounds: StoreRetention.Bounds) -> [GraphID] {
+        StoreRetention.dropped(graphs.values.map(\.entry), beyond: bounds) { id in
+            graphs[id].map { $0.weight ?? $0.bytes } ?? 0
+        }
+    }
+
+    /// Finds once for all what finished graphs take, for those who ask again and again.
+    package mutating func weigh() {
+        // Each by itself: their order does not matter.
+        for id in Array(graphs.keys) where graphs[id]?.entry.isTombstone == false {
+            guard let graph = graphs[id] else { continue }
+            if !graph.entry.hasEnded {
+                // Another round of it makes it another one.
+                graphs[id]?.weight = nil
+            } else if graph.weight == nil {
+                graphs[id]?.weight = graph.bytes
+            }
+        }
+    }
+
+    /// Rows of operations, attempts, outputs and logs.
+    package var rowCount: Int {
+        graphs.values.reduce(0) { sum, graph in
+            sum + graph.operations.count + graph.attempts.count + graph.outputs.count
+                + graph.logs.count
+        }
     }
 
     /// Drops the names of those of these workers that no attempt has; which those were.

@@ -154,6 +154,16 @@ extension CoordinatorService {
         else { return nil }
         let operation = String(name[name.index(after: slash)...])
         let number = Int(other.rawValue)
+        if let numbered = Self.numbered(operation) {
+            let id = OperationID(graph: other, index: numbered.index)
+            // Without the names of the others. What was dropped has none any more.
+            if scheduler.isKnown(id),
+                !scheduler.isKept(id)
+                    || contents[number].operations.name(of: Int(id.index)) == numbered.name
+            {
+                return id
+            }
+        }
         if let index = contents[number].number(of: operation) {
             return OperationID(graph: other, index: index)
         }
@@ -162,8 +172,16 @@ extension CoordinatorService {
         return scheduler.isKnown(id) ? id : nil
     }
 
+    /// Of `7/merge`, which is operation 7 by its number, and “merge” for whoever reads it: so it is
+    /// found after it was dropped.
+    private static func numbered(_ operation: String) -> (index: UInt32, name: Substring)? {
+        guard let slash = operation.firstIndex(of: "/"), let index = UInt32(operation[..<slash])
+        else { return nil }
+        return (index, operation[operation.index(after: slash)...])
+    }
+
     /// The same with what its dependencies mean in other graphs: their names may be given to newer
-    /// ones.
+    /// ones. A number before a name has served its purpose then.
     func found(_ description: GraphDescription, in graph: GraphID?) -> GraphDescription {
         let own = Set(description.operations.map(\.name))
         var description = description
@@ -174,6 +192,13 @@ extension CoordinatorService {
                     let found = resolve(name, in: graph), found.graph != graph
                 else { continue }
                 description.operations[index].dependencies[place].elsewhere = found
+                let graph = name.prefix { $0 != "/" }
+                let operation = String(name.dropFirst(graph.count + 1))
+                guard let numbered = Self.numbered(operation), numbered.index == found.index,
+                    self.name(of: found).name != operation
+                else { continue }
+                description.operations[index].dependencies[place].name =
+                    "\(graph)/\(numbered.name)"
             }
         }
         return description

@@ -117,7 +117,9 @@ private struct StoredNames {
         )
         for (operations, parent) in adopted { all.adopt(operations, by: parent) }
         all.traceParent = graph.contents.first?.traceParent ?? ""
-        contents.append(all)
+        contents.append(
+            graph.isTombstone ? GraphContents(dropped: graph.outcomes, limits: limits) : all
+        )
         register.append(graph, keyedBy: graph.contents.first)
         for part in graph.contents.dropFirst() where !part.idempotencyKey.isEmpty {
             let hash = ContentHash(of: part.body)

@@ -364,11 +364,12 @@ extension CoordinatorService {
     }
 
     /// Drops finished graphs but for what later dependencies may ask of them.
-    package func prune(olderThan age: Duration?, keeping count: Int?) async throws {
-        guard let store, age != nil || count != nil else { return }
-        let before = age.map { time.wall() + (.zero - $0) }
+    package func prune(beyond retention: Retention) async throws {
+        guard let store, retention.isBounded else { return }
+        ended = Ended()
+        let bounds = StoreRetention.Bounds(retention, at: time.wall())
         do {
-            let old = try await store.prunable(finishedBefore: before, keeping: count)
+            let old = try await store.prunable(beyond: bounds)
             guard !old.isEmpty else { return }
             // From here on nothing is decided of them; what was decided before is committed before
             // they are dropped. If this process dies in between, they are there again, whole.
@@ -399,15 +400,58 @@ extension CoordinatorService {
 
     /// Those of which nothing but the outcomes is kept any more.
     private func forget(_ graphs: [GraphID]) -> [GraphID] {
+        let before = graphs.reduce(0) { $0 + scheduler.operationCount(of: $1) }
         handle([.graphsForgotten(graphs)])
         let gone = graphs.filter { scheduler.isGone($0) }
         for graph in gone where !register[graph].isTombstone {
             contents[Int(graph.rawValue)] = GraphContents(
-                GraphDescription(name: ""),
+                dropped: scheduler.remains(of: graph),
                 limits: limits
             )
-            register.forget(graph)
         }
+        register.forget(gone)
+        if before >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
         return gone
+    }
+
+    /// What has ended since it was looked last what may be dropped.
+    struct Ended: Sendable {
+        var operations = 0
+        /// Of outputs and logs.
+        var bytes = 0
+    }
+
+    /// Drops what is beyond these bounds: at once, after a time, and earlier when much has ended.
+    /// Returns when its task is cancelled.
+    ///
+    /// - Throws: what the store cannot go on after.
+    package func keepPruned(within retention: Retention) async throws {
+        guard retention.isBounded else { return }
+        let operations = retention.operations.map { max(1, min($0 / 10, Self.endedOperations)) }
+        let bytes = retention.bytes.map { max(1, $0 / 4) }
+        pruneAfter = (operations ?? .max, bytes ?? .max)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { [time, pruneSignal] in
+                while !Task.isCancelled {
+                    pruneSignal.raise()
+                    do { try await time.sleep(time.now() + Self.pruneInterval) } catch { return }
+                }
+            }
+            for await _ in pruneSignal.raised { try await prune(beyond: retention) }
+            group.cancelAll()
+        }
+    }
+
+    /// From one look at what is old to the next.
+    private static let pruneInterval = Duration.seconds(600)
+    /// Operations that may end before it is looked again, if their number is bounded: a look costs
+    /// what a few hundred of them do.
+    private static let endedOperations = 10_000
+
+    /// The store knows of it by now.
+    func noteEnded(_ graph: GraphID) {
+        ended.operations += scheduler.operationCount(of: graph)
+        let (operations, bytes) = pruneAfter
+        if ended.operations >= operations || ended.bytes >= bytes { pruneSignal.raise() }
     }
 }

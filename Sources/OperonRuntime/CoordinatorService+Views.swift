@@ -25,16 +25,33 @@ extension CoordinatorService {
         if let index = UInt32(selector.operation), index < contents[number].operations.count {
             return OperationID(graph: graph, index: index)
         }
-        if register[graph].isTombstone {
-            throw ClientError(
-                .notFound,
-                "Graph \(graph) was dropped after its retention: only its name is left."
-            )
-        }
+        if register[graph].isTombstone { throw .dropped(graph) }
         throw ClientError(
             .notFound,
             "There is no operation “\(selector.operation)” in graph “\(register[graph].name)”."
         )
+    }
+
+    /// The same of one that is depended on: of what was dropped the outcome is enough, and the
+    /// number has to be named, alone or before the name (`7/merge`).
+    func findOutcome(_ selector: OperationSelector) throws(ClientError) -> OperationID {
+        let graph = try find(selector.graph)
+        if register[graph].isTombstone, let index = Self.number(in: selector.operation) {
+            let id = OperationID(graph: graph, index: index)
+            if scheduler.isKnown(id) { return id }
+        }
+        return try find(selector)
+    }
+
+    /// Of `7/merge`, or of `7`.
+    private static func number(in operation: String) -> UInt32? {
+        UInt32(operation.prefix { $0 != "/" })
+    }
+
+    /// Whether more than its outcome is there: between the answer to one question and the next it
+    /// may be dropped.
+    func check(_ operation: OperationID) throws(ClientError) {
+        guard scheduler.isKept(operation) else { throw .dropped(operation.graph) }
     }
 
     func find(_ selector: TargetSelector) throws(ClientError) -> Target {
@@ -148,7 +165,17 @@ extension CoordinatorService {
         return view
     }
 
-    func page(of graph: GraphID, _ query: OperationQuery) -> OperationPage {
+    /// The same of one that may have been dropped since it was found.
+    func current(_ operation: OperationID) throws(ClientError) -> OperationView {
+        try check(operation)
+        return view(of: operation)
+    }
+
+    func page(
+        of graph: GraphID,
+        _ query: OperationQuery
+    ) throws(ClientError) -> OperationPage {
+        guard !register[graph].isTombstone else { throw .dropped(graph) }
         let count = UInt32(contents[Int(graph.rawValue)].operations.count)
         var views: [OperationView] = []
         var bytes = 0
@@ -210,7 +237,8 @@ extension CoordinatorService {
     }
 
     /// Its own; `nil`: it has none.
-    func input(of operation: OperationID) -> Payload? {
+    func input(of operation: OperationID) throws(ClientError) -> Payload? {
+        try check(operation)
         let operations = contents[Int(operation.graph.rawValue)].operations
         switch operations[Int(operation.index)].work {
         case .registered(_, let input), .external(let input): return input.isEmpty ? nil : input
@@ -221,7 +249,8 @@ extension CoordinatorService {
     /// Dependents named in one answer.
     private static let dependentsMax = 100
 
-    func detail(of operation: OperationID) -> OperationDetail {
+    func detail(of operation: OperationID) throws(ClientError) -> OperationDetail {
+        try check(operation)
         let index = Int(operation.index)
         let description = contents[Int(operation.graph.rawValue)].operations[index]
         var detail = OperationDetail(
@@ -235,10 +264,10 @@ extension CoordinatorService {
         }
         detail.dependencies = scheduler.dependencies(of: operation).map { edge in
             DependencyView(
-                operation: name(of: edge.operation),
+                operation: name(of: edge.operation, in: description),
                 condition: edge.condition,
                 state: scheduler.state(of: edge.operation),
-                outcome: scheduler.outcome(of: edge.operation)?.kind
+                outcome: scheduler.outcomeKind(of: edge.operation)
             )
         }
         let dependents = scheduler.dependents(of: operation)
@@ -246,6 +275,19 @@ extension CoordinatorService {
         detail.moreDependents = max(0, dependents.count - Self.dependentsMax)
         detail.reasons = scheduler.explain(operation).map { view(of: $0, for: operation) }
         return detail
+    }
+
+    /// Of one that was dropped only whoever depends on it has the name.
+    private func name(
+        of operation: OperationID,
+        in dependent: OperationDescription
+    ) -> OperationName {
+        var name = name(of: operation)
+        guard !scheduler.isKept(operation),
+            let known = dependent.dependencies.first(where: { $0.elsewhere == operation })?.name
+        else { return name }
+        name.name = String(known.drop { $0 != "/" }.dropFirst())
+        return name
     }
 
     func views(of attempts: [StoredAttempt]) -> [AttemptView] {
@@ -264,14 +306,15 @@ extension CoordinatorService {
         }
     }
 
-    func explanation(of operation: OperationID) -> Explanation {
+    func explanation(of operation: OperationID) throws(ClientError) -> Explanation {
+        try check(operation)
         var explanation = Explanation(
             operation: view(of: operation),
             reasons: scheduler.explain(operation).map { view(of: $0, for: operation) }
         )
         var current = operation
         var length = 0
-        while length < Self.chainMax, let next = cause(of: current) {
+        while length < Self.chainMax, let next = cause(of: current), scheduler.isKept(next) {
             if length < Self.chainShown { explanation.chain.append(view(of: next)) }
             current = next
             length += 1
@@ -299,7 +342,7 @@ extension CoordinatorService {
         if case .skipped(let cause) = scheduler.outcome(of: operation) { return cause }
         guard scheduler.state(of: operation) == .pending else { return nil }
         return scheduler.dependencies(of: operation).first {
-            scheduler.outcome(of: $0.operation) == nil
+            scheduler.outcomeKind(of: $0.operation) == nil
         }?.operation
     }
 

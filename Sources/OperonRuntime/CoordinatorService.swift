@@ -22,7 +22,7 @@ package actor CoordinatorService {
     var loadedOutputs: [OperationID: Payload] = [:]
     /// Those that could not be read.
     var unloadedOutputs: Set<OperationID> = []
-    private let transport: any CoordinatorTransport
+    let transport: any CoordinatorTransport
     private let observer: Observer
     let growthObserver: GrowthObserver
     let logger: Logger
@@ -44,8 +44,8 @@ package actor CoordinatorService {
     /// Ticks to itself that have not been sent yet.
     private var ticks: [UInt64] = []
     /// Requests of workers for outputs.
-    private var desk: OutputDesk
-    private let deskSignal = Signal()
+    var desk: OutputDesk
+    let deskSignal = Signal()
     /// Whoever waits until everything before has been handed to the transport.
     private var sendWaiters: [Latch] = []
     private let sendSignal = Signal()
@@ -66,6 +66,11 @@ package actor CoordinatorService {
     /// The latest word of attempts that run. Only looked up.
     var progress: [OperationID: ProgressReport] = [:]
     private var finished: [GraphID: Latch] = [:]
+    /// What has ended since old graphs were looked for.
+    var ended = Ended()
+    /// With so much of it they are looked for again.
+    var pruneAfter = (operations: Int.max, bytes: Int.max)
+    let pruneSignal = Signal()
     /// `nil`: nobody measures.
     let meters: CoordinatorMeters?
     /// Of the attempts in flight, where somebody measures. Only looked up.
@@ -384,6 +389,7 @@ package actor CoordinatorService {
             switch notice {
             case .result(let operation, _, let result):
                 contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
+                ended.bytes += result.output.bytes.count + result.logTail.count
             case .finished(let operation, _):
                 contents.finished(operation)
                 progress[operation] = nil
@@ -406,7 +412,9 @@ package actor CoordinatorService {
         report(notices)
         for notice in notices {
             switch notice {
-            case .graphFinished(let graph): finished.removeValue(forKey: graph)?.open()
+            case .graphFinished(let graph):
+                finished.removeValue(forKey: graph)?.open()
+                noteEnded(graph)
             case .finished(let operation, _): endListening(to: operation)
             case .workerJoined(let worker, _, _): workerNames[worker.incarnation] = worker.name
             case .log(let chunk): tell(chunk)
@@ -535,50 +543,6 @@ package actor CoordinatorService {
             sender: .none,
             body: .tick(Tick(number: number, way: way))
         )
-    }
-
-    // MARK: Outputs
-
-    private nonisolated func sendOutputs() async {
-        for await _ in deskSignal.raised {
-            while let (address, envelope) = await nextOutputs() {
-                do throws(WireError) {
-                    let body = try Wire.encode(envelope, limits: limits)
-                    await transport.sendBulk(body, to: address)
-                } catch {
-                    // The worker's next beat asks again.
-                    logger.error("outputs not sent", metadata: ["reason": "\(error)"])
-                }
-            }
-        }
-    }
-
-    private func nextOutputs() -> (WorkerAddress, CoordinatorEnvelope)? {
-        guard let (address, answers) = desk.next() else { return nil }
-        let chunks = answers.map { answer in
-            switch answer {
-            case .gone(let number): OutputChunk(number: number, content: .gone)
-            case .sent(let number): OutputChunk(number: number, content: .sent)
-            case .piece(let request):
-                OutputChunk(
-                    number: request.number,
-                    content: piece(request).map { .bytes($0) } ?? .missing
-                )
-            }
-        }
-        let envelope = CoordinatorEnvelope(
-            reign: scheduler.reign,
-            epoch: scheduler.epoch,
-            sequence: 0,
-            sender: .none,
-            body: .chunks(chunks)
-        )
-        return (address, envelope)
-    }
-
-    private func piece(_ request: OutputRequest) -> [UInt8]? {
-        let graph = Int(request.operation.graph.rawValue)
-        return contents.indices.contains(graph) ? contents[graph].piece(request) : nil
     }
 
     /// What no message can carry would be sent again with every beat: it fails instead.

@@ -86,7 +86,11 @@ extension [GraphContents] {
             let source = source(of: dependency, in: graph)
             let output = source.flatMap { self[Int($0.graph.rawValue)].output(of: $0.index) }
             bytes += output?.bytes.count ?? 0
-            inputs.append(NamedInput(name: dependency.name, output: output))
+            var input = NamedInput(name: dependency.name, output: output)
+            if output == nil, let source {
+                input.isDropped = self[Int(source.graph.rawValue)].isDropped(source.index)
+            }
+            inputs.append(input)
             sources.append(source)
         }
         guard bytes > limits.inlineInputBytes else { return inputs }

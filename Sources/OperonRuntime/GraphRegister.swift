@@ -80,17 +80,20 @@ struct GraphRegister: Sendable {
         entries[Int(graph.rawValue)].finishedAt = time
     }
 
-    /// Only a tombstone of it is left: its name stays taken, its keys may be used again.
-    mutating func forget(_ graph: GraphID) {
-        var entry = Entry(
-            name: self[graph].name,
-            submitter: "",
-            submittedAt: WallTime(nanosecondsSince1970: 0)
-        )
-        entry.isTombstone = true
-        self[graph] = entry
-        uses = uses.filter { $0.value.graph != graph }
-        additions[graph] = nil
+    /// Only tombstones of them are left: their names stay taken, their keys may be used again.
+    mutating func forget(_ graphs: [GraphID]) {
+        for graph in graphs {
+            var entry = Entry(
+                name: self[graph].name,
+                submitter: "",
+                submittedAt: WallTime(nanosecondsSince1970: 0)
+            )
+            entry.isTombstone = true
+            self[graph] = entry
+            additions[graph] = nil
+        }
+        let gone = Set(graphs)
+        uses = uses.filter { !gone.contains($0.value.graph) }
     }
 
     subscript(graph: GraphID) -> Entry {

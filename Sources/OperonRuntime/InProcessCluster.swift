@@ -21,6 +21,8 @@ package final class InProcessCluster: Sendable {
         /// Of this program, as `ClusterView` shows it.
         package var version: String
         package var limits = Limits()
+        /// What is kept of what has ended.
+        package var retention = Retention()
         /// What delays, timeouts and pauses are told by; any other than the machine's stands still
         /// for leases: nothing is lost while it jumps.
         package var time: TimeSource?
@@ -37,7 +39,8 @@ package final class InProcessCluster: Sendable {
     /// Asks the coordinator. What needs the worker is answered once `run` is called.
     package let client: LocalCoordinator
     package let service: CoordinatorService
-    private let store: any OperationStore
+    package let store: any OperationStore
+    private let retention: Retention
     private let worker: InProcessWorker
     private let workerEnded = Latch()
 
@@ -46,11 +49,13 @@ package final class InProcessCluster: Sendable {
 
     private init(
         store: any OperationStore,
+        retention: Retention,
         worker: InProcessWorker,
         service: CoordinatorService,
         client: LocalCoordinator
     ) {
         self.store = store
+        self.retention = retention
         self.worker = worker
         self.service = service
         self.client = client
@@ -116,7 +121,13 @@ package final class InProcessCluster: Sendable {
             version: configuration.version,
             limits: configuration.limits
         )
-        return InProcessCluster(store: store, worker: worker, service: service, client: client)
+        return InProcessCluster(
+            store: store,
+            retention: configuration.retention,
+            worker: worker,
+            service: service,
+            client: client
+        )
     }
 
     /// Serves until `stop` or `stopNow` is done, or until its task is cancelled, which ends at once
@@ -144,6 +155,9 @@ package final class InProcessCluster: Sendable {
             group.addTask { [worker, workerEnded] in
                 defer { workerEnded.open() }
                 try await worker.service.run()
+            }
+            group.addTask { [service, retention] in
+                try await service.keepPruned(within: retention)
             }
             defer { group.cancelAll() }
             do {

@@ -82,7 +82,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ query: OperationQuery
     ) async throws(ClientError) -> OperationPage {
         let id = try await service.find(graph)
-        let page = await service.page(of: id, query)
+        let page = try await service.page(of: id, query)
         try await service.durable()
         return page
     }
@@ -91,7 +91,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ operation: OperationSelector
     ) async throws(ClientError) -> OperationDetail {
         let id = try await service.find(operation)
-        var detail = await service.detail(of: id)
+        var detail = try await service.detail(of: id)
         // Before the store is asked: what it says of attempts must be as new as the rest.
         try await service.durable()
         let attempts = try await stored { try await $0.attempts(of: id) } ?? []
@@ -103,7 +103,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ operation: OperationSelector
     ) async throws(ClientError) -> Explanation {
         let id = try await service.find(operation)
-        let explanation = await service.explanation(of: id)
+        let explanation = try await service.explanation(of: id)
         try await service.durable()
         return explanation
     }
@@ -112,7 +112,7 @@ package struct LocalCoordinator: CoordinatorClient {
         of operation: OperationSelector
     ) async throws(ClientError) -> Payload? {
         let id = try await service.find(operation)
-        let input = await service.input(of: id)
+        let input = try await service.input(of: id)
         try await service.durable()
         return input
     }
@@ -123,6 +123,8 @@ package struct LocalCoordinator: CoordinatorClient {
         let id = try await service.find(operation)
         try await service.durable()
         let output = try await stored { try await $0.output(of: id) }
+        // What is dropped meanwhile must not look as if it had left nothing.
+        try await service.check(id)
         return output.flatMap { $0 }
     }
 
@@ -254,7 +256,7 @@ package struct LocalCoordinator: CoordinatorClient {
         let id = try await service.find(operation)
         try await service.request(.completionRequested(id, attempt: attempt, completion))
         try await service.durable()
-        return await service.view(of: id)
+        return try await service.current(id)
     }
 
     package func setPriority(
@@ -264,7 +266,7 @@ package struct LocalCoordinator: CoordinatorClient {
         let id = try await service.find(operation)
         try await service.request(.priorityRequested(id, priority))
         try await service.durable()
-        return await service.view(of: id)
+        return try await service.current(id)
     }
 
     package func addDependency(
@@ -273,7 +275,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ condition: DependencyCondition
     ) async throws(ClientError) -> OperationDetail {
         let id = try await service.find(operation)
-        let other = try await service.find(dependency)
+        let other = try await service.findOutcome(dependency)
         try await service.addDependency(of: id, on: other, condition)
         return try await self.operation(operation)
     }
@@ -283,7 +285,7 @@ package struct LocalCoordinator: CoordinatorClient {
         on dependency: OperationSelector
     ) async throws(ClientError) -> OperationDetail {
         let id = try await service.find(operation)
-        let other = try await service.find(dependency)
+        let other = try await service.findOutcome(dependency)
         try await service.removeDependency(of: id, on: other)
         return try await self.operation(operation)
     }
@@ -469,6 +471,14 @@ extension ClientError {
             message = message.prefix(1).uppercased() + message.dropFirst() + "."
         }
         self.init(code, message, refusal: refusal)
+    }
+
+    /// Of what it was nothing but the outcomes is kept.
+    static func dropped(_ graph: GraphID) -> ClientError {
+        ClientError(
+            .notFound,
+            "Graph \(graph) was dropped after its retention: only its name is left."
+        )
     }
 
     static func noGraph(_ selector: String) -> ClientError {

@@ -53,13 +53,14 @@ package actor MemoryStore: OperationStore {
         return image.events(after: after, limit: limit)
     }
 
-    package func prunable(
-        finishedBefore before: WallTime?,
-        keeping count: Int?
-    ) throws -> [GraphID] {
+    package func prunable(beyond bounds: StoreRetention.Bounds) throws -> [GraphID] {
         try checkOpen()
-        return image.prunable(finishedBefore: before, keeping: count)
+        if bounds.bytes != nil { image.weigh() }
+        return image.prunable(beyond: bounds)
     }
+
+    /// Rows of operations, attempts, outputs and logs: what grows until it is dropped.
+    package var rowCount: Int { image.rowCount }
 
     package func drop(_ graphs: [GraphID]) throws {
         try checkOpen()

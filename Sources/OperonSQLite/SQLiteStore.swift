@@ -111,17 +111,10 @@ package final class SQLiteStore: OperationStore {
         try await perform { try $0.read { try $0.events(after: after, limit: limit) } }
     }
 
-    package func prunable(
-        finishedBefore before: WallTime?,
-        keeping count: Int?
-    ) async throws -> [GraphID] {
+    package func prunable(beyond bounds: StoreRetention.Bounds) async throws -> [GraphID] {
         try await perform { connection in
             try connection.read { tables in
-                StoreRetention.dropped(
-                    tables.graphs.keys.sorted().compactMap { tables.graphs[$0] },
-                    finishedBefore: before,
-                    keeping: count
-                )
+                StoreRetention.dropped(Array(tables.graphs.values), beyond: bounds)
             }
         }
     }

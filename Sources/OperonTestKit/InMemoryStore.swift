@@ -60,12 +60,9 @@ package actor InMemoryStore: OperationStore {
         return image.events(after: after, limit: limit)
     }
 
-    package func prunable(
-        finishedBefore before: WallTime?,
-        keeping count: Int?
-    ) throws -> [GraphID] {
+    package func prunable(beyond bounds: StoreRetention.Bounds) throws -> [GraphID] {
         try checkOpen()
-        return image.prunable(finishedBefore: before, keeping: count)
+        return image.prunable(beyond: bounds)
     }
 
     package func drop(_ graphs: [GraphID]) throws {

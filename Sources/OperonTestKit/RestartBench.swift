@@ -65,7 +65,7 @@ package struct RestartBench {
     /// As a running coordinator does: it forgets what its store then drops.
     package mutating func forget() throws {
         try keep()
-        let graphs = store.prunable(finishedBefore: nil, keeping: 0)
+        let graphs = store.prunable(beyond: StoreRetention.Bounds(graphs: 0))
         bench.drive(.graphsForgotten(graphs))
         store.drop(graphs.filter { bench.scheduler.isGone($0) })
     }
@@ -73,6 +73,6 @@ package struct RestartBench {
     /// Drops what the store does not need any more.
     package mutating func prune() throws {
         try keep()
-        store.drop(store.prunable(finishedBefore: nil, keeping: 0))
+        store.drop(store.prunable(beyond: StoreRetention.Bounds(graphs: 0)))
     }
 }

@@ -185,7 +185,7 @@ extension Simulator {
     mutating func prune() {
         guard let store, store.isAlive, store.dropping == nil else { return }
         let keeping = Int(steering.next() % 3)
-        let old = store.image.prunable(finishedBefore: nil, keeping: keeping)
+        let old = store.image.prunable(beyond: StoreRetention.Bounds(graphs: keeping))
         guard !old.isEmpty else { return }
         self.store?.forgetting = old
         drive(.graphsForgotten(old))

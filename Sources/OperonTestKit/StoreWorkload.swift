@@ -55,7 +55,9 @@ package struct StoreWorkload: Sendable {
 
     /// Drops finished graphs from the image; the number of them.
     package mutating func prune(finishedBefore before: WallTime?, keeping count: Int?) -> Int {
-        let dropped = image.prunable(finishedBefore: before, keeping: count)
+        let dropped = image.prunable(
+            beyond: StoreRetention.Bounds(finishedBefore: before, graphs: count)
+        )
         image.drop(dropped)
         let kept = Set(image.state.graphs.filter { !$0.isTombstone }.map(\.id))
         members.removeAll { !kept.contains($0.id.graph) }

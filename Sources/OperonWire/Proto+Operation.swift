@@ -154,6 +154,7 @@ extension ProtoNamedInput {
         name = input.name
         if let output = input.output { self.output = ProtoPayload(output) }
         if let reference = input.reference { self.reference = ProtoOutputReference(reference) }
+        dropped = input.isDropped
     }
 }
 
@@ -166,6 +167,10 @@ extension NamedInput {
         )
         guard output == nil || reference == nil else {
             throw .invalid("input.reference", "is there beside the output itself")
+        }
+        isDropped = proto.dropped
+        guard !isDropped || output == nil && reference == nil else {
+            throw .invalid("input.dropped", "is said of an output that is there")
         }
     }
 }

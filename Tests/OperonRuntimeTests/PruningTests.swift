@@ -61,7 +61,7 @@ private final class QuietTransport: CoordinatorTransport {
         try await withService(store) { service, client in
             _ = try await client.submit(graph("old"))
             _ = try await client.cancel(.graph("old"), CancelRequest())
-            try await service.prune(olderThan: nil, keeping: 0)
+            try await service.prune(beyond: Retention(graphs: 0))
 
             let id = GraphID(rawValue: 0)
             #expect(await service.query { $0.isGone(id) && $0.compiled(id).policy.isEmpty })
@@ -78,7 +78,19 @@ private final class QuietTransport: CoordinatorTransport {
                 OperationSelector(graph: "new", operation: "o3")
             )
             #expect(explanation.reasons.map(\.code) == ["disconnected", "noWorkerForKind"])
-            try await service.prune(olderThan: nil, keeping: 0)
+            // What it depends on is shown by what its own graph calls it.
+            _ = try await client.submit(graph("named", after: ["0/9/o9", "old/8"]))
+            let detail = try await client.operation(
+                OperationSelector(graph: "named", operation: "o3")
+            )
+            #expect(detail.dependencies.map(\.operation.name) == ["o9", "8"])
+            #expect(detail.dependencies.map(\.outcome) == [.cancelled, .cancelled])
+            #expect(try await client.graph("old").counts.cancelled == 1_000)
+            let error = await #expect(throws: ClientError.self) {
+                try await client.operations(of: "old", OperationQuery())
+            }
+            #expect(error?.code == .notFound)
+            try await service.prune(beyond: Retention(graphs: 0))
         }
         // And the same from what the store has.
         try await withService(store) { service, _ in

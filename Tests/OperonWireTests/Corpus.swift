@@ -79,6 +79,21 @@ enum Corpus {
             )
         ),
         CorpusCase(
+            "dispatch-dropped-input",
+            coordinator: .dispatch(
+                Dispatch(
+                    acknowledged: 41,
+                    operations: [
+                        {
+                            var operation = Samples.operation
+                            operation.inputs = [Samples.droppedInput]
+                            return operation
+                        }()
+                    ]
+                )
+            )
+        ),
+        CorpusCase(
             "dispatch-command-limits",
             coordinator: Samples.dispatch(.command(Samples.limitedCommand))
         ),

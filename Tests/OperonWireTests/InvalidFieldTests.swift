@@ -257,6 +257,14 @@ struct BrokenMessage: Sendable, CustomTestStringConvertible {
         ("reference.byte_count", { $0.reference(byteCount: 0) }),
         ("reference.byte_count", { $0.reference(byteCount: 1 << 63) }),
         ("input.reference", { $0.reference(hasOutput: true) }),
+        (
+            "input.dropped",
+            {
+                $0.message(10) {
+                    $0.string(1, "a"); $0.message(2); $0.integer(4, 1)
+                }
+            }
+        ),
         ("operation.wait", { $0.integer(12, signed: -5) }),
         ("command.arguments", { $0.message(13) }),
         (

@@ -143,11 +143,15 @@ struct MessageGenerator {
     }
 
     private mutating func input() -> NamedInput {
-        switch below(3) {
-        case 0: NamedInput(name: name(), output: nil)
-        case 1: NamedInput(name: name(), output: payload())
+        switch below(4) {
+        case 0: return NamedInput(name: name(), output: nil)
+        case 1: return NamedInput(name: name(), output: payload())
+        case 2:
+            var dropped = NamedInput(name: name(), output: nil)
+            dropped.isDropped = true
+            return dropped
         default:
-            NamedInput(
+            return NamedInput(
                 name: name(),
                 output: nil,
                 reference: OutputReference(

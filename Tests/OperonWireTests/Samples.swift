@@ -127,6 +127,13 @@ enum Samples {
         NamedInput(name: "none", output: nil),
     ]
 
+    /// One whose output is not kept any more.
+    static let droppedInput = {
+        var input = NamedInput(name: "long-ago", output: nil)
+        input.isDropped = true
+        return input
+    }()
+
     static let reference = OutputReference(
         operation: OperationID(graph: GraphID(rawValue: 12), index: 69_999),
         byteCount: 1 << 20,

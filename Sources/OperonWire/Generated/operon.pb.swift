@@ -1517,6 +1517,9 @@ nonisolated struct ProtoNamedInput: Sendable {
   /// Clears the value of `reference`. Subsequent reads from it will return its default value.
   mutating func clearReference() {self._reference = nil}
 
+  /// It succeeded, and what it left is not kept any more.
+  var dropped: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -4297,7 +4300,7 @@ nonisolated extension ProtoRegistered: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension ProtoNamedInput: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".NamedInput"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}output\0\u{1}reference\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}output\0\u{1}reference\0\u{1}dropped\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4308,6 +4311,7 @@ nonisolated extension ProtoNamedInput: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 1: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularMessageField(value: &self._output) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._reference) }()
+      case 4: try { try decoder.decodeSingularBoolField(value: &self.dropped) }()
       default: break
       }
     }
@@ -4327,6 +4331,9 @@ nonisolated extension ProtoNamedInput: SwiftProtobuf.Message, SwiftProtobuf._Mes
     try { if let v = self._reference {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     } }()
+    if self.dropped != false {
+      try visitor.visitSingularBoolField(value: self.dropped, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4334,6 +4341,7 @@ nonisolated extension ProtoNamedInput: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.name != rhs.name {return false}
     if lhs._output != rhs._output {return false}
     if lhs._reference != rhs._reference {return false}
+    if lhs.dropped != rhs.dropped {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -123,21 +123,19 @@ struct CoordinatorArguments: ParsableArguments {
     }
 }
 
-/// How long finished graphs are kept, and how many.
-struct Retention: Hashable, Sendable {
-    var time: Duration?
-    var count: Int?
-
+/// How long finished graphs are kept, and how many, as the options say it.
+extension Retention {
     enum Part: Hashable {
         case time(Duration)
         case count(Int)
     }
 
     init(_ texts: [String]) {
+        self.init()
         for text in texts {
             switch Self.part(text) {
             case .time(let value): time = value
-            case .count(let value): count = value
+            case .count(let value): graphs = value
             case nil: continue
             }
         }

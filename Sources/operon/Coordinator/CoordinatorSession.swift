@@ -192,7 +192,7 @@ struct CoordinatorSession {
                     throw Failure(ExitStatus.usage, error.message)
                 }
             }
-            group.addTask { try await prune(service) }
+            group.addTask { [retention] in try await service.keepPruned(within: retention) }
             group.addTask {
                 var isStopping = false
                 for await _ in signals {
@@ -248,16 +248,6 @@ struct CoordinatorSession {
             try manager?.tell(news)
         } catch {
             say("the service manager is not told: \(error.message)")
-        }
-    }
-
-    /// From one look at what is old to the next.
-    private static let pruneInterval = Duration.seconds(600)
-
-    private func prune(_ service: CoordinatorService) async throws {
-        while true {
-            try await service.prune(olderThan: retention.time, keeping: retention.count)
-            try await Task.sleep(for: Self.pruneInterval)
         }
     }
 }

@@ -1,0 +1,50 @@
+import Logging
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonWire
+
+// Outputs that did not travel with what asks for them: workers fetch them in pieces.
+extension CoordinatorService {
+    nonisolated func sendOutputs() async {
+        for await _ in deskSignal.raised {
+            while let (address, envelope) = await nextOutputs() {
+                do throws(WireError) {
+                    let body = try Wire.encode(envelope, limits: limits)
+                    await transport.sendBulk(body, to: address)
+                } catch {
+                    // The worker's next beat asks again.
+                    logger.error("outputs not sent", metadata: ["reason": "\(error)"])
+                }
+            }
+        }
+    }
+
+    private func nextOutputs() -> (WorkerAddress, CoordinatorEnvelope)? {
+        guard let (address, answers) = desk.next() else { return nil }
+        let chunks = answers.map { answer in
+            switch answer {
+            case .gone(let number): OutputChunk(number: number, content: .gone)
+            case .sent(let number): OutputChunk(number: number, content: .sent)
+            case .piece(let request):
+                OutputChunk(
+                    number: request.number,
+                    content: piece(request).map { .bytes($0) } ?? .missing
+                )
+            }
+        }
+        let envelope = CoordinatorEnvelope(
+            reign: scheduler.reign,
+            epoch: scheduler.epoch,
+            sequence: 0,
+            sender: .none,
+            body: .chunks(chunks)
+        )
+        return (address, envelope)
+    }
+
+    private func piece(_ request: OutputRequest) -> [UInt8]? {
+        let graph = Int(request.operation.graph.rawValue)
+        return contents.indices.contains(graph) ? contents[graph].piece(request) : nil
+    }
+}
