@@ -398,7 +398,7 @@ let package = Package(
             name: "OperonTests",
             dependencies: [
                 "Operon", "OperonFoundation", "OperonTesting", "OperonAMQP", "OperonCore",
-                "OperonFaultKit",
+                "OperonFaultKit", "OperonGraphFile", "OperonHTTP",
                 "OperonModel",
                 "OperonPorts", "OperonRuntime", "OperonWire", "test-worker",
                 .product(name: "Logging", package: "swift-log"),

@@ -214,7 +214,8 @@ extension AnyOperationHandle {
         case .submitting where queue?.cluster === cluster: return name
         case .submitted where queue?.cluster === cluster,
             .finished where queue?.cluster === cluster:
-            return id.graph == graph ? name : "\(id.graph)/\(name)"
+            // With its number: of what was dropped the coordinator has no name any more.
+            return id.graph == graph ? name : "\(id.graph)/\(id.index)/\(name)"
         case .new:
             throw Refusal.unknownOperation(name: name, namedBy: dependent)
         case .submitting, .submitted, .local, .finished:

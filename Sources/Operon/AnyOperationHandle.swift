@@ -54,6 +54,8 @@ public class AnyOperationHandle: @unchecked Sendable {
         var brought: [AnyOperationHandle]?
         var cancelReason = ""
         var latch: Latch?
+        /// Why nothing will be heard of it any more.
+        var abandoned: OperonError?
         var completion: CompletionBlock?
         /// Asks it to stop, if it runs in this program.
         var stop: (@Sendable () -> Void)?
@@ -63,6 +65,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         var isEmpty: Bool {
             options == nil && label == nil && latch == nil && completion == nil && stop == nil
                 && cancelReason.isEmpty && order.isEmpty && brought == nil
+                && abandoned == nil
         }
     }
 
@@ -280,8 +283,9 @@ public class AnyOperationHandle: @unchecked Sendable {
     /// Returns when the operation has its outcome.
     ///
     /// - Throws: `CancellationError` if the calling task is cancelled, ``OperonError`` with the
-    ///   code `closed` if the cluster was closed before, or `invalid` for an operation that is in
-    ///   no queue: it would be waited for in vain.
+    ///   code `closed` if the cluster was closed before, `notFound` if it ended unheard and is not
+    ///   kept any more, or `invalid` for an operation that is in no queue: it would be waited for
+    ///   in vain.
     @discardableResult
     public func finalOutcome() async throws -> Outcome {
         let latch: Latch? = try state.withLock { state in
@@ -300,11 +304,14 @@ public class AnyOperationHandle: @unchecked Sendable {
         await latch?.wait()
         if let outcome = outcomeIfKnown { return outcome }
         try Task.checkCancellation()
+        if let error = state.withLock({ $0.extra?.abandoned }) { throw error }
         throw OperonError(.closed, "The cluster was closed before “\(name)” had ended.")
     }
 
     /// Whoever waits for it waits in vain, now and later; what runs of it here is asked to stop.
-    func abandon() {
+    ///
+    /// - Parameter why: What those are told; `nil`: the cluster was closed.
+    func abandon(_ why: OperonError? = nil) {
         let (latch, stop, queue) = state.withLock { state in
             guard state.phase != .finished else {
                 return (Latch?.none, (@Sendable () -> Void)?.none, OperationQueue?.none)
@@ -313,6 +320,7 @@ public class AnyOperationHandle: @unchecked Sendable {
             let latch = extra.latch ?? Latch()
             // Left there, open: it says so to those who come later.
             extra.latch = latch
+            extra.abandoned = why
             state.extra = extra
             return (latch, extra.stop, state.queue)
         }

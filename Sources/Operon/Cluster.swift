@@ -56,12 +56,15 @@ public final class Cluster: Sendable {
     ///
     /// - Parameters:
     ///   - slots: How many operations run at once, 1 to 4,096; `nil`: one per processor.
+    ///   - keep: How much of what has ended is kept. Handles keep their outcomes and values
+    ///     themselves.
     ///   - logger: Gets what an operator wants to know.
     public static func inProcess(
         slots: Int? = nil,
+        keep: Retention = .inMemory,
         logger: Logger = Cluster.warnings
     ) -> Cluster {
-        Cluster { LocalBackend(store: nil, slots: slots, logger: logger) }
+        Cluster { LocalBackend(store: nil, slots: slots, keep: keep, logger: logger) }
     }
 
     /// This process, with a database that has whatever was added: what has not ended goes on in
@@ -72,13 +75,15 @@ public final class Cluster: Sendable {
     ///   - store: The path of the database. It is made if there is none, and held by one process
     ///     at a time.
     ///   - slots: How many operations run at once, 1 to 4,096; `nil`: one per processor.
+    ///   - keep: How much of what has ended is kept, in this life and the next ones.
     ///   - logger: Gets what an operator wants to know.
     public static func embedded(
         store: String,
         slots: Int? = nil,
+        keep: Retention = .onDisk,
         logger: Logger = Cluster.warnings
     ) -> Cluster {
-        Cluster { LocalBackend(store: store, slots: slots, logger: logger) }
+        Cluster { LocalBackend(store: store, slots: slots, keep: keep, logger: logger) }
     }
 
     /// The workers of a coordinator.
@@ -110,8 +115,19 @@ public final class Cluster: Sendable {
     }
 
     /// This process, by a clock that somebody moves: for tests of programs.
-    package static func inProcess(slots: Int, time: TimeSource, logger: Logger) -> Cluster {
-        Cluster { LocalBackend(store: nil, slots: slots, time: time, logger: logger) }
+    package static func local(
+        store: String? = nil,
+        slots: Int,
+        keep: Retention,
+        time: TimeSource,
+        logger: Logger
+    ) -> Cluster {
+        Cluster { LocalBackend(store: store, slots: slots, keep: keep, time: time, logger: logger) }
+    }
+
+    /// What is behind it; `nil`: it is elsewhere.
+    package var inside: InProcessCluster? {
+        get async throws { (try await session().backend as? LocalBackend)?.cluster }
     }
 
     // MARK: - Kinds

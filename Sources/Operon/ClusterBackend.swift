@@ -1,5 +1,6 @@
 internal import OperonModel
 internal import OperonPorts
+internal import OperonRuntime
 
 /// What a ``Cluster`` is made of: a coordinator to ask, and word of what became of operations.
 protocol ClusterBackend: Sendable {
@@ -8,6 +9,9 @@ protocol ClusterBackend: Sendable {
 
     /// How long a coordinator that does not answer is asked again.
     var patience: Duration { get }
+
+    /// Tells how old a graph is.
+    var time: TimeSource { get }
 
     /// Begins to serve, or to listen. Called once, before anything else.
     ///
@@ -31,6 +35,8 @@ protocol ClusterBackend: Sendable {
 }
 
 extension ClusterBackend {
+    var time: TimeSource { .system }
+
     /// Asks, and asks again while nobody answers: everything that is asked may be asked twice.
     ///
     /// - Throws: `Refusal`, or ``OperonError``.
@@ -70,8 +76,9 @@ struct EndedSink: Sendable {
     let started: @Sendable (OperationID, AttemptID?) -> Void
     /// Operations of a graph may have ended without a word: these are not known to have.
     let unfinished: @Sendable (GraphID) -> [UInt32]
-    /// Nothing will be heard of a graph any more; `nil`: of none.
-    let gone: @Sendable (GraphID?) -> Void
+    /// Nothing will be heard of a graph any more; `nil`: of none. With what those are told who
+    /// wait for its operations; `nil`: the cluster was closed.
+    let gone: @Sendable (GraphID?, OperonError?) -> Void
 }
 
 extension OperationSelector {

@@ -10,7 +10,10 @@ internal import Synchronization
 final class LocalBackend: ClusterBackend {
     private let store: String?
     private let slots: Int
-    private let time: TimeSource?
+    private let retention: Retention
+    let time: TimeSource
+    /// That of the machine counts for leases, too.
+    private let isMovedByHand: Bool
     private let logger: Logger
     private let state = Mutex(State())
     private let kinds = KindRegistry()
@@ -21,19 +24,30 @@ final class LocalBackend: ClusterBackend {
     }
 
     /// - Parameter time: `nil`: that of the machine.
-    init(store: String?, slots: Int?, time: TimeSource? = nil, logger: Logger) {
-        self.time = time
+    init(
+        store: String?,
+        slots: Int?,
+        keep retention: Retention,
+        time: TimeSource? = nil,
+        logger: Logger
+    ) {
+        self.retention = retention
+        self.time = time ?? .system
+        isMovedByHand = time != nil
         self.store = store
         self.slots = slots ?? OwnProcess.processorCount
         self.logger = logger
     }
 
     var client: any CoordinatorClient {
-        guard let cluster = state.withLock({ $0.cluster }) else {
+        guard let cluster else {
             preconditionFailure("a session starts its backend before it asks")
         }
         return cluster.client
     }
+
+    /// Once it has started.
+    var cluster: InProcessCluster? { state.withLock { $0.cluster } }
 
     /// Whoever does not answer here has ended.
     var patience: Duration { .zero }
@@ -64,7 +78,7 @@ final class LocalBackend: ClusterBackend {
                 sink.deliver(news.ended)
                 for (operation, attempt) in news.started { sink.started(operation, attempt) }
             }
-            sink.gone(nil)
+            sink.gone(nil, nil)
         }
         state.withLock { state in
             state.cluster = cluster
@@ -89,9 +103,12 @@ final class LocalBackend: ClusterBackend {
                 version: Version.text
             )
             var known = RegisteredKinds(threads: threads) { kinds.registered($0) }
-            known.time = time ?? .system
+            known.time = time
             configuration.kinds = known
-            configuration.time = time
+            configuration.time = isMovedByHand ? time : nil
+            configuration.retention = retention
+            // What a life that did not end well has left open is nobody's any more.
+            configuration.limits.openGraphIdle = GraphFill.ageMax
             configuration.caller = OwnProcess.programName
             configuration.stateDirectory = store.map { $0 + ".worker" }
             let kept: any OperationStore

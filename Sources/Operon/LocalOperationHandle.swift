@@ -153,26 +153,33 @@ extension AnyOperationHandle {
     ) async throws -> OperationContext {
         let backend = session.backend
         let detail = try await backend.asked { try await $0.operation(OperationSelector(id)) }
-        var outputs: [(name: String, output: Payload?)] = []
+        var inputs: [NamedInput] = []
         for dependency in detail.dependencies {
             let operation = dependency.operation
-            var output: Payload?
+            let isOwn = operation.graph == id.graph.rawValue
+            let name = isOwn ? operation.name : "\(operation.graph)/\(operation.name)"
+            var input = NamedInput(name: name, output: nil)
             if dependency.outcome == .succeeded {
                 let selector = OperationSelector(
                     graph: "\(operation.graph)",
                     operation: "\(operation.index)"
                 )
-                output = try await backend.asked { try await $0.output(of: selector) }
+                do {
+                    input.output = try await backend.asked {
+                        try await $0.output(of: selector)
+                    }
+                } catch let error as OperonError where error.code == .notFound {
+                    // Whoever only waits for it is not concerned.
+                    input.isDropped = true
+                }
             }
-            let isOwn = operation.graph == id.graph.rawValue
-            let name = isOwn ? operation.name : "\(operation.graph)/\(operation.name)"
-            outputs.append((name, output))
+            inputs.append(input)
         }
         return OperationContext.local(
             attempt: max(1, Int(detail.operation.attempts)),
             operationName: detail.operation.name,
             queueName: queueName,
-            outputs: outputs,
+            inputs: inputs,
             isCancelled: isCancelled
         )
     }

@@ -28,13 +28,15 @@ extension OperationContext {
         cancel: @escaping @Sendable () -> Void = {},
         log: @escaping @Sendable (String) -> Void = { _ in }
     ) throws -> OperationContext {
-        var inputs: [(name: String, output: Payload?)] = []
-        for (name, output) in outputs { inputs.append((name, try Payload(encoding: output))) }
+        var inputs: [NamedInput] = []
+        for (name, output) in outputs {
+            inputs.append(NamedInput(name: name, output: try Payload(encoding: output)))
+        }
         return local(
             attempt: attempt,
             operationName: operationName,
             queueName: queueName,
-            outputs: inputs,
+            inputs: inputs,
             isCancelled: isCancelled,
             cancel: cancel,
             log: log
@@ -45,7 +47,7 @@ extension OperationContext {
         attempt: Int = 1,
         operationName: String = "local",
         queueName: String = "local",
-        outputs: [(name: String, output: Payload?)] = [],
+        inputs: [NamedInput] = [],
         isCancelled: @escaping @Sendable () -> Bool = { Task.isCancelled },
         cancel: @escaping @Sendable () -> Void = {},
         log: @escaping @Sendable (String) -> Void = { _ in }
@@ -63,7 +65,7 @@ extension OperationContext {
             rank: 0,
             timeout: nil,
             qualityOfService: .default,
-            inputs: outputs.map { NamedInput(name: $0.name, output: $0.output) }
+            inputs: inputs
         )
         return OperationContext(
             Invocation(

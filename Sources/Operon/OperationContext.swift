@@ -52,7 +52,8 @@ public struct OperationContext: Sendable {
     ///     without that graph before it.
     ///   - type: What to read it as. A command's output is the JSON that it wrote.
     /// - Throws: ``OperonError`` with the code `invalid` (it does not depend on that operation),
-    ///   `noOutput` or `undecodable`.
+    ///   `noOutput`, `notFound` (it ended so long ago that what it returned is not kept any more,
+    ///   nor whether that was anything) or `undecodable`.
     public func output<Value: Decodable>(
         of dependency: String,
         as type: Value.Type = Value.self
@@ -66,6 +67,10 @@ public struct OperationContext: Sendable {
         guard let input = found else {
             let message = "“\(operationName)” does not depend on “\(dependency)”."
             throw OperonError(.invalid, message)
+        }
+        guard !input.isDropped else {
+            let message = "What “\(dependency)” returned is not kept any more."
+            throw OperonError(.notFound, message)
         }
         return try Self.decode(input.output, of: dependency, as: type)
     }

@@ -219,17 +219,23 @@ extension AnyOperationHandle {
             if let sequence { return try await source(id, queue.cluster, after: sequence) }
             // The place first: what happens between the two is told twice rather than never.
             let last = try await queue.cluster.ask { try await $0.status().lastEvent ?? 0 }
-            let view = try await detail().operation
-            let first = OperationEvent(
-                view.outcome.map { .finished($0) } ?? .state(view.state),
-                sequence: last,
-                operation: id,
-                name: view.name
-            )
-            guard view.outcome == nil else { return OperationEvents.Source(first: [first]) }
+            let kind = try await currentState()
+            let first = OperationEvent(kind, sequence: last, operation: id, name: name)
+            if case .finished = kind { return OperationEvents.Source(first: [first]) }
             var source = try await source(id, queue.cluster, after: last)
             source.first = [first]
             return source
+        }
+    }
+
+    /// Of one that is not kept any more what is known here counts.
+    private func currentState() async throws -> OperationEvent.Kind {
+        do {
+            let view = try await detail().operation
+            return view.outcome.map { .finished($0) } ?? .state(view.state)
+        } catch let error as OperonError where error.code == .notFound {
+            guard let outcome = outcomeIfKnown else { throw error }
+            return .finished(outcome.kind)
         }
     }
 

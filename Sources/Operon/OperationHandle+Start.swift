@@ -14,11 +14,11 @@ extension OperationHandle {
     /// - Throws: `Refusal.alreadySubmitted` for one that is in a queue, `.alreadyStarted` for one
     ///   that runs; ``OperonError`` with the code `refused` for one that waits for others.
     public func start() async throws {
-        guard let outputs = try beginLocally() else { return }
+        guard let inputs = try beginLocally() else { return }
         let cancellation = LocalCancellation()
         let context = OperationContext.local(
             operationName: name,
-            outputs: outputs,
+            inputs: inputs,
             isCancelled: { cancellation.isCancelled },
             cancel: { cancellation.cancel() }
         )
@@ -42,9 +42,9 @@ extension OperationHandle {
     }
 
     /// What its dependencies left; `nil`: it has ended.
-    private func beginLocally() throws -> [(name: String, output: Payload?)]? {
+    private func beginLocally() throws -> [NamedInput]? {
         let name = name
-        let begun: (isCancelled: String?, outputs: [(name: String, output: Payload?)])? =
+        let begun: (isCancelled: String?, inputs: [NamedInput])? =
             try state.withLock { state in
                 switch state.phase {
                 case .finished: return nil
@@ -54,7 +54,7 @@ extension OperationHandle {
                 }
                 let extra = state.extra
                 if state.isCancelled { return (extra?.cancelReason ?? "", []) }
-                var outputs: [(name: String, output: Payload?)] = []
+                var inputs: [NamedInput] = []
                 for (handle, condition) in state.dependencies.all {
                     guard let outcome = handle.outcomeIfKnown,
                         condition.isSatisfied(by: outcome.kind)
@@ -62,13 +62,13 @@ extension OperationHandle {
                         let why = "“\(name)” is not ready: it waits for “\(handle.name)”."
                         throw OperonError(.refused, why)
                     }
-                    outputs.append((handle.name, handle.outputIfKnown))
+                    inputs.append(NamedInput(name: handle.name, output: handle.outputIfKnown))
                 }
                 state.phase = .local
-                return (nil, outputs)
+                return (nil, inputs)
             }
         guard let begun else { return nil }
-        guard let reason = begun.isCancelled else { return begun.outputs }
+        guard let reason = begun.isCancelled else { return begun.inputs }
         finish(.cancelled(reason: reason), output: .empty)
         return nil
     }

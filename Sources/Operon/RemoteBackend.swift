@@ -92,20 +92,30 @@ final class RemoteBackend: ClusterBackend {
                         if event.kind == "graphFinished" { return }
                     case .gap(_, let last):
                         position = last
-                        await lookAgain(at: graph, sink)
+                        try await lookAgain(at: graph, sink)
                     }
                 }
             } catch let error as ClientError where error.code == .notFound {
-                logger.error("a graph is not known any more", metadata: ["graph": "\(graph)"])
-                sink.gone(graph)
+                forget(graph, error, sink)
                 return
             } catch {
                 // It is tried for as long as somebody may want to know.
             }
-            do { try await Task.sleep(for: pause) } catch { return }
-            pause = min(pause * 2, .seconds(10))
-            await lookAgain(at: graph, sink)
+            do {
+                try await Task.sleep(for: pause)
+                pause = min(pause * 2, .seconds(10))
+                try await lookAgain(at: graph, sink)
+            } catch {
+                if let error = error as? ClientError { forget(graph, error, sink) }
+                return
+            }
         }
+    }
+
+    /// It ended while nobody here could hear, and is not kept any more.
+    private func forget(_ graph: GraphID, _ error: ClientError, _ sink: EndedSink) {
+        logger.error("a graph is not known any more", metadata: ["graph": "\(graph)"])
+        sink.gone(graph, OperonError(.notFound, error.message))
     }
 
     /// Of one that was skipped, the event does not say why.
@@ -117,12 +127,24 @@ final class RemoteBackend: ClusterBackend {
             graph: "\(operation.graph)",
             operation: "\(operation.index)"
         )
-        return EndedOperation(try await client.operation(selector).operation)
+        do throws(ClientError) {
+            return EndedOperation(try await client.operation(selector).operation)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            // It is not kept any more: that it was skipped is all there is.
+            let id = OperationID(
+                graph: GraphID(rawValue: operation.graph),
+                index: operation.index
+            )
+            return EndedOperation(id: id, outcome: .skipped(cause: id), output: .empty)
+        }
     }
 
     /// Asks for the outcome of everything that is not known to have one, and for what waits for
     /// this program.
-    private func lookAgain(at graph: GraphID, _ sink: EndedSink) async {
+    ///
+    /// - Throws: `ClientError.notFound`: the graph is not kept any more; `CancellationError`.
+    private func lookAgain(at graph: GraphID, _ sink: EndedSink) async throws {
         let unfinished = Set(sink.unfinished(graph))
         guard !unfinished.isEmpty else { return }
         var pause = Duration.milliseconds(100)
@@ -131,10 +153,9 @@ final class RemoteBackend: ClusterBackend {
                 try await look(at: unfinished, of: graph, sink)
                 return
             } catch {
-                // What was missed is known to nobody else: until it has been asked for, or the
-                // stream says that the graph is gone.
-                if error.code == .notFound { return }
-                do { try await Task.sleep(for: pause) } catch { return }
+                // What was missed is known to nobody else: until it has been asked for.
+                if error.code == .notFound { throw error }
+                try await Task.sleep(for: pause)
                 pause = min(pause * 2, .seconds(10))
             }
         }

@@ -1,4 +1,5 @@
 internal import DequeModule
+internal import OperonCore
 internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
@@ -30,11 +31,9 @@ final class Session: Sendable {
 
     private struct OpenGraph {
         let id: GraphID
-        var operationCount: Int
+        var fill: GraphFill
     }
 
-    /// Operations that a graph gets before the next one is begun.
-    static let operationsPerGraph = 100_000
     /// Operations that travel together.
     static let operationsPerAddition = 10_000
 
@@ -47,8 +46,8 @@ final class Session: Sendable {
             self?.started(operation, attempt)
         } unfinished: { [weak self] graph in
             self?.unfinished(in: graph) ?? []
-        } gone: { [weak self] graph in
-            self?.abandon(graph)
+        } gone: { [weak self] graph, why in
+            self?.abandon(graph, why)
         }
         try await backend.start(sink)
     }
@@ -61,7 +60,7 @@ final class Session: Sendable {
         }
         for addition in waiting { addition.end(with: Self.closed) }
         if let graph {
-            // It is closed by itself after a week, if nobody answers now.
+            // It is closed by itself after some days, if nobody answers now.
             _ = try? await backend.client.close(graph: "\(graph.id)")
         }
         let end = ContinuousClock.now + time
@@ -70,7 +69,7 @@ final class Session: Sendable {
     }
 
     /// Nothing is heard any more of a graph; `nil`: of none.
-    private func abandon(_ graph: GraphID?) {
+    private func abandon(_ graph: GraphID?, _ why: OperonError? = nil) {
         let graphs = state.withLock { state in
             if let graph {
                 if state.graph?.id == graph { state.graph = nil }
@@ -80,7 +79,7 @@ final class Session: Sendable {
             defer { state.graphs = [:] }
             return Array(state.graphs.values)
         }
-        for graph in graphs { graph.forEach { $0.abandon() } }
+        for graph in graphs { graph.forEach { $0.abandon(why) } }
     }
 
     private static var closed: OperonError { OperonError(.closed, "The cluster was closed.") }
@@ -201,7 +200,7 @@ final class Session: Sendable {
                 first = try await extend(graph, by: operations)
             } catch {
                 guard Self.isGone(error) else { throw error }
-                // Closed by somebody else, or after a week without work: there is a next one.
+                // Closed by somebody else, or after days without work: there is a next one.
                 state.withLock { state in
                     state.graph = nil
                     state.labels = []
@@ -235,9 +234,8 @@ final class Session: Sendable {
     private func graph(forMore count: Int) async throws -> GraphID? {
         let (graph, isFull) = state.withLock { state in
             guard let graph = state.graph else { return (GraphID?.none, false) }
-            let isFull =
-                graph.operationCount > 0
-                && graph.operationCount + count > Self.operationsPerGraph
+            let waiting = state.graphs[graph.id]?.waiting ?? 0
+            let isFull = graph.fill.isFull(for: count, waiting: waiting, at: backend.time.now())
             if isFull {
                 state.graph = nil
                 state.labels = []
@@ -258,6 +256,7 @@ final class Session: Sendable {
     }
 
     private func open(with operations: [OperationDescription]) async throws -> GraphID {
+        let openedAt = backend.time.now()
         var description = GraphDescription(name: "\(OwnProcess.programName)-\(OwnProcess.id)")
         description.order = .submission
         description.operations = operations
@@ -268,7 +267,12 @@ final class Session: Sendable {
         let view = try await backend.asked { try await $0.submit(sent) }
         let id = GraphID(rawValue: view.id)
         state.withLock { state in
-            state.graph = OpenGraph(id: id, operationCount: operations.count)
+            let fill = GraphFill(
+                operationCount: operations.count,
+                bytes: Self.bytes(operations),
+                openedAt: openedAt
+            )
+            state.graph = OpenGraph(id: id, fill: fill)
         }
         return id
     }
@@ -283,11 +287,18 @@ final class Session: Sendable {
         submission.idempotencyKey = Self.newKey()
         let sent = submission
         let view = try await backend.asked { try await $0.add(sent, to: "\(graph)") }
-        state.withLock { $0.graph?.operationCount = view.counts.total }
+        state.withLock { state in
+            state.graph?.fill.operationCount = view.counts.total
+            state.graph?.fill.bytes += Self.bytes(operations)
+        }
         guard let first = view.firstAdded else {
             throw OperonError(.system, "The coordinator is too old for this library.")
         }
         return first
+    }
+
+    private static func bytes(_ operations: [OperationDescription]) -> Int {
+        operations.reduce(0) { $0 + $1.work.byteCount }
     }
 
     /// One that nobody used before.
@@ -424,12 +435,15 @@ final class Session: Sendable {
                 // While nothing is on its way, what is not known was added by running operations.
                 let mayBeOurs =
                     state.isSending && (state.graph == nil || state.graph?.id == graph)
+                var bytes = 0
                 while place < ended.endIndex, ended[place].id.graph == graph {
                     followed.take(ended[place], isEarly: mayBeOurs) {
                         finished.append(($0, ended[place]))
                     }
+                    bytes += ended[place].output?.bytes.count ?? 0
                     place += 1
                 }
+                if bytes > 0, state.graph?.id == graph { state.graph?.fill.bytes += bytes }
                 if !followed.isOver(isOpen: mayBeOurs || state.graph?.id == graph) {
                     state.graphs[graph] = followed
                 }
@@ -463,7 +477,7 @@ private struct FollowedGraph {
     private(set) var handles: ContiguousArray<AnyOperationHandle?> = []
     /// A second handle of one operation, and so on.
     private var more: [UInt32: [AnyOperationHandle]] = [:]
-    private var waiting = 0
+    private(set) var waiting = 0
     /// Endings that came before the answer that says which operation it is.
     private var early: [UInt32: EndedOperation] = [:]
 

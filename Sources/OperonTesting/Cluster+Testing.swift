@@ -13,12 +13,14 @@ extension Cluster {
     /// - Parameters:
     ///   - clock: What it tells the time by.
     ///   - slots: How many operations run at once.
+    ///   - keep: How much of what has ended is kept.
     ///   - logger: Gets what an operator wants to know.
     public static func testing(
         clock: ManualClock,
         slots: Int = 2,
+        keep: Retention = .inMemory,
         logger: Logger = Cluster.warnings
     ) -> Cluster {
-        .inProcess(slots: slots, time: clock.source, logger: logger)
+        .local(slots: slots, keep: keep, time: clock.source, logger: logger)
     }
 }

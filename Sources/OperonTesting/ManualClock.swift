@@ -1,5 +1,5 @@
 public import OperonModel
-internal import OperonRuntime
+package import OperonRuntime
 internal import Synchronization
 
 /// A clock that stands still until a test moves it.
@@ -60,7 +60,7 @@ public final class ManualClock: Sendable {
         Timestamp(nanoseconds: 1_000_000_000_000) + elapsed
     }
 
-    var source: TimeSource {
+    package var source: TimeSource {
         TimeSource(
             now: { Self.moment(self.elapsed) },
             wall: { self.now },

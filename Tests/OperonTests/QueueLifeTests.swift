@@ -202,7 +202,7 @@ import Testing
         let queue = Operon.OperationQueue(cluster: cluster)
         let before = try await queue.addOperation(Doubled(number: 1))
         #expect(try await before.value == 2)
-        // An open graph without work is closed after seven days.
+        // An open graph without work is closed after a day.
         clock.advance(by: .seconds(8 * 86_400))
         let after = try await queue.addOperation(Doubled(number: 2), after: [before])
         #expect(try await after.value == 4)

@@ -15,6 +15,17 @@ import Testing
         await cluster.close()
     }
 
+    /// Compiled, and not run: it would leave a database where the tests run.
+    func keep() {
+        // snippet: keep
+        let kept = Cluster.embedded(
+            store: "operations.db",
+            keep: Retention(time: .seconds(7 * 86_400))
+        )
+        // end
+        _ = kept
+    }
+
     @Test func events() async throws {
         let cluster = Cluster.inProcess(slots: 1)
         let queue = OperationQueue(cluster: cluster)
