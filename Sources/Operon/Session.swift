@@ -365,8 +365,11 @@ final class Session: Sendable {
     /// A label is free, but names in a graph are not.
     private func unused(_ label: String, _ number: UInt32) -> String {
         state.withLock { state in
-            // The form of names that nobody chose.
-            guard !label.contains("~"), state.labels.insert(label).inserted else {
+            // Neither the form of names that nobody chose, nor that of numbers, which handles are
+            // found by.
+            guard !label.contains("~"), UInt32(label) == nil,
+                state.labels.insert(label).inserted
+            else {
                 return "\(label)~\(number)"
             }
             return label

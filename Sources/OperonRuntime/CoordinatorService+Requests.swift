@@ -163,13 +163,15 @@ extension CoordinatorService {
             return .refused(.unknownOperation(name: name, namedBy: reader))
         }
         let number = Int(id.graph.rawValue)
-        if let output = contents[number].left(id.index) ?? loadedOutputs[id] {
+        let isDropped =
+            register[id.graph].isTombstone && scheduler.outcomeKind(of: id) == .succeeded
+        if !isDropped, let output = contents[number].left(id.index) ?? loadedOutputs[id] {
             return .found(id, output.isEmpty ? nil : output)
         }
         if unloadedOutputs.contains(id) {
             return .refused(.unreachable("the output of “\(name)” cannot be read from the store"))
         }
-        if contents[number].isGone(id.index) {
+        if isDropped || contents[number].isGone(id.index) {
             let why = "what “\(name)” has left is not kept any more"
             return .refused(.invalid(field: "output", why: why))
         }

@@ -27,6 +27,19 @@ import Testing
         }
     }
 
+    /// Asks for what another one returned, which it does not depend on.
+    private struct Asker: Operon.Operation {
+        var name: String
+
+        func main(_ context: OperationContext) async throws -> String {
+            do {
+                return "\(try await context.value(of: name, as: Int.self))"
+            } catch Refusal.invalid(let field, let why) {
+                return "\(field): \(why)"
+            }
+        }
+    }
+
     /// Three operations that have ended, and that their coordinator has dropped.
     private struct Dropped {
         let cluster: Operon.Cluster
@@ -81,7 +94,8 @@ import Testing
                 .on(Failing.self),
                 .on(Nothing.self),
                 .on(SumOfInputs.self),
-                .on(Reader.self)
+                .on(Reader.self),
+                .on(Asker.self)
             )
             let inside = try #require(await keeper.inside)
             try await serve(inside.client) { url in
@@ -185,6 +199,11 @@ import Testing
                 #expect(type == "OperonError")
                 #expect(message.contains("\(name)” returned is not kept any more."))
             }
+            let id = try #require(dropped.succeeded.id)
+            let asker = try await dropped.queue.addOperation(Asker(name: "\(id)"))
+            #expect(
+                try await asker.value == "output: what “\(id)” has left is not kept any more"
+            )
             let block = try await dropped.queue.addLocal(after: [dropped.succeeded]) {
                 context -> String in
                 do {

@@ -240,6 +240,20 @@ import Testing
         await cluster.close()
     }
 
+    @Test func aNameOfDigitsIsNobodysNumber() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = Operon.OperationQueue(cluster: cluster, isSuspended: true)
+        let first = try await queue.addOperation(Doubled(number: 1))
+        let options = OperationOptions(name: "0")
+        let second = try await queue.addOperation(Doubled(number: 2), options: options)
+        #expect(first.id?.index == 0)
+        try await first.cancel()
+        try await queue.resume()
+        #expect(try await second.value == 4)
+        #expect(first.outcomeIfKnown == .cancelled(reason: ""))
+        await cluster.close()
+    }
+
     @Test func anEmbeddedClusterGoesOnInItsNextLife() async throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("operon-embedded-\(UUID())")
