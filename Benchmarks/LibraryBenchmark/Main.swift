@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Operon
+import Synchronization
 
 /// The library beside Foundation's own queue, one case a process: what it does, how long that took
 /// and how much memory it needed, as a line of JSON.
@@ -17,6 +18,9 @@ import Operon
         case reversed
         /// A chain of handles that is let go without having been added.
         case release
+        /// No-op operations from an asynchronous sequence, at most 500 of them in flight: how fast,
+        /// and how little the program grows.
+        case sequence
         /// Waiting operations in a suspended queue: memory for each.
         case waiting
         /// The same with Foundation's OperationQueue.
@@ -34,6 +38,7 @@ import Operon
         case .foundation: result = foundation()
         case .reversed: result = try await reversed()
         case .release: result = release()
+        case .sequence: result = try await sequence()
         case .waiting: result = try await waiting()
         case .foundationWaiting: result = foundationWaiting()
         }
@@ -106,6 +111,26 @@ import Operon
         let seconds = (ContinuousClock.now - start).inSeconds
         await cluster.close()
         return Result(seconds: seconds)
+    }
+
+    private func sequence() async throws -> Result {
+        let cluster = Cluster.inProcess()
+        try await cluster.connect()
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let before = Used.resident
+        let start = ContinuousClock.now
+        let left = Mutex(count)
+        let source = AsyncStream {
+            left.withLock { left in
+                left -= 1
+                return left >= 0 ? NoOp() : nil
+            }
+        }
+        try await queue.addOperations(from: source, inFlight: 500)
+        let seconds = (ContinuousClock.now - start).inSeconds
+        let bytes = Used.resident - before
+        await cluster.close()
+        return Result(seconds: seconds, bytes: bytes)
     }
 
     private func release() -> Result {

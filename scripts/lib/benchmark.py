@@ -497,6 +497,12 @@ def library(setup):
     theirs = [case("foundation", flat, layers=1)]
     report(f"flat, {flat:,}, Foundation", "op/s", theirs, "perSecond")
 
+    many = setup.choose(1_000_000, 20_000)
+    results = [case("sequence", many)]
+    report(f"from a sequence, {many:,}", "op/s", results, "perSecond", at_least=2_000)
+    growth = {"at_most": setup.choose(200, 3_000), "note": "500 in flight"}
+    report(f"from a sequence, {many:,}, memory", "B/op", results, "bytesEach", **growth)
+
     waiting = setup.choose(1_000_000, 100_000)
     note = "with its handle; one dependency"
     results = [case("waiting", waiting)]
