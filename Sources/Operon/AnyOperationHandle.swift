@@ -172,10 +172,13 @@ public class AnyOperationHandle: @unchecked Sendable {
     }
 
     /// It waits for all of these, those apart that it waits for already. Linear, however many.
-    final func wait(forAll others: [AnyOperationHandle]) {
+    final func wait(
+        forAll others: [AnyOperationHandle],
+        _ condition: DependencyCondition = .unlessFailed
+    ) {
         state.withLock { state in
             guard state.phase == .new else { return }
-            state.dependencies.append(new: others.filter { $0 !== self }, .unlessFailed)
+            state.dependencies.append(new: others.filter { $0 !== self }, condition)
         }
     }
 

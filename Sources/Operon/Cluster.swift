@@ -153,8 +153,8 @@ public final class Cluster: Sendable {
     /// Ends it: nothing can be asked any more. What waits in a process without a database is lost;
     /// elsewhere it goes on without this program.
     ///
-    /// - Parameter time: How long operations that run in this process have to finish; then they
-    ///   are asked to stop.
+    /// - Parameter time: How long operations and blocks that run in this process have to finish;
+    ///   then they are asked to stop. A block that calls this itself waits for itself as long.
     public func close(within time: Duration = .seconds(10)) async {
         let before = connection.withLock { connection in
             let before = connection

@@ -52,6 +52,7 @@ enum DraftDependencies {
     }
 
     mutating func remove(_ other: AnyOperationHandle) {
+        guard contains(other) else { return }
         let left = all.filter { $0.handle !== other }
         switch left.count {
         case 0: self = .none

@@ -147,7 +147,7 @@ extension AnyOperationHandle {
         _ others: [AnyOperationHandle],
         when condition: DependencyCondition = .unlessFailed
     ) -> Self {
-        for other in others { wait(for: other, condition) }
+        wait(forAll: others, condition)
         return self
     }
 
@@ -160,7 +160,7 @@ extension AnyOperationHandle {
         _ others: AnyOperationHandle...,
         when condition: DependencyCondition = .unlessFailed
     ) -> Self {
-        for other in others { wait(for: other, condition) }
+        wait(forAll: others, condition)
         return self
     }
 }

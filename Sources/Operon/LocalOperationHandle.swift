@@ -220,7 +220,7 @@ extension OperationQueue {
         _ block: @escaping LocalOperationHandle<Output>.Block
     ) async throws -> LocalOperationHandle<Output> {
         let handle = LocalOperationHandle(options: OperationOptions(name: name), block)
-        for other in dependencies { try await handle.addDependency(other) }
+        handle.wait(forAll: dependencies)
         try await addOperations([handle])
         return handle
     }
@@ -236,7 +236,7 @@ extension OperationQueue {
         _ block: @escaping LocalOperationHandle<Void>.Block
     ) async throws -> LocalOperationHandle<Void> {
         let handle = LocalOperationHandle<Void>(options: OperationOptions(name: name), block)
-        for other in dependencies { try await handle.addDependency(other) }
+        handle.wait(forAll: dependencies)
         try await addOperations([handle])
         return handle
     }

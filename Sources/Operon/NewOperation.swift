@@ -89,7 +89,11 @@ extension NewOperation {
     /// - Throws: ``OperonError`` with the code `invalid` for what only the program could run that
     ///   has made it.
     func descriptions(queue ownQueue: String) throws -> [OperationDescription] {
-        let members = brought.flatMap(\.members)
+        // One that two conditions brought is added once.
+        var known: Set<ObjectIdentifier> = []
+        let members = brought.flatMap(\.members).filter {
+            known.insert(ObjectIdentifier($0)).inserted
+        }
         var names: [ObjectIdentifier: String] = [:]
         for (place, member) in members.enumerated() {
             names[ObjectIdentifier(member)] = "\(name)~\(place + 1)"

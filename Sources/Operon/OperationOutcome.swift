@@ -39,7 +39,7 @@ extension OperationOutcome: Hashable where Output: Hashable {}
 /// There is no value: the operation was never tried, because another one ended as it should not
 /// have.
 public struct OperationSkipped: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What it depended on directly.
+    /// What it depended on directly; itself, if that is not kept any more.
     public let cause: OperationID
 
     /// One sentence for a person.

@@ -30,7 +30,7 @@ public final class OperationQueue: Sendable {
     struct State {
         /// What the coordinator has to be told before anything is added.
         var settings: Settings?
-        var telling: Task<Void, any Error>?
+        var telling: Telling?
         var totalCount = 0
         var finishedCount = 0
         var observers: [UInt64: AsyncStream<OperationQueueProgress>.Continuation] = [:]
@@ -226,22 +226,37 @@ public final class OperationQueue: Sendable {
     /// Tells the coordinator what this object was made with, once: whoever comes meanwhile waits
     /// for that, so that no suspension arrives behind what lifted it.
     func prepare() async throws {
-        let telling: Task<Void, any Error>? = state.withLock { state in
+        let telling: Telling? = state.withLock { state in
             guard let settings = state.settings else { return nil }
             if let telling = state.telling { return telling }
-            let telling = Task { try await self.tell(settings) }
+            let telling = Telling()
             state.telling = telling
+            // Nobody's child: others wait for it as well.
+            Task { await self.tell(settings, telling) }
             return telling
         }
         guard let telling else { return }
-        let result = await telling.result
-        state.withLock { state in
-            guard state.telling == telling else { return }
-            state.telling = nil
-            // If it failed, the next call tries again.
-            if case .success = result { state.settings = nil }
+        await telling.isOver.wait()
+        guard telling.isOver.isOpen else { throw CancellationError() }
+        if let error = telling.error.withLock({ $0 }) { throw error }
+    }
+
+    /// The coordinator is being told.
+    final class Telling: Sendable {
+        let isOver = Latch()
+        let error = Mutex<(any Error)?>(nil)
+    }
+
+    private func tell(_ settings: Settings, _ telling: Telling) async {
+        do {
+            try await tell(settings)
+            state.withLock { $0.settings = nil }
+        } catch {
+            telling.error.withLock { $0 = error }
         }
-        try result.get()
+        // If it failed, the next call tries again.
+        state.withLock { $0.telling = nil }
+        telling.isOver.open()
     }
 
     private func tell(_ settings: Settings) async throws {

@@ -13,8 +13,16 @@ package struct CoordinatorOutbox: Sendable {
 
         /// What it takes in memory, roughly.
         var approximateBytes: Int {
-            guard case .dispatch(let dispatch) = envelope.body else { return 0 }
-            return dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
+            switch envelope.body {
+            case .dispatch(let dispatch):
+                dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
+            case .control(let control):
+                control.verdicts.reduce(0) { bytes, verdict in
+                    guard case .output(let output) = verdict.content else { return bytes }
+                    return bytes + (output?.bytes.count ?? 0)
+                }
+            case .welcome, .resync, .refused, .chunks: 0
+            }
         }
     }
 

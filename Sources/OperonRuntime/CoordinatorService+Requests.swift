@@ -190,21 +190,27 @@ extension CoordinatorService {
         loadedOutputs = [:]
         unloadedOutputs = []
         guard keeping != nil else { return }
+        // For all of them together: beats wait behind this.
+        let end = SystemClock.now() + Self.loadPatience
         for case .workerMessage(let envelope) in events {
             guard case .events(let batch) = envelope.body else { continue }
             for event in batch.events {
                 switch event {
                 case .added(let held, let request):
-                    await loadOutputs(for: request, of: held.operation.graph)
+                    await loadOutputs(for: request, of: held.operation.graph, by: end)
                 case .read(let held, let request):
-                    await loadOutput(for: request, of: held.operation.graph)
+                    await loadOutput(for: request, of: held.operation.graph, by: end)
                 case .started, .finished, .returned, .yielded: continue
                 }
             }
         }
     }
 
-    private func loadOutputs(for request: AdditionRequest, of graph: GraphID) async {
+    private func loadOutputs(
+        for request: AdditionRequest,
+        of graph: GraphID,
+        by end: Timestamp
+    ) async {
         guard let store, contents.indices.contains(Int(graph.rawValue)) else { return }
         let operations: [OperationDescription]
         do throws(Refusal) {
@@ -213,21 +219,29 @@ extension CoordinatorService {
             return  // It is refused when it is judged.
         }
         for id in contents.wanted(by: operations, of: graph) where isMissing(id) {
-            await load(id, from: store)
+            await load(id, from: store, by: end)
         }
     }
 
-    private func loadOutput(for request: ReadRequest, of graph: GraphID) async {
+    private func loadOutput(
+        for request: ReadRequest,
+        of graph: GraphID,
+        by end: Timestamp
+    ) async {
         guard let store, contents.indices.contains(Int(graph.rawValue)),
             let id = resolve(request.name, in: graph), scheduler.outcomeKind(of: id) == .succeeded,
             contents[Int(id.graph.rawValue)].left(id.index) == nil
         else { return }
-        await load(id, from: store)
+        await load(id, from: store, by: end)
     }
 
-    private func load(_ id: OperationID, from store: any OperationStore) async {
+    private func load(
+        _ id: OperationID,
+        from store: any OperationStore,
+        by end: Timestamp
+    ) async {
         // What has just finished may not be in the store yet.
-        await durable(within: Self.loadPatience)
+        if keeping?.trouble == nil { await durable(within: max(.zero, end - SystemClock.now())) }
         do {
             loadedOutputs[id] = try await store.output(of: id) ?? .empty
         } catch {

@@ -417,7 +417,7 @@ extension CoordinatorService {
     /// What has ended since it was looked last what may be dropped.
     struct Ended: Sendable {
         var operations = 0
-        /// Of outputs and logs.
+        /// Of inputs, outputs and logs.
         var bytes = 0
     }
 
@@ -429,7 +429,7 @@ extension CoordinatorService {
         guard retention.isBounded else { return }
         let operations = retention.operations.map { max(1, min($0 / 10, Self.endedOperations)) }
         let bytes = retention.bytes.map { max(1, $0 / 4) }
-        pruneAfter = (operations ?? .max, bytes ?? .max)
+        pruneAfter = Ended(operations: operations ?? .max, bytes: bytes ?? .max)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { [time, pruneSignal] in
                 while !Task.isCancelled {
@@ -451,7 +451,9 @@ extension CoordinatorService {
     /// The store knows of it by now.
     func noteEnded(_ graph: GraphID) {
         ended.operations += scheduler.operationCount(of: graph)
-        let (operations, bytes) = pruneAfter
-        if ended.operations >= operations || ended.bytes >= bytes { pruneSignal.raise() }
+        if pruneAfter.bytes < .max { ended.bytes += contents[Int(graph.rawValue)].inputBytes }
+        guard ended.operations >= pruneAfter.operations || ended.bytes >= pruneAfter.bytes
+        else { return }
+        pruneSignal.raise()
     }
 }

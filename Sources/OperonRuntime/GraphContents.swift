@@ -170,6 +170,9 @@ struct GraphContents: Sendable {
     /// There is no store that has outputs for whoever may be added.
     mutating func keepSpareOutputs() { spare = SpareOutputs(bytesMax: limits.cachedBytes) }
 
+    /// Of all its operations' inputs, roughly.
+    var inputBytes: Int { operations.byteCount }
+
     /// Whether it has left an output that is not kept anywhere any more.
     func isGone(_ index: UInt32) -> Bool { spare?.isGone(index) ?? false }
 

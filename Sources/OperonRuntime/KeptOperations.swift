@@ -20,6 +20,11 @@ struct KeptOperations: Sendable {
 
     var count: Int { stored?.count ?? described.count }
 
+    /// What they take: as bytes, or their inputs alone.
+    var byteCount: Int {
+        stored?.byteCount ?? described.reduce(0) { $0 + $1.work.byteCount }
+    }
+
     /// As it was described. One whose bytes make no sense has a command without a program, which
     /// none has that was taken.
     subscript(index: Int) -> OperationDescription {

@@ -101,10 +101,13 @@ final class RegisteredRun: Sendable {
             guard let threads = self.threads else { return ended(result) }
             threads.handOver { ended(result) }
         }
-        state.withLockedValue { state in
+        let isAsked = state.withLockedValue { state in
             // Benign: it may have ended already.
             if !state.isOver { state.task = task }
+            return state.stopReason != nil
         }
+        // By itself, before there was a task to cancel.
+        if isAsked { task.cancel() }
         guard let timeoutAt, let over else { return }
         // Ends with the operation.
         Task { [weak self, time] in

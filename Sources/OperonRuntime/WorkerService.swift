@@ -70,7 +70,6 @@ package final class WorkerService: Sendable {
     /// Serves until it has drained or was stopped, or until the transport gives up for good, which
     /// it throws. Ends every process it started.
     package func run() async throws {
-        defer { end() }
         let executor = executor
         executor.serve { [weak self] attempt, content in
             await self?.ask(content, of: attempt) ?? .ended
@@ -88,7 +87,11 @@ package final class WorkerService: Sendable {
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 await executor.run()
             }
-            defer { group.cancelAll() }
+            defer {
+                // First, so that what is cancelled now makes room for nothing more.
+                end()
+                group.cancelAll()
+            }
             // Not one of the group: its events end before it says why, and that must not be lost.
             try await transport.run()
         }
@@ -119,19 +122,18 @@ package final class WorkerService: Sendable {
         }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isAsked = state.withLockedValue { state in
-                    guard !state.hasEnded else { return false }
+                let rest: Rest? = state.withLockedValue { state in
+                    guard !state.hasEnded else { return nil }
                     state.asking[number] = continuation
-                    handle([.asked(number, attempt, content)], &state)
-                    return true
+                    return handle([.asked(number, attempt, content)], &state)
                 }
-                if !isAsked { return continuation.resume(returning: .ended) }
+                guard let rest else { return continuation.resume(returning: .ended) }
+                finish(rest)
                 // Cancelled before it was asked: whoever withdrew it found nothing yet.
                 if Task.isCancelled, case .wait = content { withdraw(number) }
             }
         } onCancel: {
-            // It may be called under the lock.
-            if case .wait = content { Task { self.withdraw(number) } }
+            if case .wait = content { withdraw(number) }
         }
     }
 
@@ -197,19 +199,34 @@ package final class WorkerService: Sendable {
     }
 
     private func wake() {
-        state.withLockedValue { state in
+        let rest = state.withLockedValue { state in
             state.alarm.rang()
-            handle([.timeReached], &state)
+            return handle([.timeReached], &state)
         }
+        finish(rest)
     }
 
     // MARK: - Effects
 
-    private func handle(_ events: [WorkerAgent.Event]) {
-        state.withLockedValue { handle(events, &$0) }
+    /// What runs code of others, which may do as it likes: for outside of the lock.
+    private struct Rest {
+        var stops: [WorkerAgent.Stop] = []
+        var answers: [(CheckedContinuation<Answer, Never>, Answer)] = []
     }
 
-    private func handle(_ events: [WorkerAgent.Event], _ state: inout State) {
+    private func handle(_ events: [WorkerAgent.Event]) {
+        finish(state.withLockedValue { handle(events, &$0) })
+    }
+
+    private func finish(_ rest: Rest) {
+        for stop in rest.stops { executor.stop(stop) }
+        for (continuation, answer) in rest.answers { continuation.resume(returning: answer) }
+    }
+
+    private func handle(_ events: [WorkerAgent.Event], _ state: inout State) -> Rest {
+        var rest = Rest()
+        // Nobody would send what it says, or end what it starts.
+        guard !state.hasEnded else { return rest }
         var pending = Deque(events)
         while let event = pending.popFirst() {
             state.effects.removeAll()
@@ -228,9 +245,10 @@ package final class WorkerService: Sendable {
                     pending.append(.ended(operation.held.attempt, result))
                 }
             }
-            for stop in state.effects.stops { executor.stop(stop) }
+            rest.stops += state.effects.stops
             for answer in state.effects.answers {
-                state.asking.removeValue(forKey: answer.number)?.resume(returning: answer.content)
+                guard let asker = state.asking.removeValue(forKey: answer.number) else { continue }
+                rest.answers.append((asker, answer.content))
             }
             if state.effects.wantsReconnect { state.outbox.append(.reconnect) }
             if state.effects.wantsExit, !state.isLeaving {
@@ -242,6 +260,7 @@ package final class WorkerService: Sendable {
         }
         state.alarm.set(state.effects.wakeAt) { [weak self] in self?.wake() }
         if !state.outbox.isEmpty { sendSignal.raise() }
+        return rest
     }
 
     // MARK: - Output

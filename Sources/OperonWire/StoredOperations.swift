@@ -26,6 +26,8 @@ package struct StoredOperations: Sendable {
     }
 
     private var bodies: [[UInt8]] = []
+    /// Of all pieces.
+    package var byteCount: Int { bodies.reduce(0) { $0 + $1.count } }
     private var pieces: [Piece] = []
     /// Where each operation begins, with the length of its bytes, from the start of its piece.
     private var starts: [UInt32] = []

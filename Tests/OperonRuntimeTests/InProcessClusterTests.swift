@@ -1,3 +1,4 @@
+import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
 import OperonRuntime
@@ -64,6 +65,40 @@ import Testing
             #expect(failed.last?.error?.code == "conditionFailed")
             #expect(failed.last?.error?.message.contains("free space") == true)
         }
+    }
+
+    @Test func `a worker whose cluster is cancelled starts nothing more`() async throws {
+        let threads = try OperationThreads(limit: 1)
+        defer { threads.stop() }
+        let started = Latch()
+        let ended = Latch()
+        let ran = NIOLockedValueBox<[String]>([])
+        world.add("Block") { invocation in
+            ran.withLockedValue { $0.append(invocation.operation.name) }
+            started.open()
+            // Until it is cancelled.
+            await Latch().wait()
+            ended.open()
+            return .stopped
+        }
+        let cluster = try await world.open(slots: 1, threads: threads)
+        let running = Task { try await cluster.run() }
+        // Short ones: both are given to the worker at once.
+        let (a, b) = (short("a"), short("b"))
+        _ = try await cluster.client.submit(world.submission(a, b))
+        await started.wait()
+        running.cancel()
+        _ = await running.result
+        await ended.wait()
+        // Behind the end of what ran, and then behind whatever that has started.
+        for _ in 0..<2 { await Task(executorPreference: threads) {}.value }
+        #expect(ran.withLockedValue { $0 } == ["a"])
+    }
+
+    private func short(_ name: String) -> OperationDescription {
+        var operation = world.registered(name, kind: "Block")
+        operation.expectedDuration = .microseconds(50)
+        return operation
     }
 
     @Test func `a kind is known from the moment it is made known`() async throws {

@@ -16,15 +16,17 @@ struct ProgramWorld: Sendable {
 
     func open(
         _ store: any OperationStore = MemoryStore(reign: reign),
-        limits: Limits = Limits()
+        limits: Limits = Limits(),
+        slots: Int = 2,
+        threads: OperationThreads? = nil
     ) async throws -> InProcessCluster {
         var configuration = InProcessCluster.Configuration(
-            slots: 2,
+            slots: slots,
             environment: [:],
             version: "test"
         )
         configuration.limits = limits
-        configuration.kinds = RegisteredKinds(threads: nil) { name in
+        configuration.kinds = RegisteredKinds(threads: threads) { name in
             known.withLockedValue { $0[name] }
         }
         var logger = Logger(label: "test")

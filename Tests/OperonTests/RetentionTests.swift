@@ -113,6 +113,35 @@ private struct Filler: Operon.Operation {
         await cluster.close()
     }
 
+    /// Takes much, and leaves nothing.
+    private struct Swallow: Operon.Operation {
+        var text: String
+
+        func main(_ context: OperationContext) async throws {}
+    }
+
+    @Test(arguments: [true, false])
+    func manyBytesAreDroppedBeforeItIsTime(ofInputs: Bool) async throws {
+        var retention = Retention()
+        retention.bytes = 1_000_000
+        let cluster = Cluster.inProcess(slots: 2, keep: retention)
+        let queue = Operon.OperationQueue(cluster: cluster)
+        let client = try #require(await cluster.inside).client
+        let text = String(repeating: "a", count: 50_000)
+        for _ in 0..<10 {
+            let handles: [AnyOperationHandle] = (0..<8).map { _ in
+                ofInputs
+                    ? OperationHandle(Swallow(text: text))
+                    : OperationHandle(Filler(count: text.count))
+            }
+            try await queue.addOperations(handles, waitUntilFinished: true)
+            let graph = try #require(handles[0].id?.graph)
+            _ = try await client.close(graph: "\(graph)")
+        }
+        try await Self.wait { try await Self.rows(of: cluster).0 <= 3 * 8 }
+        await cluster.close()
+    }
+
     @Test func noGraphStaysOpenForEver() {
         let now = Timestamp(nanoseconds: 1_000_000_000)
         let day = Duration.seconds(86_400)
