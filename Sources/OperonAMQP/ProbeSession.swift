@@ -19,6 +19,8 @@ final class ProbeSession: @unchecked Sendable {
     private let loop: any EventLoop
     private let limit: Duration
     private var handler: ProbeHandler?
+    /// One for each address that is tried. Only looked up.
+    private var handlers: [ObjectIdentifier: ProbeHandler] = [:]
 
     init(_ configuration: AMQPConfiguration, loop: any EventLoop, limit: Duration) {
         self.configuration = configuration
@@ -80,12 +82,18 @@ final class ProbeSession: @unchecked Sendable {
                     }
                     let handler = try ProbeHandler(configuration)
                     try channel.pipeline.syncOperations.addHandler(handler)
+                    self.handlers[ObjectIdentifier(channel)] = handler
                 }
             }
             .connect(host: address.host, port: address.port).get()
         let box = try await loop.submit {
-            let handler = try channel.pipeline.syncOperations.handler(type: ProbeHandler.self)
+            // Not from the pipeline: that is empty by now if the other side has closed already, and
+            // the handler knows why.
+            guard let handler = self.handlers[ObjectIdentifier(channel)] else {
+                throw ProbeError("the connection was closed")
+            }
             self.handler = handler
+            self.handlers = [:]
             return ProbeHandler.Box(value: handler)
         }.get()
         return (channel, box)
