@@ -84,17 +84,22 @@ final class OperationExecutor: Sendable {
 
     /// Runs what `start` takes until the task is cancelled; then ends all of it, and leaves behind
     /// the code that does not notice.
-    func run() async {
+    ///
+    /// - Parameter willStop: From when it returns on, nothing more is started.
+    func run(willStop: @Sendable () -> Void) async {
         await withDiscardingTaskGroup { group in
             for await operation in starts {
                 group.addTask {
                     let result = await self.perform(operation)
                     self.processes.inside?.end(operation.held.attempt)
+                    // Cancelled with all others: it must make room for nobody.
+                    if Task.isCancelled { return }
                     self.ended(operation.held.attempt, result)
                 }
             }
             group.cancelAll()
         }
+        willStop()
         let left = stops.withLockedValue { $0.sorted { $0.key < $1.key } }
         for (_, stop) in left { stop.cancel() }
         logContinuation.finish()

@@ -85,13 +85,9 @@ package final class WorkerService: Sendable {
             group.addTask { await self.followInputs() }
             // Starting processes blocks, wherever messages are handled.
             group.addTask(executorPreference: globalConcurrentExecutor) {
-                await executor.run()
+                await executor.run { self.end() }
             }
-            defer {
-                // First, so that what is cancelled now makes room for nothing more.
-                end()
-                group.cancelAll()
-            }
+            defer { group.cancelAll() }
             // Not one of the group: its events end before it says why, and that must not be lost.
             try await transport.run()
         }
