@@ -3,14 +3,17 @@ package import OperonModel
 /// How full the graph is that a program's operations go into. What has ended is dropped by whole
 /// graphs, so none may stay open for as long as the program runs.
 package struct GraphFill: Hashable, Sendable {
-    /// Operations that a graph gets before the next one is begun.
+    /// Operations that a graph gets before the next one is begun: more than most programs have
+    /// waiting at once, for what depends on another graph costs more than on its own.
     package static let operationsMax = 100_000
-    /// The same for a graph of which nine tenths have ended.
+    /// The same for a graph of which nine tenths have ended: a fifth of what is kept in memory by
+    /// default, which is by so much exceeded.
     package static let operationsMaxWhenQuiet = 10_000
-    /// Bytes of inputs and outputs that a graph gets before the next one is begun.
+    /// Bytes of inputs and outputs that a graph gets before the next one is begun: a quarter of
+    /// what is kept in memory by default.
     package static let bytesMax = 16 << 20
     /// How long a graph is added to: the time for which what has ended is kept begins with the end
-    /// of its graph.
+    /// of its graph, so a day is what it may be late by.
     package static let ageMax = Duration.seconds(86_400)
 
     package var operationCount: Int

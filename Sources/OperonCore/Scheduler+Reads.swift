@@ -23,7 +23,6 @@ extension Scheduler {
         case refused(Refusal)
     }
 
-    /// Only who runs may ask.
     mutating func order(
         _ request: ReadRequest,
         of held: HeldAttempt,
@@ -31,12 +30,7 @@ extension Scheduler {
         from worker: Int,
         into effects: inout Effects
     ) {
-        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[Int($0)] }
-        guard attempt?.hasStarted == true else {
-            effects.notices.append(.eventRefused(held.attempt))
-            return
-        }
-        workers[worker].isJudging = true
+        guard beginJudging(held, from: worker, into: &effects) else { return }
         effects.reads.append(
             ReadOrder(worker: worker, held: held, event: event, request: request)
         )
@@ -50,11 +44,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        // benign: a judgement that nobody asked for.
-        guard workers.indices.contains(order.worker), workers[order.worker].isJudging else {
-            return
-        }
-        workers[order.worker].isJudging = false
+        guard endJudging(of: order.worker) else { return }
         let content: Verdict.Content
         switch judgement {
         case .notLoaded: content = .again

@@ -29,7 +29,33 @@ extension Scheduler {
         return base(of: id)
     }
 
+    /// A worker waits for an answer: nothing that it said after the question is handled before it.
     /// Only who runs may ask.
+    ///
+    /// - Returns: Whether the question is to be judged.
+    mutating func beginJudging(
+        _ held: HeldAttempt,
+        from worker: Int,
+        acceptsStale: Bool = false,
+        into effects: inout Effects
+    ) -> Bool {
+        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[Int($0)] }
+        guard attempt?.hasStarted == true || acceptsStale else {
+            effects.notices.append(.eventRefused(held.attempt))
+            return false
+        }
+        workers[worker].isJudging = true
+        return true
+    }
+
+    /// Whether it had begun.
+    mutating func endJudging(of worker: Int) -> Bool {
+        // benign: a judgement that nobody asked for.
+        guard workers.indices.contains(worker), workers[worker].isJudging else { return false }
+        workers[worker].isJudging = false
+        return true
+    }
+
     mutating func order(
         _ request: AdditionRequest,
         of held: HeldAttempt,
@@ -37,13 +63,9 @@ extension Scheduler {
         from worker: Int,
         into effects: inout Effects
     ) {
-        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[Int($0)] }
-        guard attempt?.hasStarted == true || configuration.violation == .acceptsStaleAdditions
-        else {
-            effects.notices.append(.eventRefused(held.attempt))
-            return
-        }
-        workers[worker].isJudging = true
+        let acceptsStale = configuration.violation == .acceptsStaleAdditions
+        guard beginJudging(held, from: worker, acceptsStale: acceptsStale, into: &effects)
+        else { return }
         effects.additions.append(
             AdditionOrder(worker: worker, held: held, event: event, request: request)
         )
@@ -57,11 +79,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        // benign: a judgement that nobody asked for.
-        guard workers.indices.contains(order.worker), workers[order.worker].isJudging else {
-            return
-        }
-        workers[order.worker].isJudging = false
+        guard endJudging(of: order.worker) else { return }
         let content: Verdict.Content
         switch judgement {
         case .known: content = .added(0)

@@ -27,7 +27,6 @@ extension Scheduler {
 
     // MARK: Beginning
 
-    /// Only who runs may wait.
     mutating func order(
         _ request: WaitRequest,
         of held: HeldAttempt,
@@ -35,12 +34,7 @@ extension Scheduler {
         from worker: Int,
         into effects: inout Effects
     ) {
-        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[Int($0)] }
-        guard attempt?.hasStarted == true else {
-            effects.notices.append(.eventRefused(held.attempt))
-            return
-        }
-        workers[worker].isJudging = true
+        guard beginJudging(held, from: worker, into: &effects) else { return }
         effects.waits.append(
             WaitOrder(worker: worker, held: held, event: event, request: request)
         )
@@ -52,11 +46,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        // benign: a judgement that nobody asked for.
-        guard workers.indices.contains(order.worker), workers[order.worker].isJudging else {
-            return
-        }
-        workers[order.worker].isJudging = false
+        guard endJudging(of: order.worker) else { return }
         if let content = verdict(on: order, judgement, into: &effects) {
             let verdict = Verdict(
                 number: order.request.number,

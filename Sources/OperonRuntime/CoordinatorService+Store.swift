@@ -442,7 +442,7 @@ extension CoordinatorService {
         }
     }
 
-    /// From one look at what is old to the next.
+    /// From one look at what is old to the next: what is kept by time is kept for days.
     private static let pruneInterval = Duration.seconds(600)
     /// Operations that may end before it is looked again, if their number is bounded: a look costs
     /// what a few hundred of them do.
