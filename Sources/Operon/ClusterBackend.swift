@@ -81,12 +81,6 @@ struct EndedSink: Sendable {
     let gone: @Sendable (GraphID?, OperonError?) -> Void
 }
 
-extension OperationSelector {
-    init(_ id: OperationID) {
-        self.init(graph: "\(id.graph)", operation: "\(id.index)")
-    }
-}
-
 extension OperonError {
     /// What a coordinator, or the way to it, has against a call. What it refuses is thrown as the
     /// `Refusal`.

@@ -161,8 +161,10 @@ extension AnyOperationHandle {
             var input = NamedInput(name: name, output: nil)
             if dependency.outcome == .succeeded {
                 let selector = OperationSelector(
-                    graph: "\(operation.graph)",
-                    operation: "\(operation.index)"
+                    OperationID(
+                        graph: GraphID(rawValue: operation.graph),
+                        index: operation.index
+                    )
                 )
                 do {
                     input.output = try await backend.asked {

@@ -123,19 +123,12 @@ final class RemoteBackend: ClusterBackend {
         guard event.outcome == .skipped, let operation = event.operation else {
             return EndedOperation(event)
         }
-        let selector = OperationSelector(
-            graph: "\(operation.graph)",
-            operation: "\(operation.index)"
-        )
+        let id = OperationID(graph: GraphID(rawValue: operation.graph), index: operation.index)
         do throws(ClientError) {
-            return EndedOperation(try await client.operation(selector).operation)
+            return EndedOperation(try await client.operation(OperationSelector(id)).operation)
         } catch {
             guard error.code == .notFound else { throw error }
             // It is not kept any more: that it was skipped is all there is.
-            let id = OperationID(
-                graph: GraphID(rawValue: operation.graph),
-                index: operation.index
-            )
             return EndedOperation(id: id, outcome: .skipped(cause: id), output: .empty)
         }
     }

@@ -7,8 +7,8 @@
 public struct Retention: Hashable, Sendable {
     /// A graph that ended longer ago is dropped; `nil`: however long ago.
     public var time: Duration?
-    /// So many graphs that ended are kept, and what ends between two looks, which are ten minutes
-    /// apart; `nil`: however many.
+    /// So many graphs that ended are kept, and what ends between two looks: a tenth of them, and no
+    /// more than 1,000; `nil`: however many.
     public var graphs: Int?
     /// A graph is dropped if those that ended after it have so many operations; `nil`: however many
     /// those have.

@@ -127,12 +127,23 @@ package struct Submission: Sendable {
 
 package struct OperationSelector: Hashable, Sendable {
     package var graph: String
-    /// A name, or a number where no operation has that name.
+    /// A name, or a number where no operation has that name; or `@7`, which is number 7 whatever
+    /// the others are called.
     package var operation: String
 
     package init(graph: String, operation: String) {
         self.graph = graph
         self.operation = operation
+    }
+
+    /// By its numbers alone.
+    package init(_ id: OperationID) {
+        self.init(graph: "\(id.graph)", operation: "@\(id.index)")
+    }
+
+    /// Of `@7`; `nil`: a name, or what may be one.
+    package var number: UInt32? {
+        operation.hasPrefix("@") ? UInt32(operation.dropFirst()) : nil
     }
 }
 

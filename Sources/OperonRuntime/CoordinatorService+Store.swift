@@ -416,6 +416,7 @@ extension CoordinatorService {
 
     /// What has ended since it was looked last what may be dropped.
     struct Ended: Sendable {
+        var graphs = 0
         var operations = 0
         /// Of inputs, outputs and logs.
         var bytes = 0
@@ -427,9 +428,14 @@ extension CoordinatorService {
     /// - Throws: what the store cannot go on after.
     package func keepPruned(within retention: Retention) async throws {
         guard retention.isBounded else { return }
+        let graphs = retention.graphs.map { max(1, min($0 / 10, Self.endedGraphs)) }
         let operations = retention.operations.map { max(1, min($0 / 10, Self.endedOperations)) }
         let bytes = retention.bytes.map { max(1, $0 / 4) }
-        pruneAfter = Ended(operations: operations ?? .max, bytes: bytes ?? .max)
+        pruneAfter = Ended(
+            graphs: graphs ?? .max,
+            operations: operations ?? .max,
+            bytes: bytes ?? .max
+        )
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { [time, pruneSignal] in
                 while !Task.isCancelled {
@@ -447,12 +453,17 @@ extension CoordinatorService {
     /// Operations that may end before it is looked again, if their number is bounded: a look costs
     /// what a few hundred of them do.
     private static let endedOperations = 10_000
+    /// The same, if the number of graphs is bounded.
+    private static let endedGraphs = 1_000
 
     /// The store knows of it by now.
     func noteEnded(_ graph: GraphID) {
+        ended.graphs += 1
         ended.operations += scheduler.operationCount(of: graph)
         if pruneAfter.bytes < .max { ended.bytes += contents[Int(graph.rawValue)].inputBytes }
-        guard ended.operations >= pruneAfter.operations || ended.bytes >= pruneAfter.bytes
+        guard
+            ended.graphs >= pruneAfter.graphs || ended.operations >= pruneAfter.operations
+                || ended.bytes >= pruneAfter.bytes
         else { return }
         pruneSignal.raise()
     }

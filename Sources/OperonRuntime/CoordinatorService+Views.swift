@@ -15,14 +15,18 @@ extension CoordinatorService {
         return graph
     }
 
-    /// By its name; where none has that name, by its number.
+    /// As `@7` by its number; by its name; where none has that name, by a number alone.
     func find(_ selector: OperationSelector) throws(ClientError) -> OperationID {
         let graph = try find(selector.graph)
         let number = Int(graph.rawValue)
+        let count = contents[number].operations.count
+        if let index = selector.number, index < count {
+            return OperationID(graph: graph, index: index)
+        }
         if let index = contents[number].number(of: selector.operation) {
             return OperationID(graph: graph, index: index)
         }
-        if let index = UInt32(selector.operation), index < contents[number].operations.count {
+        if let index = UInt32(selector.operation), index < count {
             return OperationID(graph: graph, index: index)
         }
         if register[graph].isTombstone { throw .dropped(graph) }
@@ -36,7 +40,9 @@ extension CoordinatorService {
     /// number has to be named, alone or before the name (`7/merge`).
     func findOutcome(_ selector: OperationSelector) throws(ClientError) -> OperationID {
         let graph = try find(selector.graph)
-        if register[graph].isTombstone, let index = Self.number(in: selector.operation) {
+        if register[graph].isTombstone,
+            let index = selector.number ?? Self.number(in: selector.operation)
+        {
             let id = OperationID(graph: graph, index: index)
             if scheduler.isKnown(id) { return id }
         }

@@ -69,7 +69,7 @@ package actor CoordinatorService {
     /// What has ended since old graphs were looked for.
     var ended = Ended()
     /// With so much of it they are looked for again.
-    var pruneAfter = Ended(operations: .max, bytes: .max)
+    var pruneAfter = Ended(graphs: .max, operations: .max, bytes: .max)
     let pruneSignal = Signal()
     /// `nil`: nobody measures.
     let meters: CoordinatorMeters?

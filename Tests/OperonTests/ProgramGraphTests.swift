@@ -30,6 +30,33 @@ import Testing
         await cluster.close()
     }
 
+    @Test func anotherOperationMayHaveItsNumberAsName() async throws {
+        let cluster = Cluster.inProcess(slots: 2)
+        try await cluster.register(.on(Doubled.self))
+        let graph = try GraphDescription(
+            text: """
+                operations:
+                  "1": { operation: Doubled, input: { number: 10 } }
+                  "0": { operation: Doubled, input: { number: 20 } }
+                """
+        )
+        let submitted = try await cluster.submit(graph)
+        try await submitted.waitUntilFinished()
+        for (name, expected) in [("1", 20), ("0", 40)] {
+            let handle = try await submitted.operation(named: name)
+            #expect(handle.name == name)
+            let typed = try await cluster.handle(try #require(handle.id), of: Doubled.self)
+            #expect(try await typed.value == expected)
+            // As people write it, on a command line, and in addresses.
+            let byNumber = try await submitted.operation(named: "@\(name)")
+            #expect(byNumber.name != name)
+        }
+        await #expect(throws: OperonError.self) {
+            try await submitted.operation(named: "@2")
+        }
+        await cluster.close()
+    }
+
     @Test func whatIsWrongWithAFileHasAPlace() throws {
         let error = #expect(throws: GraphFileInvalid.self) {
             _ = try GraphDescription(text: "operations:\n  a: { rum: echo }\n", name: "x.yaml")

@@ -92,6 +92,14 @@ private struct Filler: Operon.Operation {
         await cluster.close()
     }
 
+    @Test func manyGraphsAreDroppedBeforeItIsTime() async throws {
+        let cluster = Cluster.inProcess(slots: 2, keep: Retention(graphs: 10))
+        let graph = try GraphDescription(text: "{\"operations\": {\"a\": {\"wait\": \"0s\"}}}")
+        for _ in 0..<100 { try await cluster.submit(graph).waitUntilFinished() }
+        try await Self.wait { try await Self.rows(of: cluster).0 <= 11 }
+        await cluster.close()
+    }
+
     @Test func outputsInMemoryAreBoundedByTheirBytes() async throws {
         let clock = ManualClock()
         var retention = Retention()

@@ -101,10 +101,13 @@ extension FakeTruth {
         throw ClientError(.notFound, "There is no graph “\(text)”.")
     }
 
-    /// By name, or by number where no operation has that name.
+    /// As `@7` by number; by name, or by number where no operation has that name.
     package func operationID(_ selector: OperationSelector) throws(ClientError) -> OperationID {
         let graph = self[graph: try graphID(selector.graph)]
         let id = GraphID(rawValue: graph.id)
+        if let index = selector.number, index < graph.operations.count {
+            return OperationID(graph: id, index: index)
+        }
         if let index = graph.indices[selector.operation] {
             return OperationID(graph: id, index: index)
         }

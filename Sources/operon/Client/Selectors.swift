@@ -7,7 +7,7 @@ import OperonTerminal
 enum Selectors {
     static let graphHelp = "A graph: its number, its name (the newest of that name), or @latest."
     static let operationHelp =
-        "An operation: GRAPH/OPERATION, for example 3/merge or @latest/merge."
+        "An operation: GRAPH/OPERATION, for example 3/merge, @latest/merge, or 3/@7 for its number."
     static let targetHelp = "A graph, or an operation as GRAPH/OPERATION."
 
     /// A graph is never empty and has no slash: what has one is an operation.
