@@ -400,7 +400,7 @@ let package = Package(
                 "Operon", "OperonFoundation", "OperonTesting", "OperonAMQP", "OperonCore",
                 "OperonFaultKit", "OperonGraphFile", "OperonHTTP",
                 "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonWire", "test-worker",
+                "OperonPorts", "OperonRuntime", "OperonTestKit", "OperonWire", "test-worker",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

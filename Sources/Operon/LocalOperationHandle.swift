@@ -57,6 +57,10 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
         do {
             let output = try await block(context)
             let payload = try encode?(output) ?? .empty
+            let limit = Limits().payloadBytes
+            guard payload.bytes.count <= limit else {
+                return .failed(.outputTooLarge(bytes: payload.bytes.count, limit: limit))
+            }
             returned.withLock { $0 = output }
             return .succeeded(payload)
         } catch is CancellationError {
@@ -151,8 +155,7 @@ extension AnyOperationHandle {
         _ session: Session,
         isCancelled: @escaping @Sendable () -> Bool
     ) async throws -> OperationContext {
-        let backend = session.backend
-        let detail = try await backend.asked { try await $0.operation(OperationSelector(id)) }
+        let detail = try await session.insist { try await $0.operation(OperationSelector(id)) }
         var inputs: [NamedInput] = []
         for dependency in detail.dependencies {
             let operation = dependency.operation
@@ -167,7 +170,7 @@ extension AnyOperationHandle {
                     )
                 )
                 do {
-                    input.output = try await backend.asked {
+                    input.output = try await session.insist {
                         try await $0.output(of: selector)
                     }
                 } catch let error as OperonError where error.code == .notFound {
@@ -192,20 +195,47 @@ extension AnyOperationHandle {
         of id: OperationID,
         _ session: Session
     ) async {
-        // As long as nobody answers: it is done, and somebody waits for it.
+        let complete = { (completion: Completion) in
+            _ = try await session.insist {
+                try await $0.complete(OperationSelector(id), attempt: attempt, with: completion)
+            }
+        }
+        do {
+            do {
+                try await complete(completion)
+            } catch Refusal.limitExceeded(let limit, let value, let maximum) {
+                // Its outcome is not known to anybody yet: then it is this.
+                let refusal = Refusal.limitExceeded(limit: limit, value: value, maximum: maximum)
+                try await complete(.failed(OperationError(thrown: refusal)))
+            }
+        } catch let error as OperonError {
+            // Nobody here will hear of it again.
+            abandon(error)
+        } catch {
+            // Cancelled here; or refused, for it was cancelled there, or somebody else was faster,
+            // or it is another attempt's turn: then its outcome says so.
+        }
+    }
+}
+
+extension Session {
+    /// Asks until somebody answers: it is the turn of what runs here, or it is done, and others
+    /// wait for it, however long the coordinator is away.
+    ///
+    /// - Throws: `CancellationError`, `Refusal`, or ``OperonError``.
+    fileprivate func insist<Answer: Sendable>(
+        _ question: (any CoordinatorClient) async throws -> Answer
+    ) async throws -> Answer {
         var pause = Duration.milliseconds(100)
         while true {
             do {
-                _ = try await session.backend.asked {
-                    try await $0.complete(OperationSelector(id), attempt: attempt, with: completion)
-                }
-                return
-            } catch let error as OperonError where error.code == .unreachable {
-                do { try await Task.sleep(for: pause) } catch { return }
+                return try await backend.asked(question)
+            } catch let error as OperonError
+                where error.code == .unreachable || error.code == .timedOut
+            {
+                // What was asked may have been done; it may be asked twice.
+                try await Task.sleep(for: pause)
                 pause = min(pause * 2, .seconds(10))
-            } catch {
-                // Refused: it was cancelled, or somebody else was faster. Its outcome says so.
-                return
             }
         }
     }

@@ -107,8 +107,9 @@ import Testing
         }
     }
 
-    private static func serve(
-        _ client: LocalCoordinator,
+    /// Answers for a coordinator at the URL that `body` is told, until that is done.
+    static func serve(
+        _ client: any CoordinatorClient,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (String) async throws -> Void
     ) async throws {

@@ -1,0 +1,118 @@
+import Operon
+import OperonGraphFile
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// Blocks of this program, and a coordinator that does not answer as it should.
+@Suite(.timeLimit(.minutes(10))) struct LocalOperationTests {
+    /// A coordinator that somebody else plays, behind the real API. A block that was added to it
+    /// has its turn once `start` was called.
+    private struct Play {
+        let world: FakeWorld
+        let queue: Operon.OperationQueue
+
+        func start(_ handle: AnyOperationHandle) async throws {
+            let id = try #require(handle.id)
+            try await world.change { truth throws(ClientError) in
+                try truth.start(OperationSelector(id))
+            }
+        }
+
+        func completions() async -> [Completion] {
+            await world.truth.completions.map(\.completion)
+        }
+    }
+
+    private static func play(
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (Play) async throws -> Void
+    ) async throws {
+        let fake = FakeCoordinator()
+        try await DroppedHandleTests.serve(fake) { url in
+            // Whoever asks is told at once that nobody answers.
+            let cluster = Cluster.remote(url, patience: .zero)
+            try await body(Play(world: fake.world, queue: OperationQueue(cluster: cluster)))
+            await cluster.close(within: .zero)
+        }
+    }
+
+    @Test func whatABlockReturnsHasALimit() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = OperationQueue(cluster: cluster)
+        let limit = Limits().payloadBytes
+        // Two quotation marks are a part of what is sent.
+        let longest = String(repeating: "a", count: limit - 2)
+        #expect(try await queue.addLocal { _ in longest }.value == longest)
+        let tooLong = try await queue.addLocal { _ in longest + "a" }
+        let after = try await queue.addOperation(Nothing(), after: [tooLong])
+        #expect(
+            try await tooLong.finalOutcome()
+                == .failed(.outputTooLarge(bytes: limit + 1, limit: limit))
+        )
+        #expect(try await after.finalOutcome() == .skipped(cause: try #require(tooLong.id)))
+        await cluster.close()
+    }
+
+    @Test func howABlockEndedIsSaidUntilItIsHeard() async throws {
+        try await Self.play { play in
+            for call in ["operation", "complete"] {
+                for code in [ClientError.Code.unavailable, .timedOut] {
+                    await play.world.failNext(call, with: ClientError(code, "not now"))
+                }
+            }
+            let block = try await play.queue.addLocal { _ in 7 }
+            try await play.start(block)
+            #expect(try await block.value == 7)
+            #expect(await play.world.calls.count { $0.name == "complete" } == 3)
+            #expect(await play.completions() == [.succeeded(Payload(bytes: Array("7".utf8)))])
+        }
+    }
+
+    @Test func whatTheCoordinatorDoesNotTakeIsAFailure() async throws {
+        try await Self.play { play in
+            let refusal = Refusal.limitExceeded(limit: .payloadBytes, value: 3, maximum: 2)
+            await play.world.failNext(
+                "complete",
+                with: ClientError(.tooLarge, "\(refusal)", refusal: refusal)
+            )
+            let block = try await play.queue.addLocal { _ in 700 }
+            try await play.start(block)
+            let error = await #expect(throws: OperationError.self) { try await block.value }
+            #expect(error?.thrown(as: Refusal.self) == refusal)
+        }
+    }
+
+    @Test(arguments: ["operation", "complete"])
+    func whoeverWaitsForABlockIsToldThatItCannotEnd(call: String) async throws {
+        try await Self.play { play in
+            let error = ClientError(.forbidden, "You may only look.")
+            await play.world.failNext(call, with: error)
+            await play.world.failNext("complete", with: error)
+            let block = try await play.queue.addLocal { _ in 7 }
+            try await play.start(block)
+            let told = await #expect(throws: OperonError.self) { try await block.value }
+            #expect(told?.code == .forbidden)
+            #expect(await play.completions().isEmpty)
+        }
+    }
+
+    @Test func anAttemptThatIsOverSaysNothing() async throws {
+        try await Self.play { play in
+            let over = Refusal.alreadyFinished(name: "block")
+            await play.world.failNext(
+                "complete",
+                with: ClientError(.conflict, "\(over)", refusal: over)
+            )
+            let block = try await play.queue.addLocal { _ in 7 }
+            try await play.start(block)
+            await play.world.waitForCalls("complete", 1)
+            let id = try #require(block.id)
+            try await play.world.change { truth throws(ClientError) in
+                try truth.finish(OperationSelector(id), .cancelled(reason: "enough"))
+            }
+            #expect(try await block.finalOutcome() == .cancelled(reason: "enough"))
+        }
+    }
+}
