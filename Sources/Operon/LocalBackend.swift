@@ -74,7 +74,7 @@ final class LocalBackend: ClusterBackend {
         let telling = Task {
             for await news in stream {
                 // Nobody is told what a power cut could take back.
-                do { try await service.durable() } catch { continue }
+                guard await service.untilDurable() else { continue }
                 sink.deliver(news.ended)
                 for (operation, attempt) in news.started { sink.started(operation, attempt) }
             }

@@ -144,6 +144,9 @@ extension CoordinatorService {
                     try await commit(batch, to: store)
                     meters?.commitTime.record(since: start)
                     reached(.afterCommit)
+                } catch is CancellationError {
+                    // It ends while the store is in trouble. What is not kept was told to nobody.
+                    return
                 } catch {
                     // What is on the disk now is unknown: only a new start can tell.
                     await fail(error)
@@ -275,13 +278,23 @@ extension CoordinatorService {
     package func durable() async throws(ClientError) {
         guard let keeping, keeping.gate.synced < keeping.gate.last else { return }
         if let trouble = keeping.trouble { throw ClientError(.unavailable, trouble.message) }
+        guard await untilDurable() else {
+            throw ClientError(.unavailable, "The coordinator ends: nothing can be kept any more.")
+        }
+    }
+
+    /// The same, however long the store is in trouble.
+    ///
+    /// - Returns: Whether it does; not, if the coordinator ends before.
+    package func untilDurable() async -> Bool {
+        guard let keeping, keeping.gate.synced < keeping.gate.last else { return true }
+        // Nothing is synced any more.
+        guard fatal == nil, !hasEnded else { return false }
         let waiter = Keeping.Waiter(step: keeping.gate.last, event: 0, latch: Latch())
         self.keeping?.waiters.append(waiter)
         syncSignal.raise()
         await waiter.latch.wait()
-        guard let after = self.keeping, after.gate.synced >= waiter.step else {
-            throw ClientError(.unavailable, "The coordinator ends: nothing can be kept any more.")
-        }
+        return self.keeping.map { $0.gate.synced >= waiter.step } ?? false
     }
 
     func durable(within limit: Duration) async {

@@ -20,8 +20,10 @@ private final class QuietTransport: CoordinatorTransport {
 
 /// What a running coordinator drops from its store, it forgets.
 @Suite(.timeLimit(.minutes(5))) struct PruningTests {
-    private func withService(
+    /// A coordinator on this store without workers, until `body` is done.
+    static func withService(
         _ store: InMemoryStore,
+        isolation: isolated (any Actor)? = #isolation,
         _ body: (CoordinatorService, LocalCoordinator) async throws -> Void
     ) async throws {
         let (scheduler, restored) = try await CoordinatorService.restore(
@@ -58,7 +60,7 @@ private final class QuietTransport: CoordinatorTransport {
         async throws
     {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
-        try await withService(store) { service, client in
+        try await Self.withService(store) { service, client in
             _ = try await client.submit(graph("old"))
             _ = try await client.cancel(.graph("old"), CancelRequest())
             try await service.prune(beyond: Retention(graphs: 0))
@@ -93,7 +95,7 @@ private final class QuietTransport: CoordinatorTransport {
             try await service.prune(beyond: Retention(graphs: 0))
         }
         // And the same from what the store has.
-        try await withService(store) { service, _ in
+        try await Self.withService(store) { service, _ in
             #expect(await service.query { $0.isGone(GraphID(rawValue: 0)) })
             #expect(await service.query { $0.unfinishedCount(of: GraphID(rawValue: 1)) } == 1_000)
         }
