@@ -50,6 +50,12 @@ enum BackEnd: String, CaseIterable, CustomTestStringConvertible, Sendable {
     /// and whoever runs its operation next may be killed as well.
     var patience: Duration { isMortal ? .seconds(90) : .seconds(10) }
 
+    /// How much a row takes of something: so much, unless somebody who soaks it says it in
+    /// `OPERON_SOAK_SIZE`.
+    static func size(_ usual: Int) -> Int {
+        ProcessInfo.processInfo.environment["OPERON_SOAK_SIZE"].flatMap { Int($0) } ?? usual
+    }
+
     // MARK: - Playing
 
     /// Runs a row, again and again if `OPERON_SOAK_TIMES` says so.
