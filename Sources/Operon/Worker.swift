@@ -12,8 +12,8 @@ public import ServiceLifecycle
 /// import Operon
 ///
 /// @main struct Program {
-///     static func main() async throws {
-///         try await Worker(broker: "amqp://broker.example/", .on(Resize.self)).run()
+///     static func main() async {
+///         await Worker(broker: "amqp://broker.example/", .on(Resize.self)).main()
 ///     }
 /// }
 /// ```
@@ -132,5 +132,15 @@ public struct Worker: Service {
         if Worker.isChild { try await serveAsChild() }
         try check()
         try await serve()
+    }
+
+    /// The `main` of a program that is nothing but a worker: ``run()``; and where that throws, the
+    /// reason goes to standard error, as one line, and the process ends with code 1.
+    public func main() async {
+        do {
+            try await run()
+        } catch {
+            OwnProcess.end(failed: "\(OwnProcess.programName): \(error)")
+        }
     }
 }

@@ -83,7 +83,7 @@ package enum OwnProcess {
     }
 
     /// Ends this process, and what its threads are at with it: only what was printed is kept.
-    static func end(failed message: String? = nil) -> Never {
+    package static func end(failed message: String? = nil) -> Never {
         if let message { _ = write(Array((message + "\n").utf8), to: STDERR_FILENO) }
         fflush(nil)
         _exit(message == nil ? EXIT_SUCCESS : EXIT_FAILURE)

@@ -74,6 +74,20 @@ import Testing
         #expect(String(decoding: data, as: UTF8.self) == "The whale is named 3 times.\n")
     }
 
+    @Test func `the worker says what it cannot begin with`() async throws {
+        let process = Process()
+        process.executableURL = URL(filePath: try Program.executable("count-worker"))
+        process.environment = [:]
+        let errors = Pipe()
+        process.standardError = errors
+        try process.run()
+        let data = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 1)
+        let said = "count-worker: No broker is named, by the program or in OPERON_BROKER.\n"
+        #expect(String(decoding: data, as: UTF8.self) == said)
+    }
+
     // MARK: - The comparison finds what it is for
 
     @Test func `a region has its name and no marks`() {

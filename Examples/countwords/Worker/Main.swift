@@ -12,8 +12,8 @@ struct CountWord: Operation {
 }
 
 @main struct Program {
-    static func main() async throws {
+    static func main() async {
         // Where the broker is, the variable OPERON_BROKER says: amqp://user:password@host/
-        try await Worker(.on(CountWord.self)).run()
+        await Worker(.on(CountWord.self)).main()
     }
 }
