@@ -141,7 +141,7 @@ package final class HTTPServer: Sendable {
                 )
             },
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
-            logger: logger
+            logger: Logger(label: logger.label) { _ in ServerLog(logger) }
         )
         do {
             try await serve(server)

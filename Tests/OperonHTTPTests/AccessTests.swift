@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import Logging
+import NIOConcurrencyHelpers
 import OperonHTTP
 import OperonModel
 import OperonPorts
@@ -230,6 +231,37 @@ import Testing
             #expect(error?.code == .addressInUse)
             #expect(error?.message.contains("another coordinator perhaps") == true)
         }
+    }
+
+    /// It would be said before the reason why it was.
+    @Test func `a server that is cancelled does not complain of it`() async throws {
+        let said = NIOLockedValueBox<[String]>([])
+        let server = HTTPServer(
+            try HTTPServerConfiguration(listen: HTTPAddress(host: "127.0.0.1", port: 0)),
+            codec: NoCodec(),
+            health: .good,
+            logger: Logger(label: "test") { _ in Said(lines: said) },
+            client: { _ in FakeCoordinator() }
+        )
+        let (listening, address) = AsyncStream<HTTPAddress>.makeStream()
+        let running = Task { try await server.run { address.yield($0) } }
+        for await _ in listening { break }
+        running.cancel()
+        _ = await running.result
+        #expect(said.withLockedValue { $0 } == [])
+    }
+
+    private struct Said: LogHandler {
+        let lines: NIOLockedValueBox<[String]>
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.warning
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { lines.withLockedValue { $0.append("\(event.message)") } }
     }
 
     private struct NoCodec: GraphCodec {
