@@ -62,30 +62,35 @@ import Testing
         )
     }
 
-    @Test func `the program that submits and waits does so`() async throws {
+    /// Runs a program of the first page to its end: its exit code, and what it said.
+    private static func run(
+        _ name: String,
+        environment: [String: String]? = nil
+    ) throws -> (code: Int32, output: String, errors: String) {
         let process = Process()
-        process.executableURL = URL(filePath: try Program.executable("count-words"))
-        let output = Pipe()
+        process.executableURL = URL(filePath: try Program.executable(name))
+        if let environment { process.environment = environment }
+        let (output, errors) = (Pipe(), Pipe())
         process.standardOutput = output
-        try process.run()
-        let data = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
-        #expect(String(decoding: data, as: UTF8.self) == "The whale is named 3 times.\n")
-    }
-
-    @Test func `the worker says what it cannot begin with`() async throws {
-        let process = Process()
-        process.executableURL = URL(filePath: try Program.executable("count-worker"))
-        process.environment = [:]
-        let errors = Pipe()
         process.standardError = errors
         try process.run()
-        let data = errors.fileHandleForReading.readDataToEndOfFile()
+        // A line or two: neither fills its pipe.
+        let said = [output, errors].map {
+            String(decoding: $0.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        }
         process.waitUntilExit()
-        #expect(process.terminationStatus == 1)
-        let said = "count-worker: No broker is named, by the program or in OPERON_BROKER.\n"
-        #expect(String(decoding: data, as: UTF8.self) == said)
+        return (process.terminationStatus, said[0], said[1])
+    }
+
+    @Test func `the program that submits and waits does so`() throws {
+        let ended = try Self.run("count-words")
+        #expect(ended == (0, "The whale is named 3 times.\n", ""))
+    }
+
+    @Test func `the worker says what it cannot begin with`() throws {
+        let ended = try Self.run("count-worker", environment: [:])
+        let why = "count-worker: No broker is named, by the program or in OPERON_BROKER.\n"
+        #expect(ended == (1, "", why))
     }
 
     // MARK: - The comparison finds what it is for
