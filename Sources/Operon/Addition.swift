@@ -63,7 +63,7 @@ final class Addition: Sendable {
                 }
             }
         } catch {
-            for handle in handles.prefix(dependencies.count) { handle.undoBegin() }
+            for handle in handles.prefix(dependencies.count) { handle.undoBegin(because: error) }
             throw error
         }
         self.handles = handles
@@ -103,7 +103,7 @@ final class Addition: Sendable {
             self.error.withLock { $0 = error }
         } else if let error {
             self.error.withLock { $0 = error }
-            for handle in handles { handle.undoBegin() }
+            for handle in handles { handle.undoBegin(because: error) }
             undo()
         }
         ended.open()
@@ -146,6 +146,7 @@ extension AnyOperationHandle {
             state.phase = .submitting
             state.number = number
             state.queue = queue
+            state.extra?.refusal = nil
             state.isCounted = true
             return Draft(
                 options: state.extra?.options ?? OperationOptions(),
@@ -158,14 +159,20 @@ extension AnyOperationHandle {
         return draft
     }
 
-    func undoBegin() {
-        state.withLock { state in
-            guard state.phase == .submitting else { return }
+    /// It is as it was before it was to be added. Whoever waits for it already is told.
+    fileprivate func undoBegin(because error: any Error) {
+        let latch: Latch? = state.withLock { state in
+            guard state.phase == .submitting else { return nil }
             state.phase = .new
             state.queue = nil
+            guard let extra = state.extra else { return nil }
             // The name that it had in a graph, if it was given one, is nobody's again.
-            if let extra = state.extra, extra.label != nil { extra.label = extra.options?.name }
+            if extra.label != nil { extra.label = extra.options?.name }
+            defer { extra.latch = nil }
+            extra.refusal = extra.latch == nil ? nil : error
+            return extra.latch
         }
+        latch?.open()
     }
 
     func submitted(as id: OperationID) {
@@ -229,21 +236,19 @@ extension AnyOperationHandle {
         state.withLock { $0.isCancelled && $0.phase == .submitted }
     }
 
-    /// One that has ended meanwhile stays as it is.
-    func sendCancel() async throws {
-        let (id, queue, reason) = state.withLock {
-            ($0.id, $0.queue, $0.extra?.cancelReason ?? "")
-        }
-        guard let queue else { return }
+    /// What the coordinator is told of one that was cancelled before it was added. One that has
+    /// ended meanwhile stays as it is.
+    var earlyCancel: @Sendable (any CoordinatorClient) async throws -> Void {
+        let (id, reason) = state.withLock { ($0.id, $0.extra?.cancelReason ?? "") }
         var request = CancelRequest()
         request.reason = reason
         let sent = request
-        do {
-            _ = try await queue.cluster.ask {
-                try await $0.cancel(.operation(OperationSelector(id)), sent)
+        return { client in
+            do {
+                _ = try await client.cancel(.operation(OperationSelector(id)), sent)
+            } catch let error as ClientError {
+                guard case .alreadyFinished = error.refusal else { throw error }
             }
-        } catch Refusal.alreadyFinished {
-            return
         }
     }
 }

@@ -98,7 +98,10 @@ extension AnyOperationHandle {
         stop?()
         guard isAdded else { return }
         try await untilAdded()
-        guard let queue, let id else { return }
+        guard let queue, let id else {
+            // It was refused: then it is as one that was not added yet.
+            return try await cancel(reason: reason, cascade: cascade)
+        }
         var request = CancelRequest()
         request.reason = reason
         request.cascade = cascade

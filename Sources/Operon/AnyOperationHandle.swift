@@ -56,6 +56,8 @@ public class AnyOperationHandle: @unchecked Sendable {
         var latch: Latch?
         /// Why nothing will be heard of it any more.
         var abandoned: OperonError?
+        /// Why it was not added, for those who waited for it meanwhile.
+        var refusal: (any Error)?
         var completion: CompletionBlock?
         /// Asks it to stop, if it runs in this program.
         var stop: (@Sendable () -> Void)?
@@ -65,7 +67,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         var isEmpty: Bool {
             options == nil && label == nil && latch == nil && completion == nil && stop == nil
                 && cancelReason.isEmpty && order.isEmpty && brought == nil
-                && abandoned == nil
+                && abandoned == nil && refusal == nil
         }
     }
 
@@ -288,50 +290,68 @@ public class AnyOperationHandle: @unchecked Sendable {
     /// - Throws: `CancellationError` if the calling task is cancelled, ``OperonError`` with the
     ///   code `closed` if the cluster was closed before, `notFound` if it ended unheard and is not
     ///   kept any more, or `invalid` for an operation that is in no queue: it would be waited for
-    ///   in vain.
+    ///   in vain; what was against its being added, if it was on its way.
     @discardableResult
     public func finalOutcome() async throws -> Outcome {
-        let latch: Latch? = try state.withLock { state in
+        let first: Latch? = try state.withLock { state in
             switch state.phase {
             case .finished: return nil
             case .new:
                 throw OperonError(.invalid, "“\(kind)” was not added to a queue.")
-            case .submitting, .submitted, .local:
-                let extra = state.extra ?? Extra()
-                let latch = extra.latch ?? Latch()
-                extra.latch = latch
-                state.extra = extra
-                return latch
+            case .submitting, .submitted, .local: return state.endLatch
             }
         }
-        await latch?.wait()
-        if let outcome = outcomeIfKnown { return outcome }
-        try Task.checkCancellation()
-        if let error = state.withLock({ $0.extra?.abandoned }) { throw error }
-        throw OperonError(.closed, "The cluster was closed before “\(name)” had ended.")
+        var next = first
+        while let latch = next {
+            await latch.wait()
+            if let outcome = outcomeIfKnown { return outcome }
+            try Task.checkCancellation()
+            let name = name
+            next = try state.withLock { state in
+                switch state.phase {
+                case .finished: return nil
+                // It was refused, and is on its way again.
+                case .submitting: return state.endLatch
+                case .new, .submitted, .local:
+                    if let error = state.extra?.refusal ?? state.extra?.abandoned { throw error }
+                    let why = "The cluster was closed before “\(name)” had ended."
+                    throw OperonError(.closed, why)
+                }
+            }
+        }
+        return outcomeIfKnown ?? .succeeded
     }
 
     /// Whoever waits for it waits in vain, now and later; what runs of it here is asked to stop.
     ///
     /// - Parameter why: What those are told; `nil`: the cluster was closed.
-    func abandon(_ why: OperonError? = nil) {
-        let (latch, stop, queue) = state.withLock { state in
+    func abandon(_ why: OperonError?) {
+        let (latch, stop) = state.withLock { state in
             guard state.phase != .finished else {
-                return (Latch?.none, (@Sendable () -> Void)?.none, OperationQueue?.none)
+                return (Latch?.none, (@Sendable () -> Void)?.none)
             }
-            let extra = state.extra ?? Extra()
-            let latch = extra.latch ?? Latch()
             // Left there, open: it says so to those who come later.
-            extra.latch = latch
-            extra.abandoned = why
-            state.extra = extra
-            return (latch, extra.stop, state.queue)
+            let latch = state.endLatch
+            state.extra?.abandoned = why
+            return (latch, state.extra?.stop)
         }
         latch?.open()
         stop?()
-        queue?.forget()
     }
 
     /// Returns when the operation has its outcome, whatever that is: ``finalOutcome()`` says which.
     public func waitUntilFinished() async throws { _ = try await finalOutcome() }
+}
+
+extension AnyOperationHandle.State {
+    /// Opens when it has its outcome, or will have none that is heard of.
+    fileprivate var endLatch: Latch {
+        mutating get {
+            let extra = extra ?? AnyOperationHandle.Extra()
+            let latch = extra.latch ?? Latch()
+            extra.latch = latch
+            self.extra = extra
+            return latch
+        }
+    }
 }

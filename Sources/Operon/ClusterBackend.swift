@@ -74,8 +74,9 @@ struct EndedSink: Sendable {
     /// It is the turn of an operation that no worker runs. May be told twice; without the attempt,
     /// if that is not known.
     let started: @Sendable (OperationID, AttemptID?) -> Void
-    /// Operations of a graph may have ended without a word: these are not known to have.
-    let unfinished: @Sendable (GraphID) -> [UInt32]
+    /// Operations of a graph may have ended without a word: these are not known to have; `nil`: it
+    /// is not known which they are, for some are on their way.
+    let unfinished: @Sendable (GraphID) -> [UInt32]?
     /// Nothing will be heard of a graph any more; `nil`: of none. With what those are told who
     /// wait for its operations; `nil`: the cluster was closed.
     let gone: @Sendable (GraphID?, OperonError?) -> Void

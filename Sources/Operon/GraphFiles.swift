@@ -122,7 +122,8 @@ public struct SubmittedGraph: Sendable {
     /// Returns when every operation has its outcome.
     ///
     /// - Returns: How many ended how.
-    /// - Throws: `CancellationError`; ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: `CancellationError`; ``OperonError``, if the coordinator cannot be asked, or with
+    ///   the code `closed` if the cluster was closed before.
     @discardableResult
     public func waitUntilFinished() async throws -> [OutcomeKind: Int] {
         var counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
@@ -133,13 +134,20 @@ public struct SubmittedGraph: Sendable {
             }
             counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
             if counts.unfinished > 0 {
-                // After a gap, too, whether it is over is asked and not guessed.
-                for try await event in events {
-                    if case .event(let event) = event, event.kind != "finished" { continue }
-                    counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
-                    if counts.unfinished == 0 { break }
+                do {
+                    // After a gap, too, whether it is over is asked and not guessed.
+                    for try await event in events {
+                        if case .event(let event) = event, event.kind != "finished" { continue }
+                        counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
+                        if counts.unfinished == 0 { break }
+                    }
+                } catch let error as ClientError {
+                    throw OperonError.from(error)
                 }
                 try Task.checkCancellation()
+                guard counts.unfinished == 0 else {
+                    throw OperonError(.closed, "The cluster was closed before “\(name)” had ended.")
+                }
             }
         }
         return [

@@ -218,29 +218,6 @@ extension AnyOperationHandle {
     }
 }
 
-extension Session {
-    /// Asks until somebody answers: it is the turn of what runs here, or it is done, and others
-    /// wait for it, however long the coordinator is away.
-    ///
-    /// - Throws: `CancellationError`, `Refusal`, or ``OperonError``.
-    fileprivate func insist<Answer: Sendable>(
-        _ question: (any CoordinatorClient) async throws -> Answer
-    ) async throws -> Answer {
-        var pause = Duration.milliseconds(100)
-        while true {
-            do {
-                return try await backend.asked(question)
-            } catch let error as OperonError
-                where error.code == .unreachable || error.code == .timedOut
-            {
-                // What was asked may have been done; it may be asked twice.
-                try await Task.sleep(for: pause)
-                pause = min(pause * 2, .seconds(10))
-            }
-        }
-    }
-}
-
 extension OperationQueue {
     /// Adds a block that runs in this program: see ``LocalOperationHandle``.
     ///

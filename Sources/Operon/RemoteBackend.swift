@@ -67,55 +67,74 @@ final class RemoteBackend: ClusterBackend {
     }
 
     /// Until the graph is over. A stream that fails is begun again where it ended, and what was
-    /// missed is asked for.
+    /// missed is asked for: for as long as nobody answers. Whoever answers with a refusal is asked
+    /// for as long as a call is.
     private func listen(to graph: GraphID, after position: UInt64?, _ sink: EndedSink) async {
         var position = position
         var pause = Duration.milliseconds(100)
+        var refused: ContinuousClock.Instant?
+        var isFirst = true
         while !Task.isCancelled {
             do {
+                if !isFirst { try await lookAgain(at: graph, sink) }
+                isFirst = false
                 let events = try await client.events(after: position, graph: "\(graph)")
                 for try await event in events {
                     pause = .milliseconds(100)
-                    switch event {
-                    case .event(let event):
-                        position = event.sequence
-                        if let ended = try await ended(event) { sink.deliver([ended]) }
-                        if event.kind == "started", let operation = event.operation {
-                            sink.started(
-                                OperationID(
-                                    graph: GraphID(rawValue: operation.graph),
-                                    index: operation.index
-                                ),
-                                event.attempt.flatMap { AttemptID($0) }
-                            )
-                        }
-                        if event.kind == "graphFinished" { return }
-                    case .gap(_, let last):
-                        position = last
-                        try await lookAgain(at: graph, sink)
-                    }
+                    refused = nil
+                    // Behind it: what cannot be told now is told again.
+                    position = try await tell(event, of: graph, sink)
+                    if case .event(let event) = event, event.kind == "graphFinished" { return }
                 }
-            } catch let error as ClientError where error.code == .notFound {
-                forget(graph, error, sink)
-                return
+            } catch let error as ClientError {
+                let since = refused ?? .now
+                refused = error.isPassing ? nil : since
+                if error.code == .notFound || !error.isPassing && .now - since >= patience {
+                    return giveUp(graph, error, sink)
+                }
             } catch {
-                // It is tried for as long as somebody may want to know.
+                // Whatever it is, it is tried again, unless this ends.
             }
-            do {
-                try await Task.sleep(for: pause)
-                pause = min(pause * 2, .seconds(10))
-                try await lookAgain(at: graph, sink)
-            } catch {
-                if let error = error as? ClientError { forget(graph, error, sink) }
-                return
-            }
+            do { try await Task.sleep(for: pause) } catch { return }
+            pause = min(pause * 2, .seconds(10))
         }
     }
 
-    /// It ended while nobody here could hear, and is not kept any more.
-    private func forget(_ graph: GraphID, _ error: ClientError, _ sink: EndedSink) {
-        logger.error("a graph is not known any more", metadata: ["graph": "\(graph)"])
-        sink.gone(graph, OperonError(.notFound, error.message))
+    /// - Returns: The place behind it.
+    private func tell(
+        _ event: ClientEvent,
+        of graph: GraphID,
+        _ sink: EndedSink
+    ) async throws -> UInt64 {
+        switch event {
+        case .event(let event):
+            if let ended = try await ended(event) { sink.deliver([ended]) }
+            if event.kind == "started", let operation = event.operation {
+                sink.started(
+                    OperationID(
+                        graph: GraphID(rawValue: operation.graph),
+                        index: operation.index
+                    ),
+                    event.attempt.flatMap { AttemptID($0) }
+                )
+            }
+            return event.sequence
+        case .gap(_, let last):
+            try await lookAgain(at: graph, sink)
+            return last
+        }
+    }
+
+    /// It is not kept any more, or nothing is told of it.
+    private func giveUp(_ graph: GraphID, _ error: ClientError, _ sink: EndedSink) {
+        logger.error(
+            "nothing will be heard of a graph any more",
+            metadata: ["graph": "\(graph)", "reason": "\(error)"]
+        )
+        sink.gone(
+            graph,
+            OperonError.from(error) as? OperonError ?? OperonError(.refused, "\(error)")
+        )
     }
 
     /// Of one that was skipped, the event does not say why.
@@ -135,27 +154,15 @@ final class RemoteBackend: ClusterBackend {
 
     /// Asks for the outcome of everything that is not known to have one, and for what waits for
     /// this program.
-    ///
-    /// - Throws: `ClientError.notFound`: the graph is not kept any more; `CancellationError`.
-    private func lookAgain(at graph: GraphID, _ sink: EndedSink) async throws {
-        let unfinished = Set(sink.unfinished(graph))
-        guard !unfinished.isEmpty else { return }
-        var pause = Duration.milliseconds(100)
-        while !Task.isCancelled {
-            do throws(ClientError) {
-                try await look(at: unfinished, of: graph, sink)
-                return
-            } catch {
-                // What was missed is known to nobody else: until it has been asked for.
-                if error.code == .notFound { throw error }
-                try await Task.sleep(for: pause)
-                pause = min(pause * 2, .seconds(10))
-            }
-        }
+    private func lookAgain(at graph: GraphID, _ sink: EndedSink) async throws(ClientError) {
+        let unfinished = sink.unfinished(graph).map { Set($0) }
+        guard unfinished?.isEmpty != true else { return }
+        try await look(at: unfinished, of: graph, sink)
     }
 
+    /// - Parameter unfinished: Their indices; `nil`: it is not known which they are.
     private func look(
-        at unfinished: Set<UInt32>,
+        at unfinished: Set<UInt32>?,
         of graph: GraphID,
         _ sink: EndedSink
     ) async throws(ClientError) {
@@ -165,7 +172,7 @@ final class RemoteBackend: ClusterBackend {
         repeat {
             let page = try await client.operations(of: "\(graph)", query)
             sink.deliver(
-                page.operations.filter { unfinished.contains($0.index) }
+                page.operations.filter { unfinished?.contains($0.index) ?? true }
                     .compactMap(EndedOperation.init)
             )
             query.after = page.next
@@ -174,7 +181,9 @@ final class RemoteBackend: ClusterBackend {
         repeat {
             let page = try await client.operations(of: "\(graph)", query)
             for operation in page.operations
-            where operation.kind == Work.externalKind && unfinished.contains(operation.index) {
+            where operation.kind == Work.externalKind
+                && unfinished?.contains(operation.index) ?? true
+            {
                 let id = OperationID(graph: graph, index: operation.index)
                 let attempts = try await client.operation(OperationSelector(id)).attempts
                 guard let last = attempts.last, last.ending == nil else { continue }
@@ -188,6 +197,8 @@ final class RemoteBackend: ClusterBackend {
         await others()
         let followers = state.withLock { state in
             defer { state.followers = [:] }
+            // Nobody is followed any more.
+            state.sink = nil
             return state.followers
         }
         for follower in followers.values { follower.cancel() }
@@ -231,5 +242,12 @@ extension EndedOperation {
             }
             outcome = .skipped(cause: cause ?? id)
         }
+    }
+}
+
+extension ClientError {
+    /// Whether it may be otherwise a moment later, without anybody's doing.
+    fileprivate var isPassing: Bool {
+        code == .unreachable || code == .unavailable || code == .timedOut
     }
 }

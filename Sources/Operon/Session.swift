@@ -20,6 +20,8 @@ final class Session: Sendable {
         var waiting = Deque<Addition>()
         var isSending = false
         var isClosed = false
+        /// Nobody is asked anything any more.
+        var hasEnded = false
         var graph: OpenGraph?
         var graphs: [GraphID: FollowedGraph] = [:]
         var lastNumber: UInt32 = 0
@@ -45,7 +47,7 @@ final class Session: Sendable {
         } started: { [weak self] operation, attempt in
             self?.started(operation, attempt)
         } unfinished: { [weak self] graph in
-            self?.unfinished(in: graph) ?? []
+            self.map { $0.unfinished(in: graph) } ?? []
         } gone: { [weak self] graph, why in
             self?.abandon(graph, why)
         }
@@ -59,13 +61,27 @@ final class Session: Sendable {
             return (state.waiting, state.graph)
         }
         for addition in waiting { addition.end(with: Self.closed) }
-        if let graph {
-            // It is closed by itself after some days, if nobody answers now.
-            _ = try? await backend.client.close(graph: "\(graph.id)")
-        }
         let end = ContinuousClock.now + time
-        await backend.close(within: time) { [localRuns] in await localRuns.close(by: end) }
+        if let graph { await close(graph.id, within: max(time, Self.answerTime)) }
+        let rest = max(.zero, end - .now)
+        await backend.close(within: rest) { [localRuns] in await localRuns.close(by: end) }
+        state.withLock { $0.hasEnded = true }
         abandon(nil)
+    }
+
+    /// For a coordinator that answers at all.
+    private static let answerTime = Duration.seconds(1)
+
+    /// If nobody answers in this time, it is closed by itself after some days.
+    private func close(_ graph: GraphID, within limit: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { [backend] in
+                _ = try? await backend.client.close(graph: "\(graph)")
+            }
+            group.addTask { try? await Task.sleep(for: limit) }
+            await group.next()
+            group.cancelAll()
+        }
     }
 
     /// Nothing is heard any more of a graph; `nil`: of none.
@@ -79,7 +95,12 @@ final class Session: Sendable {
             defer { state.graphs = [:] }
             return Array(state.graphs.values)
         }
-        for graph in graphs { graph.forEach { $0.abandon(why) } }
+        for graph in graphs {
+            graph.forEach { handle in
+                handle.abandon(why)
+                if handle.outcomeIfKnown == nil { handle.queue?.forget() }
+            }
+        }
     }
 
     private static var closed: OperonError { OperonError(.closed, "The cluster was closed.") }
@@ -294,6 +315,8 @@ final class Session: Sendable {
         guard let first = view.firstAdded else {
             throw OperonError(.system, "The coordinator is too old for this library.")
         }
+        guard operations.count <= view.counts.total, first <= view.counts.total - operations.count
+        else { throw OperonError(.system, "The coordinator's answer makes no sense.") }
         return first
     }
 
@@ -404,10 +427,13 @@ final class Session: Sendable {
     private func cancelEarly(_ batch: [Addition]) async {
         for addition in batch {
             for handle in addition.handles where handle.wasCancelledEarly {
+                let cancel = handle.earlyCancel
                 do {
-                    try await handle.sendCancel()
+                    try await backend.asked(cancel)
                 } catch {
                     addition.end(with: error, isAdded: true)
+                    // Others may wait for it, and it for nothing else.
+                    Task { try await insist(cancel) }
                 }
             }
         }
@@ -418,13 +444,13 @@ final class Session: Sendable {
     /// The handle of an operation that is there already: the same one, as long as it is followed.
     func follow(_ handle: AnyOperationHandle, _ id: OperationID) async throws {
         // The place first: what ends behind it is told.
-        let isNew = state.withLock { $0.graphs[id.graph] == nil }
-        let position = isNew ? try await backend.position() : nil
+        let position = try await backend.position()
         try state.withLock { state in
             guard !state.isClosed else { throw Self.closed }
             state.graphs[id.graph, default: FollowedGraph()].append(handle, at: id.index)
         }
-        if isNew { backend.follow(graph: id.graph, after: position) }
+        // Where it is followed already, nothing is done.
+        backend.follow(graph: id.graph, after: position)
     }
 
     func deliver(_ ended: [EndedOperation]) {
@@ -469,8 +495,35 @@ final class Session: Sendable {
         if let handle, handle.runsHere { handle.execute(attempt, self) }
     }
 
-    private func unfinished(in graph: GraphID) -> [UInt32] {
-        state.withLock { $0.graphs[graph]?.unfinished ?? [] }
+    private func unfinished(in graph: GraphID) -> [UInt32]? {
+        state.withLock { state in
+            if state.isSending, state.graph == nil || state.graph?.id == graph { return nil }
+            return state.graphs[graph]?.unfinished ?? []
+        }
+    }
+}
+
+extension Session {
+    /// Asks until somebody answers: what others wait for is done, or is to be done, however long
+    /// the coordinator is away.
+    ///
+    /// - Throws: `CancellationError`, `Refusal`, or ``OperonError``.
+    func insist<Answer: Sendable>(
+        _ question: (any CoordinatorClient) async throws -> Answer
+    ) async throws -> Answer {
+        var pause = Duration.milliseconds(100)
+        while true {
+            do {
+                return try await backend.asked(question)
+            } catch let error as OperonError
+                where error.code == .unreachable || error.code == .timedOut
+            {
+                guard !state.withLock({ $0.hasEnded }) else { throw Self.closed }
+                // What was asked may have been done; it may be asked twice.
+                try await Task.sleep(for: pause)
+                pause = min(pause * 2, .seconds(10))
+            }
+        }
     }
 }
 

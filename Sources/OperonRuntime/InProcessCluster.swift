@@ -26,6 +26,8 @@ package final class InProcessCluster: Sendable {
         /// What delays, timeouts and pauses are told by; any other than the machine's stands still
         /// for leases: nothing is lost while it jumps.
         package var time: TimeSource?
+        /// How long what was asked to stop, when its time was over, is waited for.
+        package var overtime = Duration.seconds(15)
         /// A start is reported by itself after this long: a message costs next to nothing here.
         package var startReportDelay = Duration.milliseconds(10)
 
@@ -41,6 +43,7 @@ package final class InProcessCluster: Sendable {
     package let service: CoordinatorService
     package let store: any OperationStore
     private let retention: Retention
+    private let overtime: Duration
     private let worker: InProcessWorker
     private let workerEnded = Latch()
 
@@ -49,13 +52,14 @@ package final class InProcessCluster: Sendable {
 
     private init(
         store: any OperationStore,
-        retention: Retention,
+        _ configuration: Configuration,
         worker: InProcessWorker,
         service: CoordinatorService,
         client: LocalCoordinator
     ) {
         self.store = store
-        self.retention = retention
+        retention = configuration.retention
+        overtime = configuration.overtime
         self.worker = worker
         self.service = service
         self.client = client
@@ -123,7 +127,7 @@ package final class InProcessCluster: Sendable {
         )
         return InProcessCluster(
             store: store,
-            retention: configuration.retention,
+            configuration,
             worker: worker,
             service: service,
             client: client
@@ -177,12 +181,17 @@ package final class InProcessCluster: Sendable {
     }
 
     /// Starts nothing more, gives what runs this long to end, and ends. What has not ended by then
-    /// is stopped and given back: it runs again in the next life of a store that has one.
+    /// is stopped and given back: it runs again in the next life of a store that has one. Code that
+    /// ignores that is left behind after its overtime.
     ///
     /// - Parameter others: returns when nobody beside the worker needs the coordinator any more.
     package func stop(drain: Duration, behind others: () async -> Void = {}) async {
         worker.service.drain(timeout: drain)
-        await workerEnded.wait()
+        await workerEnded.wait(within: drain + overtime)
+        if !workerEnded.isOpen {
+            worker.service.stop()
+            await workerEnded.wait(within: Self.lastWordsPatience)
+        }
         await others()
         await service.shutDown()
     }

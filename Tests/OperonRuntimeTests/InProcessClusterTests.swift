@@ -35,6 +35,24 @@ import Testing
         }
     }
 
+    @Test func `code that ignores its end does not hold on the program`() async throws {
+        let (begun, end) = (Latch(), Latch())
+        world.add("Stays") { _ in
+            begun.open()
+            // Not by its task, which is cancelled.
+            await Task.detached { await end.wait() }.value
+            return .returned(.empty)
+        }
+        defer { end.open() }
+        // Its cluster is asked to end when the body is over.
+        try await world.serve(world.open(overtime: .zero)) { client in
+            let stays = world.registered("stays", kind: "Stays")
+            _ = try await client.submit(world.submission(stays))
+            await begun.wait()
+        }
+        #expect(!end.isOpen)
+    }
+
     @Test func `what says “not yet” waits without a failure, and a cancel ends that`()
         async throws
     {

@@ -18,7 +18,8 @@ struct ProgramWorld: Sendable {
         _ store: any OperationStore = MemoryStore(reign: reign),
         limits: Limits = Limits(),
         slots: Int = 2,
-        threads: OperationThreads? = nil
+        threads: OperationThreads? = nil,
+        overtime: Duration = .seconds(15)
     ) async throws -> InProcessCluster {
         var configuration = InProcessCluster.Configuration(
             slots: slots,
@@ -26,6 +27,7 @@ struct ProgramWorld: Sendable {
             version: "test"
         )
         configuration.limits = limits
+        configuration.overtime = overtime
         configuration.kinds = RegisteredKinds(threads: threads) { name in
             known.withLockedValue { $0[name] }
         }

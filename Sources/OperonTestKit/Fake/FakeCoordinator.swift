@@ -29,8 +29,10 @@ package struct FakeCoordinator: CoordinatorClient {
 
     package func submit(_ submission: Submission) async throws(ClientError) -> GraphView {
         await world.keep(submission)
-        return try await world.answer("submit", caller) { truth throws(ClientError) in
-            try truth.submit(submission, by: caller)
+        return try await world.held("submit") { () async throws(ClientError) in
+            try await world.answer("submit", caller) { truth throws(ClientError) in
+                try truth.submit(submission, by: caller)
+            }
         }
     }
 
@@ -39,14 +41,18 @@ package struct FakeCoordinator: CoordinatorClient {
         to graph: String
     ) async throws(ClientError) -> GraphView {
         await world.keep(addition)
-        return try await world.answer("add", caller) { truth throws(ClientError) in
-            try truth.add(addition, to: graph, by: caller)
+        return try await world.held("add") { () async throws(ClientError) in
+            try await world.answer("add", caller) { truth throws(ClientError) in
+                try truth.add(addition, to: graph, by: caller)
+            }
         }
     }
 
     package func close(graph: String) async throws(ClientError) -> GraphView {
-        try await world.answer("close", caller) { truth throws(ClientError) in
-            try truth.close(graph: graph)
+        try await world.held("close") { () async throws(ClientError) in
+            try await world.answer("close", caller) { truth throws(ClientError) in
+                try truth.close(graph: graph)
+            }
         }
     }
 

@@ -11,6 +11,8 @@ package actor FakeWorld {
     package private(set) var submissions: [Submission] = []
 
     private var failures: [String: [ClientError]] = [:]
+    /// Calls of these names are done, and not answered before they are let go.
+    private var held: [String: [CheckedContinuation<Void, Never>]] = [:]
     private var watchers: [Int: Watcher] = [:]
     private var followers: [Int: Follower] = [:]
     private var streamCount = 0
@@ -50,6 +52,30 @@ package actor FakeWorld {
     /// The next call of this name fails so, and does nothing.
     package func failNext(_ call: String, with error: ClientError) {
         failures[call, default: []].append(error)
+    }
+
+    /// What `submit`, `add` or `close` is asked from now on is done, and answered when let go.
+    package func hold(_ call: String) { held[call] = held[call] ?? [] }
+
+    /// Answers what was held, and holds no more.
+    package func letGo(_ call: String) {
+        for continuation in held.removeValue(forKey: call) ?? [] { continuation.resume() }
+    }
+
+    func held<Answer: Sendable>(
+        _ call: String,
+        _ body: @Sendable () async throws(ClientError) -> Answer
+    ) async throws(ClientError) -> Answer {
+        let result: Result<Answer, ClientError>
+        do {
+            result = .success(try await body())
+        } catch {
+            result = .failure(error)
+        }
+        if held[call] != nil {
+            await withCheckedContinuation { held[call, default: []].append($0) }
+        }
+        return try result.get()
     }
 
     /// Ends every stream of events and of logs, as a coordinator that leaves does.

@@ -1,0 +1,137 @@
+import Operon
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// Whoever waits is told, whatever becomes of the answers of a coordinator.
+@Suite(.timeLimit(.minutes(5))) struct LostAnswerTests {
+    private struct Play {
+        let world: FakeWorld
+        let cluster: Operon.Cluster
+        let queue: Operon.OperationQueue
+    }
+
+    /// A coordinator that somebody else plays, behind the real API, and a program that does not
+    /// wait for it to come back.
+    private static func play(
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (Play) async throws -> Void
+    ) async throws {
+        let fake = FakeCoordinator()
+        try await DroppedHandleTests.serve(fake) { url in
+            let cluster = Cluster.remote(url, patience: .zero)
+            let queue = OperationQueue(cluster: cluster)
+            try await body(Play(world: fake.world, cluster: cluster, queue: queue))
+            await cluster.close(within: .zero)
+        }
+    }
+
+    private static let forbidden = ClientError(.forbidden, "You may only look.")
+
+    @Test func whoeverWaitsForWhatIsRefusedIsTold() async throws {
+        try await Self.play { play in
+            await play.world.failNext("submit", with: Self.forbidden)
+            await play.world.hold("submit")
+            let handle = OperationHandle(Nothing())
+            let adding = Task { try await play.queue.addOperation(handle) }
+            await play.world.waitForCalls("submit", 1)
+            let waiting = Task { try await handle.finalOutcome() }
+            let cancelling = Task { try await handle.cancel(reason: "no need") }
+            // Both wait for the answer by now; one that did not come so far is told at once.
+            for _ in 0..<100 { await Task.yield() }
+            await play.world.letGo("submit")
+            await #expect(throws: OperonError.self) { try await adding.value }
+            await #expect(throws: OperonError.self) { try await waiting.value }
+            try await cancelling.value
+
+            // It is as it was but for the cancellation, which counts.
+            try await play.queue.addOperation(handle)
+            let id = try #require(handle.id)
+            let outcome = try await handle.finalOutcome()
+            #expect(outcome == .cancelled(reason: "no need"))
+            let graph = await play.world.truth.graphs[Int(id.graph.rawValue)]
+            #expect(graph.operations[Int(id.index)].outcome == outcome)
+        }
+    }
+
+    @Test func whoeverWaitsForWhatIsInLineIsToldThatItIsClosed() async throws {
+        try await Self.play { play in
+            await play.world.hold("submit")
+            let first = Task { try await play.queue.addOperation(Nothing()) }
+            await play.world.waitForCalls("submit", 1)
+            let second = OperationHandle(Nothing())
+            let adding = Task { try await play.queue.addOperation(second) }
+            let waiting = Task {
+                while second.queue == nil { await Task.yield() }
+                return try await second.finalOutcome()
+            }
+            while second.queue == nil { await Task.yield() }
+            await play.cluster.close(within: .zero)
+            for end in [await adding.result.map { _ in }, await waiting.result.map { _ in }] {
+                #expect(throws: OperonError.self) { try end.get() }
+            }
+            await play.world.letGo("submit")
+            _ = await first.result
+        }
+    }
+
+    @Test func whoMayNotListenAnyMoreIsTold() async throws {
+        try await Self.play { play in
+            let handle = try await play.queue.addOperation(Nothing())
+            await play.world.waitForWatchers(1)
+            await play.world.failNext("events", with: Self.forbidden)
+            await play.world.endStreams()
+            let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
+            #expect(error?.code == .forbidden)
+        }
+    }
+
+    @Test func whatEndsBeforeItsAdditionIsAnsweredIsTold() async throws {
+        try await Self.play { play in
+            let first = try await play.queue.addOperation(Nothing())
+            await play.world.waitForWatchers(1)
+            await play.world.hold("add")
+            let last = OperationHandle(Nothing()).after(first)
+            let adding = Task { try await play.queue.addOperation(last) }
+            await play.world.waitForCalls("add", 1)
+            // It is asked why it was skipped, and not told.
+            await play.world.failNext("operation", with: ClientError(.unavailable, "not now"))
+            let id = try #require(first.id)
+            try await play.world.change { truth throws(ClientError) in
+                try truth.finish(OperationSelector(id), .failed(.exit(code: 1)))
+            }
+            // The stream was cut, and begun again behind what was asked anew.
+            await play.world.waitForCalls("events", 2)
+            await play.world.waitForCalls("operation", 2)
+            await play.world.letGo("add")
+            try await adding.value
+            #expect(try await last.finalOutcome() == .skipped(cause: id))
+        }
+    }
+
+    @Test func aCoordinatorThatDoesNotAnswerHoldsNoProgram() async throws {
+        try await Self.play { play in
+            let handle = try await play.queue.addOperation(Nothing())
+            await play.world.hold("close")
+            let start = ContinuousClock.now
+            await play.cluster.close(within: .zero)
+            // A call has a minute.
+            #expect(ContinuousClock.now - start < .seconds(40))
+            let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
+            #expect(error?.code == .closed)
+            await play.world.letGo("close")
+        }
+    }
+
+    @Test func aGraphThatDidNotEndIsNotSaidToHave() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let graph = try GraphDescription(text: "{\"operations\": {\"a\": {\"wait\": \"1h\"}}}")
+        let submitted = try await cluster.submit(graph)
+        let waiting = Task { try await submitted.waitUntilFinished() }
+        let handle = try await submitted.operation(named: "a")
+        while try await handle.operationState != .executing { await Task.yield() }
+        await cluster.close(within: .zero)
+        await #expect(throws: OperonError.self) { try await waiting.value }
+    }
+}
