@@ -42,4 +42,97 @@ import Testing
             await #expect(throws: ClientError.self) { try await never.value }
         }
     }
+
+    @Test func `what was done before the trouble is not told as refused`() async throws {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        try await PruningTests.withService(store) { service, client in
+            var refused: Set<String> = []
+            for round in 0..<20 {
+                await store.fail([StoreError(.full, "full"), StoreError(.full, "full")])
+                await withTaskGroup(of: String?.self) { group in
+                    // It has much to do: between two calls of it others come first.
+                    for _ in 0..<8 {
+                        group.addTask {
+                            for _ in 0..<500 { _ = await service.trouble }
+                            return nil
+                        }
+                    }
+                    for number in 0..<50 {
+                        group.addTask {
+                            let name = "\(round)-\(number)"
+                            let answer = try? await client.submit(graph(name))
+                            return answer == nil ? name : nil
+                        }
+                    }
+                    for await name in group { if let name { refused.insert(name) } }
+                }
+                #expect(await service.untilDurable())
+            }
+            var query = GraphQuery()
+            query.limit = 1_000
+            let done = Set(try await client.graphs(query).graphs.map(\.name))
+            #expect(!done.isEmpty)
+            #expect(refused.isDisjoint(with: done))
+        }
+    }
+
+    @Test func `whoever waits for a queue is told that nothing will happen any more`() async throws
+    {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        try await PruningTests.withService(store) { service, client in
+            _ = try await client.submit(graph("never"))
+            let queue = try #require(try await client.queues().first { $0.unfinished > 0 }).name
+            await service.shutDown(kill: true)
+            let error = await #expect(throws: ClientError.self) {
+                try await client.waitUntilEmpty(queue: queue, within: 3_600)
+            }
+            #expect(error?.code == .unavailable)
+        }
+    }
+
+    // MARK: - Events
+
+    @Test(arguments: [1, 1_000, UInt64.max])
+    func `a number that no event has yet is told as a gap`(number: UInt64) async throws {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        try await PruningTests.withService(store) { _, client in
+            let events = try await client.events(after: number, graph: nil)
+            var iterator = events.makeAsyncIterator()
+            #expect(try await iterator.next() == .gap(0, 0))
+            _ = try await client.submit(graph("heard"))
+            guard case .event(let first)? = try await iterator.next() else {
+                Issue.record("no event")
+                return
+            }
+            #expect(first.sequence == 1)
+            let last = try #require(try await client.status().lastEvent)
+            let later = try await client.events(after: last + number / 2, graph: nil)
+            var laterIterator = later.makeAsyncIterator()
+            if number > 1 { #expect(try await laterIterator.next() == .gap(1, last)) }
+            _ = try await client.submit(graph("heard as well"))
+            guard case .event(let next)? = try await laterIterator.next() else {
+                Issue.record("no event")
+                return
+            }
+            #expect(next.sequence == last + 1)
+        }
+    }
+
+    @Test func `what a power cut may undo is not told`() async throws {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        await #expect(throws: StoreError.self) {
+            try await PruningTests.withService(store) { _, client in
+                _ = try await client.submit(graph("kept"))
+                let last = try #require(try await client.status().lastEvent)
+                await store.failSyncs(StoreError(.failed, "broken"))
+                #expect(await (try? client.submit(graph("lost"))) == nil)
+                #expect(try await store.events(after: last, limit: 1).count == 1)
+                var told: [ClientEvent] = []
+                for try await event in try await client.events(after: 0, graph: nil) {
+                    told.append(event)
+                }
+                #expect(told.count == Int(last))
+            }
+        }
+    }
 }
