@@ -21,7 +21,7 @@ import Testing
             while await service.trouble == nil { try await Task.sleep(for: .milliseconds(1)) }
             let error = await #expect(throws: ClientError.self) { try await service.durable() }
             #expect(error?.code == .unavailable)
-            #expect(await service.untilDurable())
+            try await service.kept()
             #expect(await service.trouble == nil)
             let name = try await later.name
             #expect(name == "later")
@@ -40,39 +40,6 @@ import Testing
             // Afterwards as well.
             #expect(await service.untilDurable() == false)
             await #expect(throws: ClientError.self) { try await never.value }
-        }
-    }
-
-    @Test func `what was done before the trouble is not told as refused`() async throws {
-        let store = InMemoryStore(reign: Reign(rawValue: 5))
-        try await PruningTests.withService(store) { service, client in
-            var refused: Set<String> = []
-            for round in 0..<20 {
-                await store.fail([StoreError(.full, "full"), StoreError(.full, "full")])
-                await withTaskGroup(of: String?.self) { group in
-                    // It has much to do: between two calls of it others come first.
-                    for _ in 0..<8 {
-                        group.addTask {
-                            for _ in 0..<500 { _ = await service.trouble }
-                            return nil
-                        }
-                    }
-                    for number in 0..<50 {
-                        group.addTask {
-                            let name = "\(round)-\(number)"
-                            let answer = try? await client.submit(graph(name))
-                            return answer == nil ? name : nil
-                        }
-                    }
-                    for await name in group { if let name { refused.insert(name) } }
-                }
-                #expect(await service.untilDurable())
-            }
-            var query = GraphQuery()
-            query.limit = 1_000
-            let done = Set(try await client.graphs(query).graphs.map(\.name))
-            #expect(!done.isEmpty)
-            #expect(refused.isDisjoint(with: done))
         }
     }
 
