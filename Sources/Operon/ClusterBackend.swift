@@ -87,6 +87,7 @@ extension OperonError {
     /// `Refusal`.
     static func from(_ error: ClientError) -> any Error {
         if let refusal = error.refusal { return refusal }
+        if error.isClosed { return OperonError(.closed, "The cluster was closed.") }
         let code: Code =
             switch error.code {
             case .invalid: .invalid

@@ -38,7 +38,9 @@ public struct OperationEvent: Hashable, Sendable {
         case queueCancelled
         /// Operations were added; by a running one, if there is an operation.
         case added
-        /// What happened with these numbers is not known any more.
+        /// What happened with these numbers is not known any more. From the first of all, if what
+        /// was seen is not what the coordinator has, as after its database was replaced by an older
+        /// copy: then nothing that was seen counts.
         case gap(first: UInt64, last: UInt64)
         /// Something of which this version has no name, but the coordinator's.
         case other(String)
@@ -109,9 +111,10 @@ extension OperationEvent.Kind {
     }
 }
 
-/// What happens, as it happens. It goes on by itself when the way to the coordinator was cut; what
-/// could not be caught up with is a gap. It ends with what it is about, and throws
-/// ``OperonError`` when nobody has answered for long.
+/// What happens, as it happens. It goes on by itself when the way to the coordinator was cut, for
+/// however long; what could not be caught up with is a gap. It ends with what it is about, and when
+/// its cluster is closed. It throws ``OperonError`` if nobody answers at its beginning, and if the
+/// coordinator refuses.
 public struct OperationEvents: AsyncSequence, Sendable {
     /// One thing that happened.
     public typealias Element = OperationEvent
@@ -180,6 +183,9 @@ public struct OperationEvents: AsyncSequence, Sendable {
                     return OperationEvent(.gap(first: first, last: last), sequence: last)
                 case nil: return nil
                 }
+            } catch let error as ClientError where error.isClosed {
+                events = nil
+                return nil
             } catch let error as ClientError {
                 throw OperonError.from(error)
             }

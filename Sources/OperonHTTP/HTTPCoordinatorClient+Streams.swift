@@ -57,6 +57,7 @@ extension HTTPCoordinatorClient {
     func sentence(_ error: any Error) -> ClientError {
         let url = configuration.url
         if let error = error as? ClientError { return error }
+        if isShutDown { return .closed }
         if error is CancellationError { return ClientError(.timedOut, "It was given up.") }
         if Self.isCut(error) { return .cut(url) }
         if let error = error as? HTTPClientError {
@@ -185,6 +186,7 @@ actor StreamReader {
     }
 
     private func reopen() async throws {
+        guard !client.isShutDown else { throw ClientError.closed }
         let settings = client.configuration
         let start = ContinuousClock.now
         var pause = settings.pause

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -24,6 +25,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
     private let calls: HTTPClient
     /// Where silence means that the connection is dead: a stream says something every 15 s.
     private let streams: HTTPClient
+    /// Shared by all copies.
+    private let ending = NIOLockedValueBox(false)
 
     package struct Configuration: Sendable {
         /// `http://HOST:PORT` or `https://…`; without a port, 7350.
@@ -118,12 +121,16 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         )
     }
 
-    /// Closes its connections; streams end.
+    /// Closes its connections: what is asked, and what is read of streams, ends with
+    /// `ClientError.closed`.
     package func shutDown() async {
+        ending.withLockedValue { $0 = true }
         // It can only have been shut down before.
         try? await calls.shutdown()
         try? await streams.shutdown()
     }
+
+    var isShutDown: Bool { ending.withLockedValue { $0 } }
 
     // MARK: - Asking
 

@@ -107,7 +107,9 @@ package protocol CoordinatorClient: Sendable {
 
 package enum ClientEvent: Hashable, Sendable {
     case event(EventView)
-    /// Events that are not kept any more: from the first to the last missing number.
+    /// From the first to the last number of which nothing is told: these events are not kept any
+    /// more. From the first of all, if what was seen is not what the coordinator has, as after its
+    /// store was replaced by an older copy: then nothing that was seen counts.
     case gap(UInt64, UInt64)
 }
 
@@ -218,7 +220,7 @@ package protocol GraphCodec: Sendable {
 }
 
 /// Why a client got no answer.
-package struct ClientError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
+package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: String, Hashable, Sendable, Codable {
         /// The request makes no sense; `refusal` says why.
         case invalid
@@ -246,12 +248,24 @@ package struct ClientError: Error, Hashable, Sendable, Codable, CustomStringConv
     /// A sentence for a person that says what to do.
     package var message: String
     package var refusal: Refusal?
+    /// It is this program that wants no answer any more: `closed`.
+    package private(set) var isClosed = false
 
     package init(_ code: Code, _ message: String, refusal: Refusal? = nil) {
         self.code = code
         self.message = message
         self.refusal = refusal
     }
+
+    /// The client was shut down, here: asking again is of no use.
+    package static let closed: ClientError = {
+        var error = ClientError(
+            .conflict,
+            "The client was closed: whether what was being asked then was done is not known."
+        )
+        error.isClosed = true
+        return error
+    }()
 
     package var description: String { message }
 }

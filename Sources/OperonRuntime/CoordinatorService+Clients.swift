@@ -45,6 +45,11 @@ extension CoordinatorService {
     /// While nothing can be kept, nothing is promised.
     func mayChange() throws(ClientError) {
         if let trouble = keeping?.trouble { throw ClientError(.unavailable, trouble.message) }
+        try goesOn()
+    }
+
+    /// - Throws: `ClientError.unavailable` if nothing will happen here any more.
+    func goesOn() throws(ClientError) {
         guard !hasEnded, fatal == nil else {
             throw ClientError(.unavailable, "The coordinator ends.")
         }

@@ -278,6 +278,14 @@ extension CoordinatorService {
     package func durable() async throws(ClientError) {
         guard let keeping, keeping.gate.synced < keeping.gate.last else { return }
         if let trouble = keeping.trouble { throw ClientError(.unavailable, trouble.message) }
+        try await kept()
+    }
+
+    /// The same for what was changed by the call that waits: it is done as soon as the store has
+    /// room again, so its caller is not told before that it was not.
+    ///
+    /// - Throws: `ClientError.unavailable` if the coordinator ends before.
+    package func kept() async throws(ClientError) {
         guard await untilDurable() else {
             throw ClientError(.unavailable, "The coordinator ends: nothing can be kept any more.")
         }
@@ -305,12 +313,14 @@ extension CoordinatorService {
         await waiter.latch.wait(within: limit)
     }
 
-    /// Returns when an event behind this one is on the disk; the number of the last one.
+    /// Returns when an event behind this one is on the disk, or when the service has ended; the
+    /// number of the last one.
     func waitForEvents(after sequence: UInt64) async -> UInt64 {
         guard let keeping, keeping.syncedEvent <= sequence, !hasEnded else {
             return keeping?.syncedEvent ?? 0
         }
-        let waiter = Keeping.Waiter(step: 0, event: sequence + 1, latch: Latch())
+        let next = sequence == .max ? sequence : sequence + 1
+        let waiter = Keeping.Waiter(step: 0, event: next, latch: Latch())
         self.keeping?.waiters.append(waiter)
         await waiter.latch.wait()
         return self.keeping?.syncedEvent ?? 0

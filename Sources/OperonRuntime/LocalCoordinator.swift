@@ -46,7 +46,7 @@ package struct LocalCoordinator: CoordinatorClient {
         contents.traceParent = submission.traceParent ?? ""
         contents.needs = CoordinatorService.needs(compiled.outer, of: nil)
         let id = try await service.submitOnce(graph, compiled, contents)
-        try await service.durable()
+        try await service.kept()
         return await service.view(of: id)
     }
 
@@ -90,10 +90,16 @@ package struct LocalCoordinator: CoordinatorClient {
     package func operation(
         _ operation: OperationSelector
     ) async throws(ClientError) -> OperationDetail {
-        let id = try await service.find(operation)
+        try await detail(of: try await service.find(operation), isChanged: false)
+    }
+
+    private func detail(
+        of id: OperationID,
+        isChanged: Bool
+    ) async throws(ClientError) -> OperationDetail {
         var detail = try await service.detail(of: id)
         // Before the store is asked: what it says of attempts must be as new as the rest.
-        try await service.durable()
+        if isChanged { try await service.kept() } else { try await service.durable() }
         let attempts = try await stored { try await $0.attempts(of: id) } ?? []
         detail.attempts = await service.views(of: attempts)
         return detail
@@ -206,7 +212,7 @@ package struct LocalCoordinator: CoordinatorClient {
             by: caller
         )
         var view = try await service.perform(event)
-        try await service.durable()
+        try await service.kept()
         if let wait = request.wait {
             view.isEffective = try await service.waitUntilEnded(target, within: wait)
         }
@@ -224,7 +230,7 @@ package struct LocalCoordinator: CoordinatorClient {
             until: request.until?.time
         )
         var view = try await service.perform(.suspensionRequested(target, suspension))
-        try await service.durable()
+        try await service.kept()
         if let wait = request.wait {
             view.isEffective = try await service.waitUntilEffective(target, within: wait)
         }
@@ -234,7 +240,7 @@ package struct LocalCoordinator: CoordinatorClient {
     package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
         let target = try await service.findKnown(target)
         let view = try await service.perform(.suspensionRequested(target, nil))
-        try await service.durable()
+        try await service.kept()
         return view
     }
 
@@ -244,7 +250,7 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> CommandView {
         let id = try await service.find(graph)
         let view = try await service.retry(id, request)
-        try await service.durable()
+        try await service.kept()
         return view
     }
 
@@ -255,7 +261,7 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> OperationView {
         let id = try await service.find(operation)
         try await service.request(.completionRequested(id, attempt: attempt, completion))
-        try await service.durable()
+        try await service.kept()
         return try await service.current(id)
     }
 
@@ -265,7 +271,7 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> OperationView {
         let id = try await service.find(operation)
         try await service.request(.priorityRequested(id, priority))
-        try await service.durable()
+        try await service.kept()
         return try await service.current(id)
     }
 
@@ -277,7 +283,7 @@ package struct LocalCoordinator: CoordinatorClient {
         let id = try await service.find(operation)
         let other = try await service.findOutcome(dependency)
         try await service.addDependency(of: id, on: other, condition)
-        return try await self.operation(operation)
+        return try await detail(of: id, isChanged: true)
     }
 
     package func removeDependency(
@@ -287,7 +293,7 @@ package struct LocalCoordinator: CoordinatorClient {
         let id = try await service.find(operation)
         let other = try await service.findOutcome(dependency)
         try await service.removeDependency(of: id, on: other)
-        return try await self.operation(operation)
+        return try await detail(of: id, isChanged: true)
     }
 
     // MARK: - Queues and workers
@@ -299,11 +305,15 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func queue(_ name: String) async throws(ClientError) -> QueueView {
-        let views = await service.queueViews()
-        guard let view = views.first(where: { $0.name == name }) else {
+        let view = try await view(ofQueue: name)
+        try await service.durable()
+        return view
+    }
+
+    private func view(ofQueue name: String) async throws(ClientError) -> QueueView {
+        guard let view = await service.queueViews().first(where: { $0.name == name }) else {
             throw .noQueue(name)
         }
-        try await service.durable()
         return view
     }
 
@@ -322,7 +332,11 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> QueueView {
         // One that is not there shall not be waited for.
         _ = try await queue(name)
-        _ = await service.wait(within: seconds) { $0.unfinishedCount(ofQueue: name) == 0 }
+        let isEmpty = await service.wait(within: seconds) {
+            $0.unfinishedCount(ofQueue: name) == 0
+        }
+        // Whoever asks again would ask for ever.
+        if !isEmpty { try await service.goesOn() }
         return try await queue(name)
     }
 
@@ -347,7 +361,9 @@ package struct LocalCoordinator: CoordinatorClient {
             // Makes it, so that it can be suspended before anything is in it.
             try await service.setPriority(ofQueue: name, to: .normal)
         }
-        return try await queue(name)
+        let view = try await view(ofQueue: name)
+        try await service.kept()
+        return view
     }
 
     package func keys() async throws(ClientError) -> [KeyView] {
@@ -357,7 +373,13 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func key(_ name: String) async throws(ClientError) -> KeyView {
-        guard let view = try await keys().first(where: { $0.name == name }) else {
+        let view = try await view(ofKey: name)
+        try await service.durable()
+        return view
+    }
+
+    private func view(ofKey name: String) async throws(ClientError) -> KeyView {
+        guard let view = await service.keyViews().first(where: { $0.name == name }) else {
             throw .noKey(name)
         }
         return view
@@ -365,7 +387,9 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
         try await service.request(.keyLimitSet(settings))
-        return try await key(settings.name)
+        let view = try await view(ofKey: settings.name)
+        try await service.kept()
+        return view
     }
 
     package func workers() async throws(ClientError) -> [WorkerView] {
@@ -434,9 +458,18 @@ private actor EventReader {
     func next() async throws -> ClientEvent? {
         while !Task.isCancelled {
             if page.isEmpty {
+                let known = await service.lastEvent
+                if last > known {
+                    // The store is older than what was seen: a copy, or cut by a power failure.
+                    // Then nothing that was seen counts, and other events get the same numbers.
+                    last = known
+                    return .gap(min(1, known), known)
+                }
                 let newest = await service.waitForEvents(after: last)
                 guard newest > last else { return nil }
-                page = try await store.events(after: last, limit: Self.pageSize).reversed()
+                // What is not on the disk yet is not told: a power cut would undo it.
+                page = try await store.events(after: last, limit: Self.pageSize)
+                    .filter { $0.sequence <= newest }.reversed()
                 guard let first = page.last else {
                     defer { last = newest }
                     return .gap(last + 1, newest)

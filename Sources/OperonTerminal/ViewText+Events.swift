@@ -39,8 +39,8 @@ extension ViewText {
         return parts.joined(separator: " ")
     }
 
-    /// Numbers that are not kept any more.
+    /// Numbers of which nothing is told: they are not kept any more, or not what was seen.
     package func gap(_ first: UInt64, _ last: UInt64) -> String {
-        style.tinted(said("… events \(first) to \(last) are not kept any more"), .faint)
+        style.tinted(said("… events \(first) to \(last) are missing here"), .faint)
     }
 }

@@ -9,6 +9,8 @@ package actor InMemoryStore: OperationStore {
     private var isOpen = false
     /// What the next commits fail with, the first first.
     private var failures: [StoreError] = []
+    /// What every sync fails with.
+    private var syncFailure: StoreError?
     package private(set) var commits = 0
     package private(set) var syncs = 0
 
@@ -36,6 +38,7 @@ package actor InMemoryStore: OperationStore {
 
     package func sync() throws {
         try checkOpen()
+        if let syncFailure { throw syncFailure }
         synced = image
         syncs += 1
     }
@@ -92,6 +95,9 @@ package actor InMemoryStore: OperationStore {
 
     /// The next commits fail with these, one each, and leave nothing behind.
     package func fail(_ errors: [StoreError]) { failures += errors }
+
+    /// Every sync fails with this from now on; what is committed can be read.
+    package func failSyncs(_ error: StoreError) { syncFailure = error }
 
     /// Its coordinator dies. All that was committed is there for the next one.
     package func kill() { isOpen = false }

@@ -21,7 +21,7 @@ import Testing
             while await service.trouble == nil { try await Task.sleep(for: .milliseconds(1)) }
             let error = await #expect(throws: ClientError.self) { try await service.durable() }
             #expect(error?.code == .unavailable)
-            #expect(await service.untilDurable())
+            try await service.kept()
             #expect(await service.trouble == nil)
             let name = try await later.name
             #expect(name == "later")
@@ -40,6 +40,66 @@ import Testing
             // Afterwards as well.
             #expect(await service.untilDurable() == false)
             await #expect(throws: ClientError.self) { try await never.value }
+        }
+    }
+
+    @Test func `whoever waits for a queue is told that nothing will happen any more`() async throws
+    {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        try await PruningTests.withService(store) { service, client in
+            _ = try await client.submit(graph("never"))
+            let queue = try #require(try await client.queues().first { $0.unfinished > 0 }).name
+            await service.shutDown(kill: true)
+            let error = await #expect(throws: ClientError.self) {
+                try await client.waitUntilEmpty(queue: queue, within: 3_600)
+            }
+            #expect(error?.code == .unavailable)
+        }
+    }
+
+    // MARK: - Events
+
+    @Test(arguments: [1, 1_000, UInt64.max])
+    func `a number that no event has yet is told as a gap`(number: UInt64) async throws {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        try await PruningTests.withService(store) { _, client in
+            let events = try await client.events(after: number, graph: nil)
+            var iterator = events.makeAsyncIterator()
+            #expect(try await iterator.next() == .gap(0, 0))
+            _ = try await client.submit(graph("heard"))
+            guard case .event(let first)? = try await iterator.next() else {
+                Issue.record("no event")
+                return
+            }
+            #expect(first.sequence == 1)
+            let last = try #require(try await client.status().lastEvent)
+            let later = try await client.events(after: last + number / 2, graph: nil)
+            var laterIterator = later.makeAsyncIterator()
+            if number > 1 { #expect(try await laterIterator.next() == .gap(1, last)) }
+            _ = try await client.submit(graph("heard as well"))
+            guard case .event(let next)? = try await laterIterator.next() else {
+                Issue.record("no event")
+                return
+            }
+            #expect(next.sequence == last + 1)
+        }
+    }
+
+    @Test func `what a power cut may undo is not told`() async throws {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        await #expect(throws: StoreError.self) {
+            try await PruningTests.withService(store) { _, client in
+                _ = try await client.submit(graph("kept"))
+                let last = try #require(try await client.status().lastEvent)
+                await store.failSyncs(StoreError(.failed, "broken"))
+                #expect(await (try? client.submit(graph("lost"))) == nil)
+                #expect(try await store.events(after: last, limit: 1).count == 1)
+                var told: [ClientEvent] = []
+                for try await event in try await client.events(after: 0, graph: nil) {
+                    told.append(event)
+                }
+                #expect(told.count == Int(last))
+            }
         }
     }
 }

@@ -141,7 +141,9 @@ package actor FakeWorld {
         graph: UInt32?
     ) -> AsyncThrowingStream<ClientEvent, any Error> {
         let (stream, continuation) = AsyncThrowingStream<ClientEvent, any Error>.makeStream()
-        let next = (sequence ?? truth.lastSequence) &+ 1
+        let last = truth.lastSequence
+        if let sequence, sequence > last { continuation.yield(.gap(min(1, last), last)) }
+        let next = min(sequence ?? last, last) + 1
         let firstKept = truth.events.first?.sequence ?? truth.lastSequence + 1
         if next < firstKept { continuation.yield(.gap(next, firstKept - 1)) }
         let id = streamCount
