@@ -30,7 +30,7 @@ final class Addition: Sendable {
         _ handles: [AnyOperationHandle],
         in queue: OperationQueue,
         firstNumber: UInt32,
-        _ backend: any ClusterBackend,
+        _ session: Session,
         undo: @escaping @Sendable () -> Void
     ) throws {
         var operations: [OperationDescription] = []
@@ -48,6 +48,7 @@ final class Addition: Sendable {
                 orders.append(draft.order)
                 let work = try handle.work()
                 try Self.check(work)
+                try Self.check(draft.options, handle)
                 var operation = OperationDescription(name: "", work: work)
                 operation.queue = queue.name
                 operation.cancelSiblings = handle.cancelsSiblings
@@ -58,7 +59,8 @@ final class Addition: Sendable {
                 if draft.isCancelled { operation.delay = Self.untilCancelled }
                 operations.append(operation)
                 if let type = handle.registeredType, type != registered {
-                    handle.register { backend.register($0) }
+                    try session.note(type, as: handle.kind)
+                    handle.register { session.backend.register($0) }
                     registered = type
                 }
             }
@@ -75,8 +77,21 @@ final class Addition: Sendable {
         self.firstNumber = firstNumber
     }
 
+    private static func check(
+        _ options: OperationOptions,
+        _ handle: AnyOperationHandle
+    ) throws(Refusal) {
+        if let timeout = options.timeout, timeout <= .zero {
+            let why = "\(timeout) is not more than 0"
+            throw .invalid(field: "timeout of “\(handle.name)”", why: why)
+        }
+    }
+
     /// Refused here, so that it is the same error wherever the coordinator is.
     private static func check(_ work: Work) throws {
+        if case .registered(let kind, _) = work, Work.reservedKinds.contains(kind) {
+            throw Refusal.invalid(field: "kind", why: "“\(kind)” is built in")
+        }
         let maximum = Limits().payloadBytes
         guard work.byteCount <= maximum else {
             throw Refusal.limitExceeded(

@@ -79,7 +79,12 @@ extension AnyOperationHandle {
     ///   - cascade: Cancels what depends on it, too.
     /// - Throws: ``OperonError``, if the coordinator cannot be asked.
     public func cancel(reason: String = "", cascade: Bool = false) async throws {
-        try await willBeCancelled(reason: reason)
+        // Itself first: a group whose parts have all ended has succeeded.
+        try await cancelItself(reason: reason, cascade: cascade)
+        try await cancelParts(reason: reason)
+    }
+
+    private func cancelItself(reason: String, cascade: Bool) async throws {
         var stop: (@Sendable () -> Void)?
         let isAdded = state.withLock { state in
             guard state.phase != .finished else { return false }
@@ -100,7 +105,7 @@ extension AnyOperationHandle {
         try await untilAdded()
         guard let queue, let id else {
             // It was refused: then it is as one that was not added yet.
-            return try await cancel(reason: reason, cascade: cascade)
+            return try await cancelItself(reason: reason, cascade: cascade)
         }
         var request = CancelRequest()
         request.reason = reason

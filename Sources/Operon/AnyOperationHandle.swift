@@ -156,8 +156,8 @@ public class AnyOperationHandle: @unchecked Sendable {
     /// Runs it in this program; `nil`: that is not where it belongs.
     func run(_ context: OperationContext) async -> Completion? { nil }
 
-    /// It is about to be cancelled.
-    func willBeCancelled(reason: String) async throws {}
+    /// What belongs to it, when it is cancelled.
+    func cancelParts(reason: String) async throws {}
 
     /// What it waits for, before it is added.
     final var draftDependencies: [DraftDependencies.Element] {

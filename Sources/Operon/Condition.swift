@@ -30,7 +30,8 @@ extension Condition {
 public enum ConditionResult: Hashable, Sendable, Codable {
     /// It does.
     case satisfied
-    /// Not yet: the operation gives its place back and is tried again after this time.
+    /// Not yet: the operation gives its place back and is tried again after this time, 10 ms or
+    /// more.
     case notYet(recheckAfter: Duration)
     /// It does not: the operation fails with `conditionFailed`.
     case failed

@@ -7,7 +7,7 @@ internal import OperonPorts
 /// by dependencies. The group itself takes no slot while they run. What the group depends on, each
 /// part waits for; what depends on the group waits for all parts. It succeeds when all parts did or
 /// were cancelled, and is skipped if one failed or was skipped (because of that one). Cancelling it
-/// cancels its parts.
+/// ends it at once as cancelled, and cancels its parts: what runs of them ends when it ends.
 ///
 /// The group returns nothing: its parts may run anywhere, and no worker runs the group itself. What
 /// needs what they returned depends on the parts as well: `.after(group.parts)`.
@@ -78,8 +78,7 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
         return parts + [self]
     }
 
-    /// Every part that has not ended is cancelled first.
-    override func willBeCancelled(reason: String) async throws {
+    override func cancelParts(reason: String) async throws {
         for part in parts { try await part.cancel(reason: reason) }
     }
 }

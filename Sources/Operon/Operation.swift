@@ -25,7 +25,8 @@ public protocol Operation<Output>: Codable, Sendable {
     associatedtype Output: Sendable
 
     /// The name by which graphs and workers know it, 1 to 256 bytes. By default the name of the
-    /// type, without its module. Not `command`, `wait` or `nothing`, which are built in.
+    /// type, without its module and the types it stands in: two of one name cannot be added to one
+    /// cluster. Not `command`, `external`, `wait` or `nothing`, which are built in.
     static var kind: String { get }
 
     /// Which form its input has; 1 unless a type says otherwise. Raise it when workers that know
@@ -63,7 +64,7 @@ public protocol Operation<Output>: Codable, Sendable {
 }
 
 extension Operation {
-    /// The name of the type, without its module.
+    /// The name of the type, without its module and the types it stands in.
     public static var kind: String { TypeNames.name(of: Self.self) }
 
     /// 1.

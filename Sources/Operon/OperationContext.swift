@@ -163,7 +163,8 @@ public struct OperationContext: Sendable {
     /// it goes on before anything new starts, as soon as its worker has a slot for it and its queue
     /// a place. One wait at a time: name all at once.
     ///
-    /// - Parameter names: Of operations of its graph, or `graph/operation`; at most 10,000.
+    /// - Parameter names: Of operations of its graph, or `graph/operation`; at most 10,000. None:
+    ///   there is nothing to wait for.
     /// - Returns: How they ended, in the order of the names. A further round of one that had ended
     ///   is not waited for.
     ///   What they returned is read by ``value(of:as:)``.
@@ -172,6 +173,7 @@ public struct OperationContext: Sendable {
     ///   operation was asked to stop, or this attempt was given up.
     @discardableResult
     public func wait(for names: [String]) async throws -> [OutcomeKind] {
+        guard !names.isEmpty else { return [] }
         switch await invocation.ask(.wait(names)) {
         case .awaited(let outcomes): return outcomes
         case .refused(let refusal): throw refusal

@@ -132,6 +132,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
         case tell
         case skip
         case tellAndEnd
+        case end
     }
 
     private let open: @Sendable () async throws -> Source
@@ -170,6 +171,9 @@ public struct OperationEvents: AsyncSequence, Sendable {
                 case .tellAndEnd:
                     events = nil
                     return event
+                case .end:
+                    events = nil
+                    return nil
                 }
             }
             return nil
@@ -250,11 +254,32 @@ extension AnyOperationHandle {
         _ cluster: Cluster,
         after sequence: UInt64
     ) async throws -> OperationEvents.Source {
-        try await cluster.source(after: sequence, graph: id.graph) { event in
+        if case .finished = try await currentState() {
+            return try await rest(of: id, cluster, after: sequence)
+        }
+        return try await cluster.source(after: sequence, graph: id.graph) { event in
             if case .gap = event.kind { return .tell }
             guard event.operation == id else { return .skip }
             if case .finished = event.kind { return .tellAndEnd }
             return .tell
+        }
+    }
+
+    /// It has ended, behind this event or before it. Nothing may ever happen in its graph any more,
+    /// so everything is read, up to what had happened by now.
+    private func rest(
+        of id: OperationID,
+        _ cluster: Cluster,
+        after sequence: UInt64
+    ) async throws -> OperationEvents.Source {
+        let last = try await cluster.ask { try await $0.status().lastEvent ?? 0 }
+        guard sequence < last else { return OperationEvents.Source() }
+        return try await cluster.source(after: sequence) { event in
+            let isLast = event.sequence >= last
+            if case .gap = event.kind { return isLast ? .tellAndEnd : .tell }
+            guard event.operation == id else { return isLast ? .end : .skip }
+            if case .finished = event.kind { return .tellAndEnd }
+            return isLast ? .tellAndEnd : .tell
         }
     }
 

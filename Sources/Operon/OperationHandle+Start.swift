@@ -8,7 +8,8 @@ extension OperationHandle {
     /// Returns when it has ended; ``outcome`` says how.
     ///
     /// There is no coordinator in it: nothing is tried again, nothing has a time limit, and
-    /// operations cannot be added from inside. One that was cancelled ends without running; one
+    /// operations cannot be added from inside. It fails if one of its conditions does not hold, or
+    /// not yet; what conditions bring is not run. One that was cancelled ends without running; one
     /// that has ended stays as it is.
     ///
     /// - Throws: `Refusal.alreadySubmitted` for one that is in a queue, `.alreadyStarted` for one
@@ -23,7 +24,12 @@ extension OperationHandle {
             cancel: { cancellation.cancel() }
         )
         let operation = operation
-        let task = Task { try Payload(output: try await operation.main(context)) }
+        let task = Task {
+            if let obstacle = await operation.conditions.firstObstacle(context) {
+                throw Obstacle(name: obstacle.name)
+            }
+            return try Payload(output: try await operation.main(context))
+        }
         follow(cancellation, task)
         let result = await withTaskCancellationHandler {
             await task.result
@@ -36,6 +42,8 @@ extension OperationHandle {
         case .failure(is CancellationError) where cancellation.isCancelled:
             let reason = state.withLock { $0.extra?.cancelReason ?? "" }
             finish(.cancelled(reason: reason), output: .empty)
+        case .failure(let obstacle as Obstacle):
+            finish(.failed(.conditionFailed(name: obstacle.name)), output: .empty)
         case .failure(let error):
             finish(.failed(OperationError(thrown: error)), output: .empty)
         }
@@ -99,4 +107,9 @@ extension AnyOperationHandle {
             return state.ending?.output
         }
     }
+}
+
+/// A condition that does not hold.
+private struct Obstacle: Error {
+    var name: String
 }

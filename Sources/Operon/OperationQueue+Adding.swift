@@ -235,7 +235,8 @@ extension OperationQueue {
 
     /// Adds an operation that runs alone among what this object adds: after everything added
     /// before, whatever its outcome, and before everything added later. An ordinary operation
-    /// otherwise: it counts, and can be cancelled. What other programs add to the queue is not
+    /// otherwise: it counts, and can be cancelled, and then holds nothing back any more, although
+    /// what was added before it may still run. What other programs add to the queue is not
     /// concerned.
     ///
     /// - Throws: as ``addOperation(_:)``.
@@ -259,6 +260,7 @@ extension OperationQueue {
                 throw error
             }
             state.barrier = barrier
+            if isSerial { state.last = barrier }
             state.sinceBarrier = []
             return addition
         }

@@ -86,7 +86,8 @@ public final class OperationQueue: Sendable {
     /// A queue that runs one operation at a time in the whole cluster, strictly in the order in
     /// which this object adds them, whatever their priorities: the next one leaves only when the
     /// one before has ended. One that is lost with its worker keeps its place; one that is
-    /// cancelled gives it up.
+    /// cancelled gives it up: if it had not started, the one behind it no longer waits for what is
+    /// before it, should that wait for another attempt.
     public static func serial(
         name: String? = nil,
         cluster: Cluster = .inProcess,

@@ -25,6 +25,8 @@ final class Session: Sendable {
         var graph: OpenGraph?
         var graphs: [GraphID: FollowedGraph] = [:]
         var lastNumber: UInt32 = 0
+        /// Of each kind that was added, the type.
+        var types: [String: ObjectIdentifier] = [:]
         /// Names that were chosen for operations of the open graph.
         var labels: Set<String> = []
         /// Turns of operations that are on their way.
@@ -126,7 +128,7 @@ final class Session: Sendable {
             handles,
             in: queue,
             firstNumber: first,
-            backend,
+            self,
             undo: undo
         )
         let isFirst = state.withLock { state -> Bool? in
@@ -143,6 +145,19 @@ final class Session: Sendable {
         // Not the caller's child: others wait for it as well.
         if isFirst { Task { await sendAll() } }
         return addition
+    }
+
+    /// A worker runs what it knows by the name of a kind.
+    func note(_ type: ObjectIdentifier, as kind: String) throws(OperonError) {
+        let known = state.withLock { state in
+            let known = state.types[kind] ?? type
+            state.types[kind] = known
+            return known
+        }
+        guard known == type else {
+            let why = "Two types are called “\(kind)”: give one of them another name by “kind”."
+            throw OperonError(.invalid, why)
+        }
     }
 
     private func sendAll() async {
@@ -393,7 +408,8 @@ final class Session: Sendable {
             guard !label.contains("~"), UInt32(label) == nil,
                 state.labels.insert(label).inserted
             else {
-                return "\(label)~\(number)"
+                let suffix = "~\(number)"
+                return label.cut(to: Limits().nameBytes - suffix.utf8.count) + suffix
             }
             return label
         }
@@ -524,75 +540,5 @@ extension Session {
                 pause = min(pause * 2, .seconds(10))
             }
         }
-    }
-}
-
-/// The handles of one graph that wait for outcomes.
-private struct FollowedGraph {
-    /// By index.
-    private(set) var handles: ContiguousArray<AnyOperationHandle?> = []
-    /// A second handle of one operation, and so on.
-    private var more: [UInt32: [AnyOperationHandle]] = [:]
-    private(set) var waiting = 0
-    /// Endings that came before the answer that says which operation it is.
-    private var early: [UInt32: EndedOperation] = [:]
-
-    mutating func append(_ handle: AnyOperationHandle, at index: UInt32) {
-        let place = Int(index)
-        if place >= handles.count {
-            handles.append(contentsOf: repeatElement(nil, count: place - handles.count))
-            handles.append(handle)
-        } else if handles[place] == nil {
-            handles[place] = handle
-        } else {
-            more[index, default: []].append(handle)
-        }
-        waiting += 1
-    }
-
-    func handle(at index: UInt32) -> AnyOperationHandle? {
-        guard Int(index) < handles.count, let handle = handles[Int(index)] else { return nil }
-        return handle.runsHere ? handle : more[index]?.first { $0.runsHere } ?? handle
-    }
-
-    func forEach(_ body: (AnyOperationHandle) -> Void) {
-        for handle in handles { handle.map(body) }
-        // Each on its own: their order does not matter.
-        for handles in more.values { handles.forEach(body) }
-    }
-
-    mutating func takeEarly(from first: UInt32, to end: UInt32) -> [EndedOperation] {
-        guard !early.isEmpty else { return [] }
-        let taken = early.values.filter { (first..<end).contains($0.id.index) }
-            .sorted { $0.id < $1.id }
-        // Those before belong to what running operations added: nobody asks for them here.
-        early = early.filter { $0.key >= end }
-        return taken
-    }
-
-    mutating func take(
-        _ ended: EndedOperation,
-        isEarly: Bool,
-        _ body: (AnyOperationHandle) -> Void
-    ) {
-        let place = Int(ended.id.index)
-        guard place < handles.count, let handle = handles[place] else {
-            if isEarly { early[ended.id.index] = ended }
-            return
-        }
-        handles[place] = nil
-        waiting -= 1
-        body(handle)
-        guard !more.isEmpty else { return }
-        for handle in more.removeValue(forKey: ended.id.index) ?? [] {
-            waiting -= 1
-            body(handle)
-        }
-    }
-
-    func isOver(isOpen: Bool) -> Bool { waiting == 0 && !isOpen && early.isEmpty }
-
-    var unfinished: [UInt32] {
-        handles.indices.compactMap { handles[$0] == nil ? nil : UInt32($0) }
     }
 }

@@ -41,6 +41,9 @@ final class RegisteredRun: Sendable {
     private let threads: OperationThreads?
     private let trace: OperationTrace?
     private let time: TimeSource
+    /// Of “not yet”: who says less would do nothing else than ask.
+    private static let shortestPause = Duration.milliseconds(10)
+
     private let payloadBytes: Int
     private let ask: Invocation.Asker
     private let onLog: LogHandler
@@ -229,7 +232,8 @@ final class RegisteredRun: Sendable {
             result.output = output
         case (.failed(let error), _): result.end = .failed(error)
         // Who was asked to stop is not run again.
-        case (.notYet(let pause), nil): result.end = .notYet(after: max(.zero, pause))
+        case (.notYet(let pause), nil):
+            result.end = .notYet(after: max(Self.shortestPause, pause))
         case (.notYet, .request): result.end = .cancelled
         case (.stopped, .request): result.end = .cancelled
         case (.stopped, nil):

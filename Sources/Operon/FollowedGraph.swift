@@ -1,0 +1,71 @@
+internal import OperonModel
+
+/// The handles of one graph that wait for outcomes.
+struct FollowedGraph {
+    /// By index.
+    private(set) var handles: ContiguousArray<AnyOperationHandle?> = []
+    /// A second handle of one operation, and so on.
+    private var more: [UInt32: [AnyOperationHandle]] = [:]
+    private(set) var waiting = 0
+    /// Endings that came before the answer that says which operation it is.
+    private var early: [UInt32: EndedOperation] = [:]
+
+    mutating func append(_ handle: AnyOperationHandle, at index: UInt32) {
+        let place = Int(index)
+        if place >= handles.count {
+            handles.append(contentsOf: repeatElement(nil, count: place - handles.count))
+            handles.append(handle)
+        } else if handles[place] == nil {
+            handles[place] = handle
+        } else {
+            more[index, default: []].append(handle)
+        }
+        waiting += 1
+    }
+
+    func handle(at index: UInt32) -> AnyOperationHandle? {
+        guard Int(index) < handles.count, let handle = handles[Int(index)] else { return nil }
+        return handle.runsHere ? handle : more[index]?.first { $0.runsHere } ?? handle
+    }
+
+    func forEach(_ body: (AnyOperationHandle) -> Void) {
+        for handle in handles { handle.map(body) }
+        // Each on its own: their order does not matter.
+        for handles in more.values { handles.forEach(body) }
+    }
+
+    mutating func takeEarly(from first: UInt32, to end: UInt32) -> [EndedOperation] {
+        guard !early.isEmpty else { return [] }
+        let taken = early.values.filter { (first..<end).contains($0.id.index) }
+            .sorted { $0.id < $1.id }
+        // Those before belong to what running operations added: nobody asks for them here.
+        early = early.filter { $0.key >= end }
+        return taken
+    }
+
+    mutating func take(
+        _ ended: EndedOperation,
+        isEarly: Bool,
+        _ body: (AnyOperationHandle) -> Void
+    ) {
+        let place = Int(ended.id.index)
+        guard place < handles.count, let handle = handles[place] else {
+            if isEarly { early[ended.id.index] = ended }
+            return
+        }
+        handles[place] = nil
+        waiting -= 1
+        body(handle)
+        guard !more.isEmpty else { return }
+        for handle in more.removeValue(forKey: ended.id.index) ?? [] {
+            waiting -= 1
+            body(handle)
+        }
+    }
+
+    func isOver(isOpen: Bool) -> Bool { waiting == 0 && !isOpen && early.isEmpty }
+
+    var unfinished: [UInt32] {
+        handles.indices.compactMap { handles[$0] == nil ? nil : UInt32($0) }
+    }
+}
