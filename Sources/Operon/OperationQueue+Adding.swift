@@ -13,7 +13,7 @@ extension OperationQueue {
     ///   - options: How it is to be run; `nil`: as the operation itself says.
     /// - Returns: What it can be waited for, cancelled and depended on by.
     /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent.
-    ///   Then nothing was added.
+    ///   Then nothing was added, except that after `unreachable` and `timedOut` nobody knows.
     @discardableResult
     public func addOperation<Op: Operation>(
         _ operation: Op,
@@ -35,7 +35,7 @@ extension OperationQueue {
     ///   - options: How it is to be run; `nil`: as the operation itself says.
     /// - Returns: What it can be waited for, cancelled and depended on by.
     /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent.
-    ///   Then nothing was added.
+    ///   Then nothing was added, except that after `unreachable` and `timedOut` nobody knows.
     @_disfavoredOverload
     @discardableResult
     public func addOperation<Op: Operation>(
@@ -74,7 +74,8 @@ extension OperationQueue {
     ///   - handles: Each in no queue yet, and once.
     ///   - waitUntilFinished: Returns when all of these have their outcomes.
     /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
-    ///   be sent; then nothing was added.
+    ///   be sent; then nothing was added, except that after `unreachable` and `timedOut` nobody
+    ///   knows.
     public func addOperations(
         _ handles: [AnyOperationHandle],
         waitUntilFinished: Bool = false
@@ -133,7 +134,8 @@ extension OperationQueue {
     /// Adds operations of one type, all of them or none.
     ///
     /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
-    ///   be sent; then nothing was added.
+    ///   be sent; then nothing was added, except that after `unreachable` and `timedOut` nobody
+    ///   knows.
     @discardableResult
     public func addOperations<Op: Operation>(
         _ operations: [Op]
@@ -146,7 +148,8 @@ extension OperationQueue {
     /// Adds operations of one type that return nothing, all of them or none.
     ///
     /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
-    ///   be sent; then nothing was added.
+    ///   be sent; then nothing was added, except that after `unreachable` and `timedOut` nobody
+    ///   knows.
     @_disfavoredOverload
     @discardableResult
     public func addOperations<Op: Operation>(
