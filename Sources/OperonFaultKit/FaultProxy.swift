@@ -55,6 +55,8 @@ package final class FaultProxy: @unchecked Sendable {
         package var cuts = 0
         /// Bytes that were let through.
         package var bytes: [Direction: Int] = [.toServer: 0, .toClient: 0]
+        /// Those of the connections that are open.
+        package var openBytes: [Direction: Int] = [.toServer: 0, .toClient: 0]
 
         package init() {}
     }
@@ -211,6 +213,11 @@ package final class FaultProxy: @unchecked Sendable {
             await onLoop { proxy in
                 var counts = proxy.counts
                 counts.open = proxy.links.count
+                for direction in Direction.allCases {
+                    counts.openBytes[direction] = proxy.links.values.reduce(0) {
+                        $0 + $1.passedBytes(direction)
+                    }
+                }
                 return counts
             }
         }

@@ -61,6 +61,11 @@ final class ProxyLink {
 
     func pump(_ pipe: ProxyPipe) { pipe.pump(proxy) }
 
+    /// How many bytes of this direction were let through.
+    func passedBytes(_ direction: FaultProxy.Direction) -> Int {
+        direction == .toServer ? toServer.passed : toClient.passed
+    }
+
     /// Both ends find their connection reset.
     func reset() {
         guard !isOver else { return }
@@ -102,7 +107,7 @@ final class ProxyPipe {
     private var waiting = CircularBuffer<(due: NIODeadline, bytes: ByteBuffer)>()
     private var waitingBytes = 0
     private var scanner: AMQPByteScanner
-    private var passed = 0
+    private(set) var passed = 0
     private var nextAt = NIODeadline.uptimeNanoseconds(0)
     private var timer: Scheduled<Void>?
     private var isReading = false

@@ -31,6 +31,7 @@ import Testing
             client.close()
             #expect(try await server.end() == .closed)
             #expect(await proxy.state.open == 0)
+            #expect(await proxy.state.openBytes == [.toServer: 0, .toClient: 0])
         }
     }
 
@@ -176,6 +177,7 @@ extension FaultProxy.Counts {
         counts.connections = 1
         counts.open = 1
         counts.bytes = [.toServer: toServer, .toClient: toClient]
+        counts.openBytes = counts.bytes
         return counts
     }
 }
