@@ -171,7 +171,7 @@ import Testing
         _ count: Int
     ) async throws {
         let again = OperationQueue(name: queue.name, cluster: try stage.otherCluster)
-        try await within(stage.backEnd.patience * 6, "not all of it ended") {
+        try await whileSteps(within: stage.backEnd.patience, "not all of it ended") { step in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for (side, queue) in [("one", queue), ("other", again)] {
                     group.addTask {
@@ -179,8 +179,12 @@ import Testing
                         for number in 0..<count {
                             let play = stage.play("\(side) \(number)")
                             handles.append(try await queue.addOperation(play))
+                            step()
                         }
-                        for handle in handles { try await handle.waitUntilFinished() }
+                        for handle in handles {
+                            try await handle.waitUntilFinished()
+                            step()
+                        }
                     }
                 }
                 try await group.waitForAll()
@@ -208,8 +212,7 @@ import Testing
     func `X30 of an endless source only so many are in flight`(backEnd: BackEnd) async throws {
         try await backEnd.play("X30", slots: 2) { stage in
             let queue = try stage.operonQueue()
-            let (usual, inFlight) = (1_500, 500)
-            let count = BackEnd.size(usual)
+            let (count, inFlight) = (BackEnd.size(1_500), 500)
             let asked = Lock(0)
             let ended = Lock(0)
             let peak = Lock(0)
@@ -223,11 +226,11 @@ import Testing
                 peak.withLock { $0 = max($0, open) }
                 return Square(number: number)
             }
-            let patience = backEnd.patience * 6 * max(1, count / usual)
-            try await within(patience, "it did not end") {
+            try await whileSteps(within: backEnd.patience, "it did not end") { step in
                 try await queue.addOperations(from: source, inFlight: inFlight) { handle in
                     #expect(handle.outcomeIfKnown == .succeeded)
                     ended.withLock { $0 += 1 }
+                    step()
                 }
             }
             #expect(ended.withLock { $0 } == count)

@@ -34,6 +34,35 @@ func within<Result: Sendable>(
     }
 }
 
+/// What `body` returns, which says with each step that it goes on: what takes long on a busy
+/// machine is no failure, what stands still is one.
+///
+/// - Throws: `Failure` with these words, if there was no step for `limit`.
+func whileSteps<Result: Sendable>(
+    within limit: Duration,
+    _ failure: String,
+    _ body: @escaping @Sendable (_ step: @escaping @Sendable () -> Void) async throws -> Result
+) async throws -> Result {
+    let steps = Lock((count: 0, at: ContinuousClock.now))
+    return try await withThrowingTaskGroup(of: Result.self) { group in
+        group.addTask {
+            try await body { steps.withLock { $0 = ($0.count + 1, .now) } }
+        }
+        group.addTask {
+            while true {
+                let last = steps.withLock { $0 }
+                guard last.at + limit > .now else {
+                    throw Failure("\(failure): no step for \(limit) after \(last.count) of them")
+                }
+                try await Task.sleep(until: last.at + limit)
+            }
+        }
+        defer { group.cancelAll() }
+        guard let result = try await group.next() else { throw CancellationError() }
+        return result
+    }
+}
+
 /// Lets so many in at once, the others in the order of their coming.
 actor Turnstile {
     private var free: Int
