@@ -154,7 +154,8 @@ public final class Cluster: Sendable {
     /// elsewhere it goes on without this program.
     ///
     /// - Parameter time: How long operations and blocks that run in this process have to finish;
-    ///   then they are asked to stop. A block that calls this itself waits for itself as long.
+    ///   then they are asked to stop. What ignores that is left behind after another fifteen
+    ///   seconds. A block that calls this itself waits for itself as long.
     public func close(within time: Duration = .seconds(10)) async {
         let before = connection.withLock { connection in
             let before = connection

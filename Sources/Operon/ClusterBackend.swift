@@ -44,20 +44,39 @@ extension ClusterBackend {
         _ question: (any CoordinatorClient) async throws -> Answer
     ) async throws -> Answer {
         let end = ContinuousClock.now + patience
-        var pause = Duration.milliseconds(100)
+        var backoff = Backoff()
         while true {
             do {
                 return try await question(client)
             } catch let error as ClientError {
                 guard error.code == .unreachable || error.code == .unavailable,
-                    ContinuousClock.now + pause < end
+                    ContinuousClock.now + backoff.pause < end
                 else { throw OperonError.from(error) }
-                // Nothing tells when a coordinator is back.
-                try await Task.sleep(for: pause)
-                pause = min(pause * 2, .seconds(5))
+                try await backoff.wait()
             }
         }
     }
+}
+
+/// The pauses between questions to a coordinator that is away: nothing tells when it is back.
+struct Backoff {
+    /// A coordinator that is started again answers within some tenths of a second.
+    private static let first = Duration.milliseconds(100)
+    /// How late its return is noticed at most. A thousand programs that wait for it are two hundred
+    /// questions a second.
+    private static let longest = Duration.seconds(5)
+
+    /// The next one.
+    private(set) var pause = first
+
+    /// - Throws: `CancellationError`.
+    mutating func wait() async throws {
+        try await Task.sleep(for: pause)
+        pause = min(pause * 2, Self.longest)
+    }
+
+    /// Somebody answered.
+    mutating func reset() { pause = Self.first }
 }
 
 /// An operation that has its outcome.

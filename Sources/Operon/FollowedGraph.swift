@@ -10,6 +10,8 @@ struct FollowedGraph {
     /// Endings that came before the answer that says which operation it is.
     private var early: [UInt32: EndedOperation] = [:]
 
+    var hasEarly: Bool { !early.isEmpty }
+
     mutating func append(_ handle: AnyOperationHandle, at index: UInt32) {
         let place = Int(index)
         if place >= handles.count {
@@ -43,6 +45,9 @@ struct FollowedGraph {
         return taken
     }
 
+    /// Nothing is on its way that they could belong to.
+    mutating func dropEarly() { early = [:] }
+
     mutating func take(
         _ ended: EndedOperation,
         isEarly: Bool,
@@ -63,7 +68,7 @@ struct FollowedGraph {
         }
     }
 
-    func isOver(isOpen: Bool) -> Bool { waiting == 0 && !isOpen && early.isEmpty }
+    func isOver(isOpen: Bool) -> Bool { waiting == 0 && !isOpen && !hasEarly }
 
     var unfinished: [UInt32] {
         handles.indices.compactMap { handles[$0] == nil ? nil : UInt32($0) }

@@ -71,23 +71,25 @@ final class RemoteBackend: ClusterBackend {
     /// for as long as a call is.
     private func listen(to graph: GraphID, after position: UInt64?, _ sink: EndedSink) async {
         var position = position
-        var pause = Duration.milliseconds(100)
+        var backoff = Backoff()
         var refused: ContinuousClock.Instant?
         var isFirst = true
         while !Task.isCancelled {
+            let begin = ContinuousClock.now
             do {
                 if !isFirst { try await lookAgain(at: graph, sink) }
                 isFirst = false
                 let events = try await client.events(after: position, graph: "\(graph)")
                 for try await event in events {
-                    pause = .milliseconds(100)
+                    backoff.reset()
                     refused = nil
                     // Behind it: what cannot be told now is told again.
                     position = try await tell(event, of: graph, sink)
                     if case .event(let event) = event, event.kind == "graphFinished" { return }
                 }
             } catch let error as ClientError {
-                let since = refused ?? .now
+                // What was refused before a stream that stood for as long is another matter.
+                let since = .now - begin < patience ? refused ?? begin : .now
                 refused = error.isPassing ? nil : since
                 if error.code == .notFound || !error.isPassing && .now - since >= patience {
                     return giveUp(graph, error, sink)
@@ -95,8 +97,7 @@ final class RemoteBackend: ClusterBackend {
             } catch {
                 // Whatever it is, it is tried again, unless this ends.
             }
-            do { try await Task.sleep(for: pause) } catch { return }
-            pause = min(pause * 2, .seconds(10))
+            do { try await backoff.wait() } catch { return }
         }
     }
 

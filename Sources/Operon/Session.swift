@@ -24,6 +24,8 @@ final class Session: Sendable {
         var hasEnded = false
         var graph: OpenGraph?
         var graphs: [GraphID: FollowedGraph] = [:]
+        /// Graphs with endings of operations that are not known, and may be on their way.
+        var graphsWithEarly: Set<GraphID> = []
         var lastNumber: UInt32 = 0
         /// Of each kind that was added, the type.
         var types: [String: ObjectIdentifier] = [:]
@@ -31,6 +33,17 @@ final class Session: Sendable {
         var labels: Set<String> = []
         /// Turns of operations that are on their way.
         var earlyStarts: [OperationID: AttemptID?] = [:]
+
+        /// Nothing is on its way any more: what came early was somebody else's.
+        mutating func becomeIdle() {
+            isSending = false
+            earlyStarts = [:]
+            for id in graphsWithEarly {
+                graphs[id]?.dropEarly()
+                if graphs[id]?.isOver(isOpen: graph?.id == id) == true { graphs[id] = nil }
+            }
+            graphsWithEarly = []
+        }
     }
 
     private struct OpenGraph {
@@ -74,7 +87,7 @@ final class Session: Sendable {
     /// For a coordinator that answers at all.
     private static let answerTime = Duration.seconds(1)
 
-    /// If nobody answers in this time, it is closed by itself after some days.
+    /// If nobody answers in this time, or it is refused, it is closed by itself after some days.
     private func close(_ graph: GraphID, within limit: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [backend] in
@@ -167,7 +180,7 @@ final class Session: Sendable {
     private func nextBatch() -> [Addition]? {
         state.withLock { state in
             guard let first = state.waiting.popFirst() else {
-                state.isSending = false
+                state.becomeIdle()
                 return nil
             }
             var batch = [first]
@@ -489,6 +502,7 @@ final class Session: Sendable {
                     place += 1
                 }
                 if bytes > 0, state.graph?.id == graph { state.graph?.fill.bytes += bytes }
+                if followed.hasEarly { state.graphsWithEarly.insert(graph) }
                 if !followed.isOver(isOpen: mayBeOurs || state.graph?.id == graph) {
                     state.graphs[graph] = followed
                 }
@@ -527,7 +541,7 @@ extension Session {
     func insist<Answer: Sendable>(
         _ question: (any CoordinatorClient) async throws -> Answer
     ) async throws -> Answer {
-        var pause = Duration.milliseconds(100)
+        var backoff = Backoff()
         while true {
             do {
                 return try await backend.asked(question)
@@ -536,8 +550,7 @@ extension Session {
             {
                 guard !state.withLock({ $0.hasEnded }) else { throw Self.closed }
                 // What was asked may have been done; it may be asked twice.
-                try await Task.sleep(for: pause)
-                pause = min(pause * 2, .seconds(10))
+                try await backoff.wait()
             }
         }
     }

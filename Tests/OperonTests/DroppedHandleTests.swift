@@ -98,54 +98,13 @@ import Testing
                 .on(Asker.self)
             )
             let inside = try #require(await keeper.inside)
-            try await serve(inside.client) { url in
+            try await FakedCluster.serve(inside.client) { url in
                 let cluster = Cluster.remote(url)
                 try await body(Dropped(cluster, keptBy: inside))
                 await cluster.close()
             }
             await keeper.close()
         }
-    }
-
-    /// Answers for a coordinator at the URL that `body` is told, until that is done.
-    static func serve(
-        _ client: any CoordinatorClient,
-        isolation: isolated (any Actor)? = #isolation,
-        _ body: (String) async throws -> Void
-    ) async throws {
-        let server = HTTPServer(
-            try HTTPServerConfiguration(
-                listen: HTTPAddress(host: "127.0.0.1", port: 0),
-                tls: nil,
-                tokens: AccessTokens()
-            ),
-            codec: GraphFileCodec(),
-            health: HTTPHealth(
-                healthz: { HealthAnswer(isGood: true, text: "ok") },
-                readyz: { HealthAnswer(isGood: true, text: "ok") },
-                metrics: { "" }
-            ),
-            logger: World.logger,
-            client: { _ in client }
-        )
-        let (addresses, continuation) = AsyncStream<HTTPAddress>.makeStream()
-        let serving = Task {
-            defer { continuation.finish() }
-            try await server.run { continuation.yield($0) }
-        }
-        let result: Result<Void, any Error>
-        do {
-            for await address in addresses {
-                try await body("http://\(address)")
-                break
-            }
-            result = .success(())
-        } catch {
-            result = .failure(error)
-        }
-        server.stop()
-        try await serving.value
-        try result.get()
     }
 
     @Test(arguments: Scope.allCases)

@@ -7,37 +7,6 @@ import Testing
 
 /// Blocks of this program, and a coordinator that does not answer as it should.
 @Suite(.timeLimit(.minutes(10))) struct LocalOperationTests {
-    /// A coordinator that somebody else plays, behind the real API. A block that was added to it
-    /// has its turn once `start` was called.
-    private struct Play {
-        let world: FakeWorld
-        let queue: Operon.OperationQueue
-
-        func start(_ handle: AnyOperationHandle) async throws {
-            let id = try #require(handle.id)
-            try await world.change { truth throws(ClientError) in
-                try truth.start(OperationSelector(id))
-            }
-        }
-
-        func completions() async -> [Completion] {
-            await world.truth.completions.map(\.completion)
-        }
-    }
-
-    private static func play(
-        isolation: isolated (any Actor)? = #isolation,
-        _ body: (Play) async throws -> Void
-    ) async throws {
-        let fake = FakeCoordinator()
-        try await DroppedHandleTests.serve(fake) { url in
-            // Whoever asks is told at once that nobody answers.
-            let cluster = Cluster.remote(url, patience: .zero)
-            try await body(Play(world: fake.world, queue: OperationQueue(cluster: cluster)))
-            await cluster.close(within: .zero)
-        }
-    }
-
     @Test func whatABlockReturnsHasALimit() async throws {
         let cluster = Cluster.inProcess(slots: 1)
         let queue = OperationQueue(cluster: cluster)
@@ -56,7 +25,7 @@ import Testing
     }
 
     @Test func howABlockEndedIsSaidUntilItIsHeard() async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             for call in ["operation", "complete"] {
                 for code in [ClientError.Code.unavailable, .timedOut] {
                     await play.world.failNext(call, with: ClientError(code, "not now"))
@@ -71,7 +40,7 @@ import Testing
     }
 
     @Test func whatTheCoordinatorDoesNotTakeIsAFailure() async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             let refusal = Refusal.limitExceeded(limit: .payloadBytes, value: 3, maximum: 2)
             await play.world.failNext(
                 "complete",
@@ -86,7 +55,7 @@ import Testing
 
     @Test(arguments: ["operation", "complete"])
     func whoeverWaitsForABlockIsToldThatItCannotEnd(call: String) async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             let error = ClientError(.forbidden, "You may only look.")
             await play.world.failNext(call, with: error)
             await play.world.failNext("complete", with: error)
@@ -99,7 +68,7 @@ import Testing
     }
 
     @Test func anAttemptThatIsOverSaysNothing() async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             let over = Refusal.alreadyFinished(name: "block")
             await play.world.failNext(
                 "complete",

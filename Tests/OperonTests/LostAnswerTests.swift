@@ -6,31 +6,10 @@ import Testing
 
 /// Whoever waits is told, whatever becomes of the answers of a coordinator.
 @Suite(.timeLimit(.minutes(5))) struct LostAnswerTests {
-    private struct Play {
-        let world: FakeWorld
-        let cluster: Operon.Cluster
-        let queue: Operon.OperationQueue
-    }
-
-    /// A coordinator that somebody else plays, behind the real API, and a program that does not
-    /// wait for it to come back.
-    private static func play(
-        isolation: isolated (any Actor)? = #isolation,
-        _ body: (Play) async throws -> Void
-    ) async throws {
-        let fake = FakeCoordinator()
-        try await DroppedHandleTests.serve(fake) { url in
-            let cluster = Cluster.remote(url, patience: .zero)
-            let queue = OperationQueue(cluster: cluster)
-            try await body(Play(world: fake.world, cluster: cluster, queue: queue))
-            await cluster.close(within: .zero)
-        }
-    }
-
     private static let forbidden = ClientError(.forbidden, "You may only look.")
 
     @Test func whoeverWaitsForWhatIsRefusedIsTold() async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             await play.world.failNext("submit", with: Self.forbidden)
             await play.world.hold("submit")
             let handle = OperationHandle(Nothing())
@@ -56,7 +35,7 @@ import Testing
     }
 
     @Test func whoeverWaitsForWhatIsInLineIsToldThatItIsClosed() async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             await play.world.hold("submit")
             let first = Task { try await play.queue.addOperation(Nothing()) }
             await play.world.waitForCalls("submit", 1)
@@ -77,7 +56,7 @@ import Testing
     }
 
     @Test func whoMayNotListenAnyMoreIsTold() async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             let handle = try await play.queue.addOperation(Nothing())
             await play.world.waitForWatchers(1)
             await play.world.failNext("events", with: Self.forbidden)
@@ -88,7 +67,7 @@ import Testing
     }
 
     @Test func whatEndsBeforeItsAdditionIsAnsweredIsTold() async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             let first = try await play.queue.addOperation(Nothing())
             await play.world.waitForWatchers(1)
             await play.world.hold("add")
@@ -111,7 +90,7 @@ import Testing
     }
 
     @Test func aCoordinatorThatDoesNotAnswerHoldsNoProgram() async throws {
-        try await Self.play { play in
+        try await FakedCluster.play { play in
             let handle = try await play.queue.addOperation(Nothing())
             await play.world.hold("close")
             let start = ContinuousClock.now
