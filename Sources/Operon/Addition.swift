@@ -48,7 +48,6 @@ final class Addition: Sendable {
                 orders.append(draft.order)
                 let work = try handle.work()
                 try Self.check(work)
-                try Self.check(draft.options, handle)
                 var operation = OperationDescription(name: "", work: work)
                 operation.queue = queue.name
                 operation.cancelSiblings = handle.cancelsSiblings
@@ -77,29 +76,9 @@ final class Addition: Sendable {
         self.firstNumber = firstNumber
     }
 
-    private static func check(
-        _ options: OperationOptions,
-        _ handle: AnyOperationHandle
-    ) throws(Refusal) {
-        if let timeout = options.timeout, timeout <= .zero {
-            let why = "\(timeout) is not more than 0"
-            throw .invalid(field: "timeout of “\(handle.name)”", why: why)
-        }
-    }
-
     /// Refused here, so that it is the same error wherever the coordinator is.
     private static func check(_ work: Work) throws {
-        if case .registered(let kind, _) = work, Work.reservedKinds.contains(kind) {
-            throw Refusal.invalid(field: "kind", why: "“\(kind)” is built in")
-        }
-        let maximum = Limits().payloadBytes
-        guard work.byteCount <= maximum else {
-            throw Refusal.limitExceeded(
-                limit: .payloadBytes,
-                value: work.byteCount,
-                maximum: maximum
-            )
-        }
+        try LimitName.payloadBytes.check(work.byteCount, Limits().payloadBytes)
     }
 
     /// What was cancelled before is never ready before the coordinator knows.

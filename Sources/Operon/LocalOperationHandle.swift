@@ -9,7 +9,8 @@ internal import Synchronization
 /// It waits, is ordered, limited and cancelled as any other operation, and takes no slot of a
 /// worker. It runs as long as this program does: if the program ends before, it stays as it is,
 /// and what depends on it waits, until somebody cancels or completes it. It runs at most once for
-/// each attempt.
+/// each attempt. Cancelled, it has its outcome at once, and its task is cancelled; what it throws
+/// without that is a failure, `CancellationError` as well.
 public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @unchecked Sendable {
     /// What it does.
     public typealias Block = @Sendable (OperationContext) async throws -> Output
@@ -63,9 +64,8 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
             }
             returned.withLock { $0 = output }
             return .succeeded(payload)
-        } catch is CancellationError {
-            return .cancelled(reason: "its block gave up")
         } catch {
+            // Also a CancellationError: who was asked to stop is not listened to any more.
             return .failed(OperationError(thrown: error))
         }
     }

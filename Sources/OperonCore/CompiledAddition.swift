@@ -110,7 +110,7 @@ package struct CompiledAddition: Sendable {
         resolve: CompiledGraph.Resolver
     ) throws(Refusal) -> CompiledAddition {
         let count = base.operationCount + description.operations.count
-        try limit(.operationsPerGraph, count, limits.operationsPerGraph)
+        try LimitName.operationsPerGraph.check(count, limits.operationsPerGraph)
         try CompiledGraph.check(description, limits: limits)
         for operation in description.operations {
             guard resolve(operation.name)?.graph != base.graph else {

@@ -154,77 +154,10 @@ extension CompiledGraph {
     }
 
     static func check(_ graph: GraphDescription, limits: Limits) throws(Refusal) {
-        try limit(.operationsPerGraph, graph.operations.count, limits.operationsPerGraph)
-        try limit(.nameBytes, graph.name.utf8.count, limits.nameBytes)
-        for queue in graph.queues {
-            try check(name: queue.name, field: "queue", limits: limits)
-            if let maximum = queue.maxConcurrentOperationCount, maximum < 0 {
-                throw .invalid(
-                    field: "queue “\(queue.name)”: maxConcurrentOperationCount",
-                    why: "\(maximum) is negative"
-                )
-            }
-        }
-        try limit(.keys, graph.keys.count, limits.keys)
-        for key in graph.keys { try check(key, limits: limits) }
+        try graph.check(limits)
         for operation in graph.operations {
-            try check(operation, limits: limits)
+            try LimitName.payloadBytes.check(operation.work.byteCount, limits.payloadBytes)
         }
-    }
-
-    static func check(_ key: KeySettings, limits: Limits) throws(Refusal) {
-        try check(name: key.name, field: "key", limits: limits)
-        guard key.limit >= 1 else {
-            throw .invalid(field: "limit of key “\(key.name)”", why: "\(key.limit) is below 1")
-        }
-    }
-
-    private static func check(
-        _ operation: OperationDescription,
-        limits: Limits
-    ) throws(Refusal) {
-        try check(name: operation.name, field: "operation", limits: limits)
-        try check(name: operation.queue, field: "queue of “\(operation.name)”", limits: limits)
-        try check(name: operation.work.kind, field: "kind of “\(operation.name)”", limits: limits)
-        for key in operation.exclusive {
-            try check(name: key, field: "exclusive of “\(operation.name)”", limits: limits)
-        }
-        try limit(.payloadBytes, operation.work.byteCount, limits.payloadBytes)
-        if case .command(let command) = operation.work, command.arguments.isEmpty {
-            throw .invalid(field: "command of “\(operation.name)”", why: "it names no program")
-        }
-        let retry = operation.retry
-        guard retry.factor >= 1, retry.factor.isFinite, (0...1).contains(retry.jitter),
-            retry.delay >= .zero, retry.maxDelay >= .zero
-        else {
-            throw .invalid(
-                field: "retry of “\(operation.name)”",
-                why: "factor must be at least 1, jitter within 0…1, delays not negative"
-            )
-        }
-        for (field, duration) in [
-            ("timeout", operation.timeout), ("delay", operation.delay),
-            ("expectedDuration", operation.expectedDuration),
-        ] {
-            if let duration, duration < .zero {
-                throw .invalid(field: "\(field) of “\(operation.name)”", why: "it is negative")
-            }
-        }
-    }
-
-    private static func check(
-        name: String,
-        field: String,
-        limits: Limits
-    ) throws(Refusal) {
-        guard !name.isEmpty else { throw .invalid(field: field, why: "the name is empty") }
-        try limit(.nameBytes, name.utf8.count, limits.nameBytes)
-    }
-}
-
-func limit(_ name: LimitName, _ value: Int, _ maximum: Int) throws(Refusal) {
-    guard value <= maximum else {
-        throw .limitExceeded(limit: name, value: value, maximum: maximum)
     }
 }
 

@@ -52,7 +52,7 @@ struct GraphCompiler {
             }
             policy.append(number(policyOf(operation)))
         }
-        try limit(.queues, queues.count, limits.queues)
+        try LimitName.queues.check(queues.count, limits.queues)
     }
 
     mutating func policyOf(_ operation: OperationDescription) -> OperationPolicy {
@@ -131,7 +131,7 @@ struct GraphCompiler {
             try dropRepeated(&edges, from: start, of: operation)
             try dropRepeatedOuter(from: outerStart, of: operation)
             let edgeCount = edgeCountBefore + edges.count + outer.count
-            try limit(.edgesPerGraph, edgeCount, limits.edgesPerGraph)
+            try LimitName.edgesPerGraph.check(edgeCount, limits.edgesPerGraph)
             offsets.append(UInt32(edges.count))
         }
         inner = GraphTopology(dependencyOffsets: offsets, dependencyEdges: edges)

@@ -133,7 +133,7 @@ extension Scheduler {
 extension Scheduler {
     mutating func setLimit(ofKey settings: KeySettings, into effects: inout Effects) {
         do throws(Refusal) {
-            try CompiledGraph.check(settings, limits: configuration.limits)
+            try settings.check(configuration.limits)
             if keyNumbers[settings.name] == nil {
                 let maximum = configuration.limits.keys
                 guard keys.count < maximum else {
@@ -176,15 +176,10 @@ extension Scheduler {
     mutating func madeQueue(_ name: String, into effects: inout Effects) -> Int? {
         if let queue = queueNumbers[name] { return queue }
         let limits = configuration.limits
-        guard !name.isEmpty else {
-            effects.refusals.append(.invalid(field: "queue", why: "the name is empty"))
-            return nil
-        }
-        let bytes = name.utf8.count
-        guard bytes <= limits.nameBytes else {
-            effects.refusals.append(
-                .limitExceeded(limit: .nameBytes, value: bytes, maximum: limits.nameBytes)
-            )
+        do throws(Refusal) {
+            try limits.check(name: name, of: "queue")
+        } catch {
+            effects.refusals.append(error)
             return nil
         }
         guard queues.count < limits.queues else {

@@ -1,9 +1,10 @@
+import OperonModel
+
 /// Durations as people write them: `500ms`, `2s`, `5m`, `1h30m`, `1d`, or a number of seconds.
 ///
 /// Decimal to the nanosecond, without floating point: `0.1s` is 100,000,000 ns. At most 100 years.
 enum DurationText {
-    /// 36,500 days: nanoseconds of it fit 64 bits, and nothing waits longer.
-    static let secondsMax: Int64 = 36_500 * 86_400
+    static let secondsMax = Limits.durationMax.components.seconds
 
     private static let units: [(name: String, nanoseconds: Int64)] = [
         ("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000),

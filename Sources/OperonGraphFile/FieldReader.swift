@@ -83,7 +83,7 @@ struct FieldReader {
             )
             return nil
         }
-        guard !Self.hasControl(text) else {
+        guard !text.hasControl else {
             try log.report(
                 .invalidValue,
                 at: position,
@@ -93,16 +93,6 @@ struct FieldReader {
             return nil
         }
         return text
-    }
-
-    /// Whether it would spoil a terminal.
-    static func hasControl(_ text: String) -> Bool {
-        text.utf8.contains { $0 < 0x20 || $0 == 0x7F }
-    }
-
-    /// Whether an environment can have a variable of this name.
-    static func isVariable(_ name: String) -> Bool {
-        !name.isEmpty && !name.utf8.contains { $0 == 0 || $0 == 0x3D }
     }
 
     /// A list of names without repetitions, or one name. Null is the empty list.
@@ -129,7 +119,7 @@ struct FieldReader {
         }
         var variables: [String: String] = [:]
         for entry in entries {
-            guard Self.isVariable(entry.key) else {
+            guard OperationDescription.isVariable(entry.key) else {
                 try log.report(
                     .invalidValue,
                     at: entry.keyPosition,

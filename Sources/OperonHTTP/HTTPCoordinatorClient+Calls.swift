@@ -20,6 +20,12 @@ extension HTTPCoordinatorClient {
 
     private func send(_ submission: Submission, _ ask: Ask) async throws(ClientError) -> GraphView {
         var ask = ask.within(configuration.submitTime)
+        // Here, so that it is refused as the coordinator would: a file cannot even hold it.
+        do throws(Refusal) {
+            try submission.graph.check(Limits())
+        } catch {
+            throw ClientError(error)
+        }
         if submission.isOpen { ask = ask.with("open", true) }
         do {
             ask.body = .stream(

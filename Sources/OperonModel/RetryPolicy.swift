@@ -7,7 +7,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     public var delay: Duration
     /// What the pause is multiplied by from one attempt to the next. At least 1.
     public var factor: Double
-    /// The longest pause, before jitter.
+    /// The longest pause, before jitter; not shorter than `delay`.
     public var maxDelay: Duration
     /// The pause is drawn evenly from [1 − jitter, 1 + jitter] times its length. 0…1.
     public var jitter: Double
@@ -16,17 +16,19 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     public static let never = RetryPolicy(limit: 0)
 
     /// Further attempts up to `limit`, a second and then twice as long apart, within a tenth.
+    ///
+    /// - Parameter maxDelay: `nil`: a minute, or `delay` if that is longer.
     public init(
         limit: UInt16,
         delay: Duration = .seconds(1),
         factor: Double = 2,
-        maxDelay: Duration = .seconds(60),
+        maxDelay: Duration? = nil,
         jitter: Double = 0.1
     ) {
         self.limit = limit
         self.delay = delay
         self.factor = factor
-        self.maxDelay = maxDelay
+        self.maxDelay = maxDelay ?? max(.seconds(60), delay)
         self.jitter = jitter
     }
 

@@ -257,6 +257,23 @@ package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
         self.refusal = refusal
     }
 
+    /// What was refused, as a client is told it.
+    package init(_ refusal: Refusal) {
+        let code: Code =
+            switch refusal {
+            case .alreadySubmitted, .alreadyStarted, .alreadyFinished, .graphClosed: .conflict
+            case .limitExceeded: .tooLarge
+            case .unreachable: .unavailable
+            case .dependencyCycle, .unknownOperation, .duplicateOperation, .invalid: .invalid
+            }
+        var message = "\(refusal)"
+        if code == .conflict {
+            // A sentence by itself; any other stands behind a place in a file.
+            message = message.prefix(1).uppercased() + message.dropFirst() + "."
+        }
+        self.init(code, message, refusal: refusal)
+    }
+
     /// The client was shut down, here: asking again is of no use.
     package static let closed: ClientError = {
         var error = ClientError(

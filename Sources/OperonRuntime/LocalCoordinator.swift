@@ -490,22 +490,6 @@ private actor EventReader {
 }
 
 extension ClientError {
-    package init(_ refusal: Refusal) {
-        let code: Code =
-            switch refusal {
-            case .alreadySubmitted, .alreadyStarted, .alreadyFinished, .graphClosed: .conflict
-            case .limitExceeded: .tooLarge
-            case .unreachable: .unavailable
-            case .dependencyCycle, .unknownOperation, .duplicateOperation, .invalid: .invalid
-            }
-        var message = "\(refusal)"
-        if code == .conflict {
-            // A sentence by itself; any other stands behind a place in a file.
-            message = message.prefix(1).uppercased() + message.dropFirst() + "."
-        }
-        self.init(code, message, refusal: refusal)
-    }
-
     /// Of what it was nothing but the outcomes is kept.
     static func dropped(_ graph: GraphID) -> ClientError {
         ClientError(

@@ -127,9 +127,19 @@ struct GraphCheckTests {
         ("kind", "kind of “a”", "the name is empty"),
         ("key", "exclusive of “a”", "the name is empty"),
         ("command", "command of “a”", "it names no program"),
-        ("timeout", "timeout of “a”", "it is negative"),
-        ("delay", "delay of “a”", "it is negative"),
-        ("duration", "expectedDuration of “a”", "it is negative"),
+        ("timeout", "timeout of “a”", "0.0 seconds is not more than 0"),
+        ("delay", "delay of “a”", "-1.0 seconds is negative"),
+        (
+            "duration", "expectedDuration of “a”",
+            "3153600001.0 seconds is over 3153600000.0 seconds"
+        ),
+        ("control", "operation", "the name \"a\\u{1B}[0m\" has a control character"),
+        ("reserved", "kind of “a”", "“wait” is built in"),
+        ("summary", "description of “a”", "it has a NUL character"),
+        ("wait", "wait of “a”", "-1.0 seconds is negative"),
+        ("variable", "command of “a”", "\"A=B\" cannot be the name of a variable"),
+        ("directory", "command of “a”", "its directory has no name"),
+        ("memory", "memory of “a”", "0 is below 1"),
     ])
     func `nonsense in an operation is refused`(_ what: String, _ field: String, _ why: String) {
         var operation = OperationDescription(name: "a", work: .nothing)
@@ -139,9 +149,19 @@ struct GraphCheckTests {
         case "kind": operation.work = .registered(kind: "", input: .empty)
         case "key": operation.exclusive = [""]
         case "command": operation.work = .command(CommandDescription(arguments: []))
-        case "timeout": operation.timeout = .seconds(-1)
-        case "delay": operation.delay = .nanoseconds(-1)
-        case "duration": operation.expectedDuration = .seconds(-1)
+        case "timeout": operation.timeout = .zero
+        case "delay": operation.delay = .seconds(-1)
+        case "duration": operation.expectedDuration = Limits.durationMax + .seconds(1)
+        case "control": operation.name = "a\u{1B}[0m"
+        case "reserved": operation.work = .registered(kind: "wait", input: .empty)
+        case "summary": operation.summary = "\0"
+        case "wait": operation.work = .wait(.seconds(-1))
+        case "variable", "directory", "memory":
+            var command = CommandDescription(arguments: ["true"])
+            if what == "variable" { command.environment["A=B"] = "" }
+            if what == "directory" { command.directory = "" }
+            if what == "memory" { command.memory = 0 }
+            operation.work = .command(command)
         case _: Issue.record("no such case")
         }
         #expect(throws: Refusal.invalid(field: field, why: why)) { try compile([operation]) }
@@ -152,6 +172,7 @@ struct GraphCheckTests {
         RetryPolicy(limit: 1, factor: .nan), RetryPolicy(limit: 1, jitter: 1.1),
         RetryPolicy(limit: 1, jitter: -0.1), RetryPolicy(limit: 1, jitter: .nan),
         RetryPolicy(limit: 1, delay: .seconds(-1)), RetryPolicy(limit: 1, maxDelay: .seconds(-1)),
+        RetryPolicy(limit: 1, delay: .seconds(2), maxDelay: .seconds(1)),
     ])
     func `a retry policy that makes no sense is refused`(_ policy: RetryPolicy) {
         #expect(throws: Refusal.self) { try compile([.nothing("a") { $0.retry = policy }]) }

@@ -29,4 +29,14 @@ import Testing
         while queue.progressObserverCount > 0 { await Task.yield() }
         await cluster.close()
     }
+
+    @Test func momentsAreDates() {
+        let date = Date(timeIntervalSince1970: 1_790_000_000.123_456)
+        let time = WallTime(date)
+        #expect(time == WallTime(nanosecondsSince1970: 1_790_000_000_123_456_000))
+        #expect(abs(Date(time).timeIntervalSince(date)) < 0.000_001)
+        #expect(WallTime(.distantPast) == WallTime(nanosecondsSince1970: .min))
+        #expect(WallTime(.distantFuture) == WallTime(nanosecondsSince1970: .max))
+        #expect(abs(Date(WallTime.now).timeIntervalSinceNow) < 60)
+    }
 }

@@ -24,6 +24,22 @@ import Testing
         await cluster.close()
     }
 
+    /// As an operation that throws it without being asked to stop: what depends on it does not go
+    /// on with nothing.
+    @Test func aBlockThatGivesUpUnaskedHasFailed() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = OperationQueue(cluster: cluster)
+        let block = try await queue.addLocal { _ -> Int in throw CancellationError() }
+        let after = try await queue.addOperation(Nothing(), after: [block])
+        let outcome = try await block.finalOutcome()
+        guard case .failed(.thrown(type: "CancellationError", _, _)) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(try await after.finalOutcome() == .skipped(cause: try #require(block.id)))
+        await cluster.close()
+    }
+
     @Test func howABlockEndedIsSaidUntilItIsHeard() async throws {
         try await FakedCluster.play { play in
             for call in ["operation", "complete"] {

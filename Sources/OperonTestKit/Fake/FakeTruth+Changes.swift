@@ -67,17 +67,17 @@ extension FakeTruth {
         let field = "completion of “\(shown(id))”"
         guard self[id].description.work.isExternal else {
             let why = "a worker runs it, and nobody else completes it"
-            throw ClientError(refused: .invalid(field: field, why: why))
+            throw ClientError(.invalid(field: field, why: why))
         }
         guard self[id].state != .finished else {
-            throw ClientError(refused: .alreadyFinished(name: shown(id)))
+            throw ClientError(.alreadyFinished(name: shown(id)))
         }
         guard self[id].state == .executing, let last = self[id].attempts.last else {
-            throw ClientError(refused: .invalid(field: field, why: "it has not started"))
+            throw ClientError(.invalid(field: field, why: "it has not started"))
         }
         if let attempt, attempt.description != last.id {
             let name = "\(shown(id)) (attempt \(attempt))"
-            throw ClientError(refused: .alreadyFinished(name: name))
+            throw ClientError(.alreadyFinished(name: name))
         }
         completions.append(FakeCompletion(attempt: attempt, completion: completion))
         switch completion {
@@ -104,8 +104,8 @@ extension FakeTruth {
     private func refuseStarted(_ id: OperationID, _ name: String) throws(ClientError) {
         switch self[id].state {
         case .pending, .ready: return
-        case .dispatched, .executing: throw ClientError(refused: .alreadyStarted(name: name))
-        case .finished: throw ClientError(refused: .alreadyFinished(name: name))
+        case .dispatched, .executing: throw ClientError(.alreadyStarted(name: name))
+        case .finished: throw ClientError(.alreadyFinished(name: name))
         }
     }
 
@@ -118,7 +118,7 @@ extension FakeTruth {
         let on = try operationID(dependency)
         try refuseStarted(id, shown(id))
         if let path = path(from: on, to: id) {
-            throw ClientError(refused: .dependencyCycle(path: [shown(id)] + path))
+            throw ClientError(.dependencyCycle(path: [shown(id)] + path))
         }
         if let known = self[id].dependencies.first(where: { $0.on == on }) {
             guard known.condition == condition else {
@@ -186,16 +186,16 @@ extension FakeTruth {
     ) throws(ClientError) -> QueueView {
         guard (1...Limits().nameBytes).contains(name.utf8.count) else {
             throw ClientError(
-                refused: .invalid(field: "queue", why: "a name has 1 to 256 bytes")
+                .invalid(field: "queue", why: "a name has 1 to 256 bytes")
             )
         }
         if change.isUnlimited == true, change.maxConcurrentOperationCount != nil {
             let why = "not together with maxConcurrentOperationCount"
-            throw ClientError(refused: .invalid(field: "isUnlimited", why: why))
+            throw ClientError(.invalid(field: "isUnlimited", why: why))
         }
         if let count = change.maxConcurrentOperationCount, count < 0 {
             throw ClientError(
-                refused: .invalid(field: "maxConcurrentOperationCount", why: "not negative")
+                .invalid(field: "maxConcurrentOperationCount", why: "not negative")
             )
         }
         var queue = queues[name] ?? FakeQueue()
@@ -218,10 +218,10 @@ extension FakeTruth {
 
     package mutating func setKey(_ settings: KeySettings) throws(ClientError) -> KeyView {
         guard (1...Limits().nameBytes).contains(settings.name.utf8.count) else {
-            throw ClientError(refused: .invalid(field: "key", why: "a name has 1 to 256 bytes"))
+            throw ClientError(.invalid(field: "key", why: "a name has 1 to 256 bytes"))
         }
         guard settings.limit >= 1 else {
-            throw ClientError(refused: .invalid(field: "limit", why: "1 or more"))
+            throw ClientError(.invalid(field: "limit", why: "1 or more"))
         }
         keys[settings.name] = settings.limit
         note("keySet") { $0.key = settings.name }
@@ -235,19 +235,5 @@ extension FakeTruth {
         workers[index].status = "draining"
         note("workerDraining") { $0.worker = worker }
         return workers[index]
-    }
-}
-
-extension ClientError {
-    /// A refusal, as clients are told it.
-    init(refused refusal: Refusal) {
-        let code: Code =
-            switch refusal {
-            case .dependencyCycle, .unknownOperation, .duplicateOperation, .invalid: .invalid
-            case .alreadySubmitted, .alreadyStarted, .alreadyFinished, .graphClosed: .conflict
-            case .limitExceeded: .tooLarge
-            case .unreachable: .unreachable
-            }
-        self.init(code, refusal.description, refusal: refusal)
     }
 }

@@ -43,7 +43,7 @@ extension FakeTruth {
             return view(graph: id, firstAdded: known.first)
         }
         guard self[graph: id].isOpen else {
-            throw ClientError(refused: .graphClosed(name: self[graph: id].name))
+            throw ClientError(.graphClosed(name: self[graph: id].name))
         }
         let before = self
         let first = UInt32(self[graph: id].operations.count)
@@ -104,7 +104,7 @@ extension FakeTruth {
         for description in graph.operations {
             let index = UInt32(self[graph: id].operations.count)
             if self[graph: id].indices.updateValue(index, forKey: description.name) != nil {
-                throw ClientError(refused: .duplicateOperation(name: description.name))
+                throw ClientError(.duplicateOperation(name: description.name))
             }
             self[graph: id].operations.append(FakeOperation(description: description))
             if !hasQueue(description.queue) { queues[description.queue] = FakeQueue() }
@@ -115,7 +115,7 @@ extension FakeTruth {
             try link(graph.operations[offset], id, first + UInt32(offset))
         }
         if let path = cycle(in: id, from: first) {
-            throw ClientError(refused: .dependencyCycle(path: path))
+            throw ClientError(.dependencyCycle(path: path))
         }
         for offset in graph.operations.indices {
             let operation = OperationID(
@@ -138,7 +138,7 @@ extension FakeTruth {
                     name: dependency.name,
                     namedBy: description.name
                 )
-                throw ClientError(refused: refusal)
+                throw ClientError(refusal)
             }
             let target = OperationID(graph: GraphID(rawValue: graph), index: on)
             self[id].dependencies.append(FakeEdge(on: target, condition: dependency.condition))
@@ -196,7 +196,7 @@ extension FakeTruth {
         case .operation(let selector):
             members = [try operationID(selector)]
             if self[members[0]].state == .finished {
-                throw ClientError(refused: .alreadyFinished(name: selector.operation))
+                throw ClientError(.alreadyFinished(name: selector.operation))
             }
             if request.cascade { members += followers(of: members[0]) }
         case .graph(let name):
@@ -277,7 +277,7 @@ extension FakeTruth {
         case .operation(let selector):
             let id = try operationID(selector)
             if self[id].state == .finished {
-                throw ClientError(refused: .alreadyFinished(name: selector.operation))
+                throw ClientError(.alreadyFinished(name: selector.operation))
             }
             self[id].suspension = suspension
             note(kind, operation: id, describe)

@@ -1,0 +1,160 @@
+extension GraphDescription {
+    /// Whether it can be run as it is meant. Every way into a coordinator asks this, so that a
+    /// mistake is the same error wherever the coordinator is.
+    ///
+    /// - Throws: `invalid`, or `limitExceeded`.
+    package func check(_ limits: Limits) throws(Refusal) {
+        try LimitName.operationsPerGraph.check(operations.count, limits.operationsPerGraph)
+        if !name.isEmpty { try limits.check(name: name, of: "graph") }
+        for queue in queues { try queue.check(limits) }
+        try LimitName.keys.check(keys.count, limits.keys)
+        for key in keys { try key.check(limits) }
+        for operation in operations { try operation.check(limits) }
+    }
+}
+
+extension QueueSettings {
+    package func check(_ limits: Limits) throws(Refusal) {
+        try limits.check(name: name, of: "queue")
+        guard let maximum = maxConcurrentOperationCount, !(0...Limits.countMax).contains(maximum)
+        else { return }
+        throw .invalid(
+            field: "queue “\(name)”: maxConcurrentOperationCount",
+            why: maximum < 0 ? "\(maximum) is negative" : "\(maximum) is over \(Limits.countMax)"
+        )
+    }
+}
+
+extension KeySettings {
+    package func check(_ limits: Limits) throws(Refusal) {
+        try limits.check(name: name, of: "key")
+        guard !(1...Limits.countMax).contains(limit) else { return }
+        throw .invalid(
+            field: "limit of key “\(name)”",
+            why: limit < 1 ? "\(limit) is below 1" : "\(limit) is over \(Limits.countMax)"
+        )
+    }
+}
+
+extension OperationDescription {
+    /// Whether it can be run as it is meant; but not how large its input is, nor what its
+    /// dependencies name.
+    fileprivate func check(_ limits: Limits) throws(Refusal) {
+        try limits.check(name: name, of: "operation")
+        try limits.check(name: queue, of: "queue of “\(name)”")
+        for key in exclusive { try limits.check(name: key, of: "exclusive of “\(name)”") }
+        if summary.utf8.contains(0) {
+            throw .invalid(field: "description of “\(name)”", why: "it has a NUL character")
+        }
+        try check("timeout", timeout, isPositive: true)
+        try check("delay", delay)
+        try check("expectedDuration", expectedDuration)
+        if retry != .never { try checkRetry() }
+        switch work {
+        case .nothing, .external: break
+        case .wait(let duration): try check("wait", duration)
+        case .command(let command): try check(command, limits)
+        case .registered(let kind, _):
+            try limits.check(name: kind, of: "kind of “\(name)”")
+            guard Work.reservedKinds.contains(kind) else { break }
+            throw .invalid(field: "kind of “\(name)”", why: "“\(kind)” is built in")
+        }
+    }
+
+    private func check(
+        _ field: String,
+        _ duration: Duration?,
+        isPositive: Bool = false
+    ) throws(Refusal) {
+        guard let duration else { return }
+        let why: String
+        if isPositive, duration <= .zero {
+            why = "\(duration) is not more than 0"
+        } else if duration < .zero {
+            why = "\(duration) is negative"
+        } else if duration > Limits.durationMax {
+            why = "\(duration) is over \(Limits.durationMax)"
+        } else {
+            return
+        }
+        throw .invalid(field: "\(field) of “\(name)”", why: why)
+    }
+
+    private func checkRetry() throws(Refusal) {
+        try check("delay of retry", retry.delay)
+        try check("maxDelay of retry", retry.maxDelay)
+        let why: String
+        if retry.delay > retry.maxDelay {
+            why = "its maxDelay is shorter than its delay"
+        } else if !(retry.factor >= 1 && retry.factor.isFinite) {
+            why = "its factor, \(retry.factor), must be at least 1"
+        } else if !(0...1).contains(retry.jitter) {
+            why = "its jitter, \(retry.jitter), must be within 0…1"
+        } else {
+            return
+        }
+        throw .invalid(field: "retry of “\(name)”", why: why)
+    }
+
+    private func check(_ command: CommandDescription, _ limits: Limits) throws(Refusal) {
+        let field = "command of “\(name)”"
+        guard let program = command.arguments.first, !program.isEmpty else {
+            throw .invalid(field: field, why: "it names no program")
+        }
+        let texts = command.arguments + [command.directory ?? ""] + command.environment.values
+        if texts.contains(where: { $0.utf8.contains(0) }) {
+            throw .invalid(field: field, why: "it has a NUL character")
+        }
+        if command.directory == "" {
+            throw .invalid(field: field, why: "its directory has no name")
+        }
+        for variable in command.environment.keys where !Self.isVariable(variable) {
+            let why = "\(variable.debugDescription) cannot be the name of a variable"
+            throw .invalid(field: field, why: why)
+        }
+        for variable in command.inheritEnvironment {
+            try limits.check(name: variable, of: "inherited variable of “\(name)”")
+        }
+        try check("grace", command.grace)
+        try check("cpuTime", command.cpuTime, isPositive: true)
+        if let memory = command.memory, memory < 1 {
+            throw .invalid(field: "memory of “\(name)”", why: "\(memory) is below 1")
+        }
+    }
+
+    /// Whether an environment can have a variable of this name.
+    package static func isVariable(_ name: String) -> Bool {
+        !name.isEmpty && !name.utf8.contains { $0 == 0 || $0 == 0x3D }
+    }
+}
+
+extension Limits {
+    /// 36,500 days: nanoseconds of it fit 64 bits, and nothing waits longer.
+    package static let durationMax = Duration.seconds(36_500 * 86_400)
+    /// What a limit of a queue or a key may be.
+    package static let countMax = Int(Int32.max)
+
+    /// Whether this can be a name of an operation, a queue, a kind or a key.
+    ///
+    /// - Throws: `invalid`, or `limitExceeded`.
+    package func check(name: String, of field: @autoclosure () -> String) throws(Refusal) {
+        guard !name.isEmpty else { throw .invalid(field: field(), why: "the name is empty") }
+        try LimitName.nameBytes.check(name.utf8.count, nameBytes)
+        guard name.hasControl else { return }
+        let why = "the name \(name.debugDescription) has a control character"
+        throw .invalid(field: field(), why: why)
+    }
+}
+
+extension LimitName {
+    /// - Throws: `limitExceeded`.
+    package func check(_ value: Int, _ maximum: Int) throws(Refusal) {
+        guard value > maximum else { return }
+        throw .limitExceeded(limit: self, value: value, maximum: maximum)
+    }
+}
+
+extension String {
+    /// Whether it would spoil a terminal.
+    package var hasControl: Bool { utf8.contains { $0 < 0x20 || $0 == 0x7F } }
+}
