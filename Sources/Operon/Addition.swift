@@ -76,8 +76,8 @@ final class Addition: Sendable {
         self.firstNumber = firstNumber
     }
 
-    /// Refused here, so that it is the same error wherever the coordinator is.
-    private static func check(_ work: Work) throws {
+    /// A coordinator elsewhere refuses the message, which may hold others that are sound.
+    private static func check(_ work: Work) throws(Refusal) {
         try LimitName.payloadBytes.check(work.byteCount, Limits().payloadBytes)
     }
 
@@ -215,8 +215,12 @@ extension AnyOperationHandle {
         case .submitting where queue?.cluster === cluster: return name
         case .submitted where queue?.cluster === cluster,
             .finished where queue?.cluster === cluster:
-            // With its number: of what was dropped the coordinator has no name any more.
-            return id.graph == graph ? name : "\(id.graph)/\(id.index)/\(name)"
+            guard id.graph != graph else { return name }
+            // With its number: of what was dropped the coordinator has no name any more. Without
+            // its name where that is almost as long as one may be.
+            let number = "\(id.graph)/\(id.index)"
+            let both = number + "/" + name
+            return both.utf8.count > Limits().nameBytes ? number : both
         case .new:
             throw Refusal.unknownOperation(name: name, namedBy: dependent)
         case .submitting, .submitted, .local, .finished:

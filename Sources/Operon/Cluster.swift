@@ -130,6 +130,9 @@ public final class Cluster: Sendable {
         get async throws { (try await session().backend as? LocalBackend)?.cluster }
     }
 
+    /// See `Session.earlyCount`.
+    package var earlyCount: Int { get async throws { try await session().earlyCount } }
+
     // MARK: - Kinds
 
     /// Makes types of operations known to the workers in this process: to go on with what an

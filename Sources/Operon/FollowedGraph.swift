@@ -10,7 +10,7 @@ struct FollowedGraph {
     /// Endings that came before the answer that says which operation it is.
     private var early: [UInt32: EndedOperation] = [:]
 
-    var hasEarly: Bool { !early.isEmpty }
+    var earlyCount: Int { early.count }
 
     mutating func append(_ handle: AnyOperationHandle, at index: UInt32) {
         let place = Int(index)
@@ -68,7 +68,7 @@ struct FollowedGraph {
         }
     }
 
-    func isOver(isOpen: Bool) -> Bool { waiting == 0 && !isOpen && !hasEarly }
+    func isOver(isOpen: Bool) -> Bool { waiting == 0 && !isOpen && early.isEmpty }
 
     var unfinished: [UInt32] {
         handles.indices.compactMap { handles[$0] == nil ? nil : UInt32($0) }

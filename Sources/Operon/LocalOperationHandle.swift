@@ -64,8 +64,10 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
             }
             returned.withLock { $0 = output }
             return .succeeded(payload)
+        } catch is CancellationError where context.isCancelled {
+            // By itself: once somebody else cancelled it, it has its outcome.
+            return .cancelled(reason: "")
         } catch {
-            // Also a CancellationError: who was asked to stop is not listened to any more.
             return .failed(OperationError(thrown: error))
         }
     }
@@ -104,23 +106,36 @@ extension AnyOperationHandle {
         guard let id, let queue, takeTurn(attempt) else { return }
         guard session.localRuns.begin() else { return }
         let isCancelled = LocalCancellation()
+        // By itself: then it has something to say.
+        let hasQuit = LocalCancellation()
         let task = Task { [self] in
             defer { session.localRuns.end() }
             let completion: Completion?
             do {
                 let name = queue.name
-                let context = try await context(id, name, session) { isCancelled.isCancelled }
-                completion = await run(context)
+                let context = try await context(
+                    id,
+                    name,
+                    session,
+                    isCancelled: { isCancelled.isCancelled || hasQuit.isCancelled },
+                    cancel: { hasQuit.cancel() }
+                )
+                // A task of its own: one that quits must still say so.
+                let running = Task { await run(context) }
+                hasQuit.attach { running.cancel() }
+                completion = await withTaskCancellationHandler {
+                    await running.value
+                } onCancel: {
+                    running.cancel()
+                }
             } catch {
                 completion = .failed(OperationError(thrown: error))
             }
             guard let completion, !isCancelled.isCancelled else { return }
             await tell(completion, attempt, of: id, session)
         }
-        let stop: @Sendable () -> Void = {
-            isCancelled.cancel()
-            task.cancel()
-        }
+        isCancelled.attach { task.cancel() }
+        let stop: @Sendable () -> Void = { isCancelled.cancel() }
         let isOver = state.withLock { state in
             guard state.phase != .finished else { return true }
             let extra = state.extra ?? Extra()
@@ -153,7 +168,8 @@ extension AnyOperationHandle {
         _ id: OperationID,
         _ queueName: String,
         _ session: Session,
-        isCancelled: @escaping @Sendable () -> Bool
+        isCancelled: @escaping @Sendable () -> Bool,
+        cancel: @escaping @Sendable () -> Void
     ) async throws -> OperationContext {
         let detail = try await session.insist { try await $0.operation(OperationSelector(id)) }
         var inputs: [NamedInput] = []
@@ -185,7 +201,8 @@ extension AnyOperationHandle {
             operationName: detail.operation.name,
             queueName: queueName,
             inputs: inputs,
-            isCancelled: isCancelled
+            isCancelled: isCancelled,
+            cancel: cancel
         )
     }
 
@@ -305,9 +322,24 @@ final class LocalRuns: Sendable {
 
 /// Whether somebody wants what runs in this program to stop.
 final class LocalCancellation: Sendable {
-    private let flag = Mutex(false)
+    private let state = Mutex((isCancelled: false, stop: (@Sendable () -> Void)?.none))
 
-    var isCancelled: Bool { flag.withLock { $0 } }
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    func cancel() { flag.withLock { $0 = true } }
+    func cancel() {
+        let stop = state.withLock { state in
+            state.isCancelled = true
+            return state.stop
+        }
+        stop?()
+    }
+
+    /// Stops it when it is cancelled, or at once.
+    func attach(_ stop: @escaping @Sendable () -> Void) {
+        let isCancelled = state.withLock { state in
+            state.stop = stop
+            return state.isCancelled
+        }
+        if isCancelled { stop() }
+    }
 }

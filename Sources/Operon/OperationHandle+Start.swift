@@ -83,18 +83,14 @@ extension OperationHandle {
 
     /// Has it stopped when the handle is cancelled, which may have happened already.
     private func follow(_ cancellation: LocalCancellation, _ task: Task<Payload, any Error>) {
+        cancellation.attach { task.cancel() }
         let isCancelled = state.withLock { state in
             let extra = state.extra ?? Extra()
-            extra.stop = {
-                cancellation.cancel()
-                task.cancel()
-            }
+            extra.stop = { cancellation.cancel() }
             state.extra = extra
             return state.isCancelled
         }
-        guard isCancelled else { return }
-        cancellation.cancel()
-        task.cancel()
+        if isCancelled { cancellation.cancel() }
     }
 }
 

@@ -1,7 +1,8 @@
 /// How an operation is to be run: everything that may be chosen for it beside its input.
 ///
 /// An operation type gives its own in ``Operation/options``; whoever adds one may change them on
-/// its handle before it is added.
+/// its handle before it is added. What is out of bounds is refused when it is added. No name may
+/// have a control character; no duration may be longer than 36,500 days.
 public struct OperationOptions: Hashable, Sendable {
     /// What people call it, 1 to 256 bytes; need not be unique. `nil`: its kind and a number.
     public var name: String?
@@ -10,12 +11,12 @@ public struct OperationOptions: Hashable, Sendable {
     /// How much it may get in the way of others on its machine: see `QualityOfService`. `nil`: that
     /// of its queue.
     public var qualityOfService: QualityOfService?
-    /// The longest run of one attempt, more than 0; `nil`: no bound.
+    /// The longest run of one attempt, at least a nanosecond; `nil`: no bound.
     public var timeout: Duration?
     /// How often it is tried again after a failure of its own.
     public var retry = RetryPolicy.never
     /// Names that only one running operation may hold at a time, in the whole cluster, unless the
-    /// coordinator was told another limit.
+    /// coordinator was told another limit. 1 to 256 bytes each.
     public var exclusive: [String] = []
     /// From the moment it is ready to its start; 0 or less: none.
     public var delay: Duration?
@@ -24,8 +25,9 @@ public struct OperationOptions: Hashable, Sendable {
     /// Fails if it has not finished by then.
     public var deadline: WallTime?
     /// How long it will take, as far as is known: tells the coordinator how much to send ahead.
+    /// Not negative.
     public var expectedDuration: Duration?
-    /// Free text for people.
+    /// Free text for people, without NUL characters.
     public var summary = ""
 
     /// Nothing special.

@@ -66,6 +66,9 @@ final class RemoteBackend: ClusterBackend {
         }
     }
 
+    /// A stream that is going to be refused is refused sooner.
+    private static let steady = Duration.seconds(1)
+
     /// Until the graph is over. A stream that fails is begun again where it ended, and what was
     /// missed is asked for: for as long as nobody answers. Whoever answers with a refusal is asked
     /// for as long as a call is.
@@ -75,21 +78,23 @@ final class RemoteBackend: ClusterBackend {
         var refused: ContinuousClock.Instant?
         var isFirst = true
         while !Task.isCancelled {
-            let begin = ContinuousClock.now
+            var opened: ContinuousClock.Instant?
             do {
                 if !isFirst { try await lookAgain(at: graph, sink) }
                 isFirst = false
                 let events = try await client.events(after: position, graph: "\(graph)")
+                opened = .now
                 for try await event in events {
-                    backoff.reset()
-                    refused = nil
                     // Behind it: what cannot be told now is told again.
                     position = try await tell(event, of: graph, sink)
+                    backoff.reset()
+                    refused = nil
                     if case .event(let event) = event, event.kind == "graphFinished" { return }
                 }
             } catch let error as ClientError {
-                // What was refused before a stream that stood for as long is another matter.
-                let since = .now - begin < patience ? refused ?? begin : .now
+                // What was refused before a stream that stood is another matter.
+                if let opened, .now - opened >= Self.steady { refused = nil }
+                let since = refused ?? .now
                 refused = error.isPassing ? nil : since
                 if error.code == .notFound || !error.isPassing && .now - since >= patience {
                     return giveUp(graph, error, sink)

@@ -120,6 +120,15 @@ final class Session: Sendable {
 
     private static var closed: OperonError { OperonError(.closed, "The cluster was closed.") }
 
+    /// Endings and turns of operations that are not known here, and may be on their way.
+    var earlyCount: Int {
+        state.withLock { state in
+            state.graphsWithEarly.reduce(state.earlyStarts.count) {
+                $0 + (state.graphs[$1]?.earlyCount ?? 0)
+            }
+        }
+    }
+
     // MARK: - Adding
 
     /// Puts operations in line: they are added in the order of the calls. `Addition.wait` says how
@@ -502,7 +511,7 @@ final class Session: Sendable {
                     place += 1
                 }
                 if bytes > 0, state.graph?.id == graph { state.graph?.fill.bytes += bytes }
-                if followed.hasEarly { state.graphsWithEarly.insert(graph) }
+                if followed.earlyCount > 0 { state.graphsWithEarly.insert(graph) }
                 if !followed.isOver(isOpen: mayBeOurs || state.graph?.id == graph) {
                     state.graphs[graph] = followed
                 }

@@ -32,9 +32,9 @@ extension Worker {
         }
         var names: Set<String> = []
         for kind in kinds {
-            guard (1...limits.nameBytes).contains(kind.name.utf8.count) else {
-                let message = "The name of a kind has 1 to \(limits.nameBytes) bytes."
-                throw OperonError(.invalid, message)
+            guard (try? limits.check(name: kind.name, of: "kind")) != nil else {
+                let bounds = "1 to \(limits.nameBytes) bytes, and no control characters"
+                throw OperonError(.invalid, "The name of a kind has \(bounds).")
             }
             guard !Work.reservedKinds.contains(kind.name) else {
                 throw OperonError(.invalid, "The kind “\(kind.name)” is built in.")

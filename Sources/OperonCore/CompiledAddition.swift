@@ -112,6 +112,19 @@ package struct CompiledAddition: Sendable {
         let count = base.operationCount + description.operations.count
         try LimitName.operationsPerGraph.check(count, limits.operationsPerGraph)
         try CompiledGraph.check(description, limits: limits)
+        return try recompile(description, to: base, limits: limits, resolve: resolve)
+    }
+
+    /// The same of what was compiled before and kept: it is not asked again whether it may be, for
+    /// the rules may have been others.
+    ///
+    /// - Throws: as `compile`, of what is damaged.
+    package static func recompile(
+        _ description: GraphDescription,
+        to base: Base,
+        limits: Limits = Limits(),
+        resolve: CompiledGraph.Resolver
+    ) throws(Refusal) -> CompiledAddition {
         for operation in description.operations {
             guard resolve(operation.name)?.graph != base.graph else {
                 throw .duplicateOperation(name: operation.name)

@@ -7,13 +7,11 @@ extension Scheduler {
         to maximum: Int?,
         into effects: inout Effects
     ) {
-        if let maximum, maximum < 0 {
-            effects.refusals.append(
-                .invalid(
-                    field: "maxConcurrentOperationCount of “\(name)”",
-                    why: "\(maximum) is negative"
-                )
-            )
+        do throws(Refusal) {
+            let settings = QueueSettings(name: name, maxConcurrentOperationCount: maximum)
+            try settings.check(configuration.limits)
+        } catch {
+            effects.refusals.append(error)
             return
         }
         guard let queue = madeQueue(name, into: &effects) else { return }

@@ -37,7 +37,7 @@ struct GraphReading {
     /// The graph's name where the file gives none.
     static func name(of file: String) -> String {
         let name = Path.baseName(of: file)
-        return name.isEmpty ? "graph" : name
+        return name.isEmpty || name.hasControl ? "graph" : name
     }
 
     static func refuseReplay(_ options: GraphFileOptions) throws(Stop) {

@@ -7,7 +7,7 @@ struct WritingCheck {
 
     init(_ limits: Limits) { self.limits = limits }
 
-    /// - Throws: the first thing that a file cannot hold, with the name of its operation.
+    /// - Throws: the first thing that a file cannot hold, and what that is about.
     func check(_ graph: GraphDescription) throws(GraphFileError) {
         func refuse(_ thing: String, _ why: String) -> GraphFileError {
             let problem = GraphFileError.Problem(.unsupported, at: .none, thing, why)
@@ -15,21 +15,25 @@ struct WritingCheck {
         }
         do throws(Refusal) {
             try graph.check(limits)
+        } catch .invalid(let field, let why) {
+            throw refuse(field, "\(field): \(why)")
         } catch {
             throw refuse("", "\(error)")
         }
         var seen = SeenKeys<Void>()
         for queue in graph.queues {
             let known: Void? = seen.insert(queue.name, ())
-            guard known == nil else {
-                throw refuse(queue.name, "queue \(queue.name.quoted) is defined twice")
+            if known != nil || queue.maxConcurrentOperationCount ?? 0 > Int32.max {
+                let why = known == nil ? "has a limit that no file may have" : "is defined twice"
+                throw refuse(queue.name, "queue \(queue.name.quoted) " + why)
             }
         }
         var seenKeys = SeenKeys<Void>()
         for key in graph.keys {
             let known: Void? = seenKeys.insert(key.name, ())
-            guard known == nil else {
-                throw refuse(key.name, "key \(key.name.quoted) is defined twice")
+            if known != nil || key.limit > Int32.max {
+                let why = known == nil ? "has a limit that no file may have" : "is defined twice"
+                throw refuse(key.name, "key \(key.name.quoted) " + why)
             }
         }
         for operation in graph.operations {

@@ -16,11 +16,10 @@ extension GraphDescription {
 extension QueueSettings {
     package func check(_ limits: Limits) throws(Refusal) {
         try limits.check(name: name, of: "queue")
-        guard let maximum = maxConcurrentOperationCount, !(0...Limits.countMax).contains(maximum)
-        else { return }
+        guard let maximum = maxConcurrentOperationCount, maximum < 0 else { return }
         throw .invalid(
             field: "queue “\(name)”: maxConcurrentOperationCount",
-            why: maximum < 0 ? "\(maximum) is negative" : "\(maximum) is over \(Limits.countMax)"
+            why: "\(maximum) is negative"
         )
     }
 }
@@ -28,11 +27,8 @@ extension QueueSettings {
 extension KeySettings {
     package func check(_ limits: Limits) throws(Refusal) {
         try limits.check(name: name, of: "key")
-        guard !(1...Limits.countMax).contains(limit) else { return }
-        throw .invalid(
-            field: "limit of key “\(name)”",
-            why: limit < 1 ? "\(limit) is below 1" : "\(limit) is over \(Limits.countMax)"
-        )
+        guard limit < 1 else { return }
+        throw .invalid(field: "limit of key “\(name)”", why: "\(limit) is below 1")
     }
 }
 
@@ -68,8 +64,8 @@ extension OperationDescription {
     ) throws(Refusal) {
         guard let duration else { return }
         let why: String
-        if isPositive, duration <= .zero {
-            why = "\(duration) is not more than 0"
+        if isPositive, duration < .nanoseconds(1) {
+            why = "\(duration) is less than a nanosecond"
         } else if duration < .zero {
             why = "\(duration) is negative"
         } else if duration > Limits.durationMax {
@@ -131,10 +127,8 @@ extension OperationDescription {
 extension Limits {
     /// 36,500 days: nanoseconds of it fit 64 bits, and nothing waits longer.
     package static let durationMax = Duration.seconds(36_500 * 86_400)
-    /// What a limit of a queue or a key may be.
-    package static let countMax = Int(Int32.max)
 
-    /// Whether this can be a name of an operation, a queue, a kind or a key.
+    /// Whether this can be a name of an operation, a graph, a queue, a kind, a key or a variable.
     ///
     /// - Throws: `invalid`, or `limitExceeded`.
     package func check(name: String, of field: @autoclosure () -> String) throws(Refusal) {

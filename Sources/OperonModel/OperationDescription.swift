@@ -106,13 +106,14 @@ public struct DependencyDescription: Hashable, Sendable, Codable {
     }
 }
 
-/// An operation as a person describes it, before it is submitted.
+/// An operation as a person describes it, before it is submitted. No name may have a control
+/// character; durations are 0…36,500 days.
 public struct OperationDescription: Hashable, Sendable, Codable {
     /// Unique in its graph. 1…256 bytes.
     public var name: String
     /// What it does.
     public var work: Work
-    /// Free text for people.
+    /// Free text for people, without NUL characters.
     public var summary: String = ""
     /// What it waits for. One that is listed twice counts once.
     public var dependencies: [DependencyDescription] = []
@@ -125,7 +126,7 @@ public struct OperationDescription: Hashable, Sendable, Codable {
     public var priority: QueuePriority?
     /// How much it may get in the way of others on its machine.
     public var qualityOfService: QualityOfService = .default
-    /// Longest run of one attempt, from its start; `nil`: no bound.
+    /// Longest run of one attempt, from its start, at least a nanosecond; `nil`: no bound.
     public var timeout: Duration?
     /// What happens after a failure of its own.
     public var retry: RetryPolicy = .never
@@ -158,7 +159,7 @@ public enum OperationOrder: UInt8, Hashable, Sendable, Codable, CaseIterable {
 
 /// Operations submitted together.
 public struct GraphDescription: Hashable, Sendable, Codable {
-    /// For people; at most 256 bytes.
+    /// For people; at most 256 bytes, without control characters.
     public var name: String
     /// Settings of its queues; those that need none may be left out.
     public var queues: [QueueSettings] = []
@@ -178,7 +179,7 @@ public struct GraphDescription: Hashable, Sendable, Codable {
 
 /// An operation queue: what its operations have in common.
 public struct QueueSettings: Hashable, Sendable, Codable {
-    /// The name, 1…256 bytes.
+    /// The name, 1…256 bytes without control characters.
     public var name: String
     /// How many of its operations may run at once in the whole cluster; `nil`: as many as there are
     /// slots; 0 holds them all.
@@ -200,7 +201,7 @@ public struct QueueSettings: Hashable, Sendable, Codable {
 
 /// A name that operations hold while they run: how many of them at a time, in the whole cluster.
 public struct KeySettings: Hashable, Sendable, Codable {
-    /// The name, 1…256 bytes.
+    /// The name, 1…256 bytes without control characters.
     public var name: String
     /// 1 or more.
     public var limit: Int

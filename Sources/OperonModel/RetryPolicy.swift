@@ -3,11 +3,12 @@
 public struct RetryPolicy: Hashable, Sendable, Codable {
     /// Further attempts after the first. 0…65,535.
     public var limit: UInt16
-    /// The pause before the first further attempt.
+    /// The pause before the first further attempt. 0…36,500 days.
     public var delay: Duration
-    /// What the pause is multiplied by from one attempt to the next. At least 1.
+    /// What the pause is multiplied by from one attempt to the next. At least 1, and
+    /// finite.
     public var factor: Double
-    /// The longest pause, before jitter; not shorter than `delay`.
+    /// The longest pause, before jitter: from `delay` to 36,500 days.
     public var maxDelay: Duration
     /// The pause is drawn evenly from [1 − jitter, 1 + jitter] times its length. 0…1.
     public var jitter: Double

@@ -173,7 +173,7 @@ private struct StoredNames {
         for part in graph.contents.dropFirst() {
             let description = try StoreFormat.decodeGraph(part.body).graph
             let count = base.operationCount
-            let addition = try CompiledAddition.compile(description, to: base, limits: limits) {
+            let addition = try CompiledAddition.recompile(description, to: base, limits: limits) {
                 name in
                 let index = contents[Int(graph.id.rawValue)].number(of: name)
                 guard let index, index < count else { return nil }

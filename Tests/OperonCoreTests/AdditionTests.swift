@@ -28,6 +28,23 @@ struct AdditionTests {
         bench.drive(.additionJudged(order, .fits(addition)))
     }
 
+    @Test func `what was taken before is found again, whatever the rules are now`() throws {
+        var operation = OperationDescription.nothing("a")
+        operation.timeout = .zero
+        let graph = GraphDescription(name: "added", operations: [operation])
+        let base = CompiledAddition.Base(
+            graph: GraphID(rawValue: 0),
+            operationCount: 3,
+            edgeCount: 0
+        )
+        #expect(throws: Refusal.self) {
+            try CompiledAddition.compile(graph, to: base) { _ in nil }
+        }
+        let found = try CompiledAddition.recompile(graph, to: base) { _ in nil }
+        #expect(found.first == 3)
+        #expect(found.graph.topology.operationCount == 1)
+    }
+
     private func verdicts(_ bench: SchedulerBench) -> [Verdict] {
         bench.effects.messages.flatMap { message -> [Verdict] in
             guard case .plain(.control(let control)) = message.body else { return [] }

@@ -127,7 +127,7 @@ struct GraphCheckTests {
         ("kind", "kind of “a”", "the name is empty"),
         ("key", "exclusive of “a”", "the name is empty"),
         ("command", "command of “a”", "it names no program"),
-        ("timeout", "timeout of “a”", "0.0 seconds is not more than 0"),
+        ("timeout", "timeout of “a”", "0.0 seconds is less than a nanosecond"),
         ("delay", "delay of “a”", "-1.0 seconds is negative"),
         (
             "duration", "expectedDuration of “a”",

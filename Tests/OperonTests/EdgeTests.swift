@@ -103,7 +103,9 @@ import Testing
                 try await queue.addOperation(Other.Same())
             }
             #expect(error?.message.contains("Two types are called “Same”") == true)
-            await #expect(throws: Refusal.self) {
+            await #expect(
+                throws: Refusal.invalid(field: "kind of “command~3”", why: "“command” is built in")
+            ) {
                 _ = try await queue.addOperation(Reserved())
             }
             let hasty = OperationHandle(Nothing())

@@ -11,14 +11,16 @@ struct FakedCluster {
     let cluster: Operon.Cluster
     let queue: Operon.OperationQueue
 
-    /// Runs `body`, then closes the cluster. Whoever asks is told at once that nobody answers.
+    /// Runs `body`, then closes the cluster. Without patience, whoever asks is told at once that
+    /// nobody answers.
     static func play(
+        patience: Duration = .zero,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (FakedCluster) async throws -> Void
     ) async throws {
         let fake = FakeCoordinator()
         try await serve(fake) { url in
-            let cluster = Cluster.remote(url, patience: .zero)
+            let cluster = Cluster.remote(url, patience: patience)
             let queue = OperationQueue(cluster: cluster)
             try await body(FakedCluster(world: fake.world, cluster: cluster, queue: queue))
             await cluster.close(within: .zero)

@@ -40,6 +40,22 @@ import Testing
         await cluster.close()
     }
 
+    @Test func aBlockMayCancelItself() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let queue = OperationQueue(cluster: cluster)
+        let block = try await queue.addLocal { context -> Int in
+            context.cancel()
+            #expect(context.isCancelled)
+            #expect(Task.isCancelled)
+            try context.checkCancellation()
+            return 1
+        }
+        let after = try await queue.addOperation(Nothing(), after: [block])
+        #expect(try await block.finalOutcome() == .cancelled(reason: ""))
+        #expect(try await after.finalOutcome() == .succeeded)
+        await cluster.close()
+    }
+
     @Test func howABlockEndedIsSaidUntilItIsHeard() async throws {
         try await FakedCluster.play { play in
             for call in ["operation", "complete"] {

@@ -66,6 +66,51 @@ import Testing
         }
     }
 
+    @Test func refusalsThatLastAreToldAfterThePatience() async throws {
+        try await FakedCluster.play(patience: .milliseconds(300)) { play in
+            let handle = try await play.queue.addOperation(Nothing())
+            await play.world.waitForWatchers(1)
+            for _ in 0..<20 { await play.world.failNext("events", with: Self.forbidden) }
+            await play.world.endStreams()
+            let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
+            #expect(error?.code == .forbidden)
+            #expect(await play.world.calls.count { $0.name == "events" } > 2)
+        }
+    }
+
+    @Test func whatBelongsToNobodyHereIsForgotten() async throws {
+        try await FakedCluster.play { play in
+            let first = try await play.queue.addOperation(Nothing())
+            let graph = "\(try #require(first.id).graph)"
+            await play.world.waitForWatchers(1)
+            await play.world.hold("add")
+            let adding = Task { try await play.queue.addOperation(Nothing()) }
+            await play.world.waitForCalls("add", 1)
+            // Meanwhile somebody else adds two; one ends, of the other it is the turn.
+            try await play.world.change { truth throws(ClientError) in
+                let names = ["ends", "starts"]
+                let operations = names.map {
+                    OperationDescription(name: $0, work: .external(input: .empty))
+                }
+                let more = GraphDescription(name: "more", operations: operations)
+                _ = try truth.add(Submission(graph: more), to: graph, by: "somebody")
+                try truth.start(OperationSelector(graph: graph, operation: "starts"))
+                try truth.finish(OperationSelector(graph: graph, operation: "ends"), .succeeded)
+            }
+            while try await play.cluster.earlyCount < 2 { await Task.yield() }
+            await play.world.letGo("add")
+            let second = try await adding.value
+            while try await play.cluster.earlyCount > 0 { await Task.yield() }
+            try await play.world.change { truth throws(ClientError) in
+                try truth.finish(
+                    OperationSelector(graph: graph, operation: second.name),
+                    .succeeded
+                )
+            }
+            #expect(try await second.finalOutcome() == .succeeded)
+        }
+    }
+
     @Test func whatEndsBeforeItsAdditionIsAnsweredIsTold() async throws {
         try await FakedCluster.play { play in
             let first = try await play.queue.addOperation(Nothing())

@@ -36,6 +36,7 @@ import Testing
         Mistake("too long a name") { $0.name = long },
         Mistake("a timeout of nothing") { $0.timeout = .zero },
         Mistake("a negative timeout") { $0.timeout = .seconds(-1) },
+        Mistake("a timeout below a nanosecond") { $0.timeout = .nanoseconds(1) / 2 },
         Mistake("a timeout beyond all bounds") { $0.timeout = forever },
         Mistake("a delay beyond all bounds") { $0.delay = forever },
         Mistake("an expectation beyond all bounds") { $0.expectedDuration = forever },
@@ -107,5 +108,28 @@ import Testing
 
     @Test(arguments: oddities) func whatIsOddIsTakenEverywhere(oddity: Mistake) async throws {
         #expect(try await answers(to: oddity) == [nil, nil])
+    }
+
+    /// With its graph and its number before it, it is longer than a name may be.
+    @Test func theLongestNameIsFoundFromAnotherGraph() async throws {
+        let keeper = Cluster.inProcess(slots: 2)
+        try await keeper.register(.on(Nothing.self))
+        let inside = try #require(await keeper.inside)
+        try await FakedCluster.serve(inside.client) { url in
+            let far = Cluster.remote(url)
+            for cluster in [keeper, far] {
+                let queue = OperationQueue(cluster: cluster)
+                let name = OperationOptions(name: String(Self.long.dropLast()))
+                let first = OperationHandle(Nothing(), options: name)
+                try await queue.addOperation(first)
+                let graph = try #require(first.id?.graph)
+                _ = try await inside.client.close(graph: "\(graph)")
+                let second = try await queue.addOperation(Nothing(), after: [first])
+                #expect(second.id?.graph != graph)
+                #expect(try await second.finalOutcome() == .succeeded)
+            }
+            await far.close(within: .zero)
+        }
+        await keeper.close(within: .zero)
     }
 }

@@ -528,7 +528,10 @@ import Testing
             "Two kinds have the name “Square”."
         ),
         (Worker(broker: "amqp://h", .on(Command.self)), "The kind “command” is built in."),
-        (Worker(broker: "amqp://h", .on(Nameless.self)), "The name of a kind has 1 to 256 bytes."),
+        (
+            Worker(broker: "amqp://h", .on(Nameless.self)),
+            "The name of a kind has 1 to 256 bytes, and no control characters."
+        ),
     ])
     func `a worker that cannot be is refused`(worker: Worker, message: String) async throws {
         let error = await #expect(throws: OperonError.self) { try await worker.run() }

@@ -184,19 +184,15 @@ extension FakeTruth {
         _ name: String,
         _ change: QueueChange
     ) throws(ClientError) -> QueueView {
-        guard (1...Limits().nameBytes).contains(name.utf8.count) else {
-            throw ClientError(
-                .invalid(field: "queue", why: "a name has 1 to 256 bytes")
-            )
+        do throws(Refusal) {
+            let maximum = change.maxConcurrentOperationCount
+            try QueueSettings(name: name, maxConcurrentOperationCount: maximum).check(Limits())
+        } catch {
+            throw ClientError(error)
         }
         if change.isUnlimited == true, change.maxConcurrentOperationCount != nil {
             let why = "not together with maxConcurrentOperationCount"
             throw ClientError(.invalid(field: "isUnlimited", why: why))
-        }
-        if let count = change.maxConcurrentOperationCount, count < 0 {
-            throw ClientError(
-                .invalid(field: "maxConcurrentOperationCount", why: "not negative")
-            )
         }
         var queue = queues[name] ?? FakeQueue()
         if let count = change.maxConcurrentOperationCount {
@@ -217,12 +213,7 @@ extension FakeTruth {
     }
 
     package mutating func setKey(_ settings: KeySettings) throws(ClientError) -> KeyView {
-        guard (1...Limits().nameBytes).contains(settings.name.utf8.count) else {
-            throw ClientError(.invalid(field: "key", why: "a name has 1 to 256 bytes"))
-        }
-        guard settings.limit >= 1 else {
-            throw ClientError(.invalid(field: "limit", why: "1 or more"))
-        }
+        do throws(Refusal) { try settings.check(Limits()) } catch { throw ClientError(error) }
         keys[settings.name] = settings.limit
         note("keySet") { $0.key = settings.name }
         return view(key: settings.name)
