@@ -10,7 +10,8 @@ internal import Synchronization
 /// worker. It runs as long as this program does: if the program ends before, it stays as it is,
 /// and what depends on it waits, until somebody cancels or completes it. It runs at most once for
 /// each attempt. Cancelled, it has its outcome at once, and its task is cancelled; what it throws
-/// without that is a failure, `CancellationError` as well.
+/// without that is a failure, `CancellationError` as well, unless it cancelled itself before
+/// (``OperationContext/cancel()``).
 public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @unchecked Sendable {
     /// What it does.
     public typealias Block = @Sendable (OperationContext) async throws -> Output

@@ -104,7 +104,8 @@ extension OperationDescription {
         if command.directory == "" {
             throw .invalid(field: field, why: "its directory has no name")
         }
-        for variable in command.environment.keys where !Self.isVariable(variable) {
+        // The first of them, so that it is the same one every time.
+        if let variable = command.environment.keys.filter({ !Self.isVariable($0) }).min() {
             let why = "\(variable.debugDescription) cannot be the name of a variable"
             throw .invalid(field: field, why: why)
         }

@@ -158,7 +158,10 @@ struct GraphCheckTests {
         case "wait": operation.work = .wait(.seconds(-1))
         case "variable", "directory", "memory":
             var command = CommandDescription(arguments: ["true"])
-            if what == "variable" { command.environment["A=B"] = "" }
+            if what == "variable" {
+                // Of several, the same one every time.
+                for letter in ["D", "B", "A", "C"] { command.environment["\(letter)=B"] = "" }
+            }
             if what == "directory" { command.directory = "" }
             if what == "memory" { command.memory = 0 }
             operation.work = .command(command)
