@@ -164,8 +164,9 @@ extension AnyOperationHandle {
         }
     }
 
-    /// It waits for another one no more; if that was the last it waited for, it is ready. One that
-    /// it did not wait for changes nothing.
+    /// It waits for another one no more; if that was the last it waited for, it is ready. Nothing
+    /// changes if it did not wait for the other one, which may be in no queue or in another
+    /// cluster.
     ///
     /// - Throws: `Refusal.alreadyStarted`, `.alreadyFinished`; ``OperonError``, if the coordinator
     ///   cannot be asked.
@@ -177,7 +178,11 @@ extension AnyOperationHandle {
         }
         if isNew { return }
         try await untilAdded()
-        let (id, otherID) = try pair(other)
+        guard let id, let queue else {
+            throw OperonError(.invalid, "“\(name)” belongs to no queue.")
+        }
+        // It cannot wait for what its coordinator does not have.
+        guard let otherID = other.id, other.queue?.cluster === queue.cluster else { return }
         do {
             _ = try await asked {
                 try await $0.removeDependency(

@@ -10,7 +10,9 @@ public final class NamedOperationHandle: AnyOperationHandle, @unchecked Sendable
     /// One that is in no queue yet.
     ///
     /// - Parameters:
-    ///   - kind: What workers know it by. One that none knows waits until one does.
+    ///   - kind: What workers know it by. If no worker knows it, a cluster keeps the operation
+    ///     ready until one does; in one process, where no worker can join, it fails at once with
+    ///     `kindUnknown`.
     ///   - input: Sent as JSON.
     ///   - version: Which form the input has: ``Operation/version``.
     ///   - options: How it is to be run.
@@ -59,7 +61,8 @@ extension OperationQueue {
     ///
     /// - Parameters:
     ///   - kind: What workers know it by: the ``Operation/kind`` of a type, or the name of a
-    ///     registered block. One that no worker knows waits until one does.
+    ///     registered block. If no worker knows it, a cluster keeps the operation ready until one
+    ///     does; in one process, where no worker can join, it fails at once with `kindUnknown`.
     ///   - input: Sent as JSON.
     ///   - dependencies: What it waits for.
     ///   - options: How it is to be run.

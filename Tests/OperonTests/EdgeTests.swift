@@ -1,5 +1,6 @@
 import Operon
 import OperonModel
+import OperonRuntime
 import Testing
 
 /// What nobody plans for, and everybody meets.
@@ -35,6 +36,51 @@ import Testing
                 rest.append(event.kind)
             }
             #expect(rest == seen.dropFirst().map(\.kind))
+        }
+    }
+
+    /// In this process, and on a cluster.
+    private func withBothScopes(
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (Operon.Cluster) async throws -> Void
+    ) async throws {
+        try await withCluster { cluster in
+            try await body(cluster)
+            let inside = try #require(await cluster.inside)
+            try await FakedCluster.serve(inside.client) { url in
+                let far = Cluster.remote(url)
+                try await body(far)
+                await far.close(within: .zero)
+            }
+        }
+    }
+
+    @Test func `removing a dependency that there is not changes nothing`() async throws {
+        try await withBothScopes { cluster in
+            let queue = OperationQueue(cluster: cluster)
+            let gate = try ExternalOperationHandle(Int.self)
+            let handle = OperationHandle(Nothing())
+            try await handle.addDependency(gate)
+            try await queue.addOperations([gate, handle])
+            let unknown = OperationHandle(Nothing())
+            let other = Cluster.inProcess(slots: 1)
+            let elsewhere = try await OperationQueue(cluster: other).addOperation(Nothing())
+            for stranger in [unknown, elsewhere] {
+                try await handle.removeDependency(stranger)
+                #expect(try await handle.dependencies.map(\.id) == [gate.id])
+            }
+            try await gate.complete(1)
+            try await handle.waitUntilFinished()
+            try await handle.removeDependency(unknown)
+            await other.close(within: .zero)
+        }
+    }
+
+    @Test func `in one process an unknown kind fails at once`() async throws {
+        try await withCluster { cluster in
+            let queue = OperationQueue(cluster: cluster)
+            let handle = try await queue.addOperation("NobodyKnows", 1)
+            #expect(try await handle.finalOutcome() == .failed(.kindUnknown("NobodyKnows")))
         }
     }
 
