@@ -21,6 +21,10 @@ protocol ClusterBackend: Sendable {
     /// What a worker in this process has to know to run operations of a kind that are added.
     func register(_ kind: OperationKind)
 
+    /// Whether a whole graph can be submitted: the same graphs are refused wherever the coordinator
+    /// is, in the same words.
+    func check(_ graph: GraphDescription) throws(Refusal)
+
     /// A place in the stream of events before anything that is submitted from now on.
     func position() async throws -> UInt64?
 

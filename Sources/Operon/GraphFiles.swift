@@ -179,6 +179,7 @@ extension Cluster {
         _ graph: GraphDescription,
         idempotencyKey: String? = nil
     ) async throws -> SubmittedGraph {
+        try await session().backend.check(graph)
         var submission = Submission(graph: graph)
         submission.idempotencyKey = idempotencyKey ?? Session.newKey()
         let sent = submission

@@ -1,5 +1,6 @@
 internal import Logging
 internal import OperonCore
+internal import OperonGraphFile
 internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
@@ -53,6 +54,9 @@ final class LocalBackend: ClusterBackend {
     var patience: Duration { .zero }
 
     func register(_ kind: OperationKind) { kinds.register(kind) }
+
+    /// Nothing travels here: what could not travel is refused all the same.
+    func check(_ graph: GraphDescription) throws(Refusal) { try GraphFileCodec().check(graph) }
 
     func start(_ sink: EndedSink) async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: News.self)

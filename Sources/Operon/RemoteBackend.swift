@@ -52,6 +52,9 @@ final class RemoteBackend: ClusterBackend {
     /// Its workers have kinds of their own.
     func register(_ kind: OperationKind) {}
 
+    /// The client checks what it sends.
+    func check(_ graph: GraphDescription) {}
+
     func position() async throws -> UInt64? {
         try await asked { try await $0.status().lastEvent ?? 0 }
     }

@@ -7,7 +7,13 @@ extension GraphFile {
     /// An input in JSON stands in the file as JSON; reading it back drops its white space.
     /// - Throws: what a graph file cannot hold; see `WritingCheck`.
     package static func encodeJSON(_ graph: GraphDescription) throws(GraphFileError) -> [UInt8] {
-        try WritingCheck(Limits()).check(graph)
+        do throws(Refusal) {
+            try WritingCheck(Limits()).check(graph)
+        } catch {
+            let problem = GraphFileError.Problem(.unsupported, at: .none, "", "\(error)")
+            let file = graph.name.isEmpty ? "graph" : graph.name
+            throw GraphFileError.unfound(.problem(problem), file: file)
+        }
         var writer = GraphWriter()
         writer.write(graph)
         return writer.out

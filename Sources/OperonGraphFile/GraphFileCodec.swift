@@ -17,8 +17,9 @@ package struct GraphFileCodec: GraphCodec {
     /// JSON Lines in pieces of about 64 KiB. Reading them gives the same graph: durations to the
     /// nanosecond, lists without repetitions, inputs in JSON without white space. A graph without
     /// a name stays without one if it is decoded with the name "".
-    /// - Throws: `GraphFileError` for what a graph file cannot hold, before the first piece: an
-    ///   input that is not JSON, a name with a control character, a negative duration.
+    /// - Throws: `Refusal` for what a graph file cannot hold, before the first piece: an input that
+    ///   is not JSON, a name with a control character, a negative duration. Nobody wrote a file, so
+    ///   it does not speak of one.
     package func encode(
         _ graph: GraphDescription
     ) throws -> any Sequence<[UInt8]> & Sendable {
@@ -63,6 +64,15 @@ extension GraphFileFormat {
         case "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml": self = .yaml
         default: return nil
         }
+    }
+}
+
+extension GraphFileCodec {
+    /// Whether a graph can travel, for callers that do not send it.
+    ///
+    /// - Throws: what `encode` throws.
+    package func check(_ graph: GraphDescription) throws(Refusal) {
+        try WritingCheck(limits).check(graph)
     }
 }
 

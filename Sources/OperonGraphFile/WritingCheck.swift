@@ -7,71 +7,73 @@ struct WritingCheck {
 
     init(_ limits: Limits) { self.limits = limits }
 
-    /// - Throws: the first thing that a file cannot hold, and what that is about.
-    func check(_ graph: GraphDescription) throws(GraphFileError) {
-        func refuse(_ thing: String, _ why: String) -> GraphFileError {
-            let problem = GraphFileError.Problem(.unsupported, at: .none, thing, why)
-            return GraphFileError.unfound(.problem(problem), file: graph.name)
-        }
-        do throws(Refusal) {
-            try graph.check(limits)
-        } catch .invalid(let field, let why) {
-            throw refuse(field, "\(field): \(why)")
-        } catch {
-            throw refuse("", "\(error)")
-        }
-        var seen = SeenKeys<Void>()
-        for queue in graph.queues {
-            let known: Void? = seen.insert(queue.name, ())
-            if known != nil || queue.maxConcurrentOperationCount ?? 0 > Int32.max {
-                let why = known == nil ? "has a limit that no file may have" : "is defined twice"
-                throw refuse(queue.name, "queue \(queue.name.quoted) " + why)
-            }
-        }
-        var seenKeys = SeenKeys<Void>()
-        for key in graph.keys {
-            let known: Void? = seenKeys.insert(key.name, ())
-            if known != nil || key.limit > Int32.max {
-                let why = known == nil ? "has a limit that no file may have" : "is defined twice"
-                throw refuse(key.name, "key \(key.name.quoted) " + why)
-            }
-        }
+    /// - Throws: the first thing that a file cannot hold, in the words of whoever takes the graph
+    ///   without a file.
+    func check(_ graph: GraphDescription) throws(Refusal) {
+        try graph.check(limits)
+        var names = SeenKeys<Void>()
         for operation in graph.operations {
-            if let why = refusal(of: operation) {
-                throw refuse(operation.name, "operation \(operation.name.quoted) " + why)
+            guard names.insert(operation.name, ()) == nil else {
+                throw .duplicateOperation(name: operation.name)
             }
+            try check(operation)
         }
     }
 
-    /// Why an operation cannot be written, or `nil`.
-    private func refusal(of operation: OperationDescription) -> String? {
-        for dependency in operation.dependencies {
-            if let why = refusal(ofName: dependency.name) { return "has a dependency that " + why }
-        }
+    private func check(_ operation: OperationDescription) throws(Refusal) {
+        try checkBytes(operation.summary.utf8.count)
+        try checkDependencies(of: operation)
         switch operation.work {
-        case .registered(_, let input): return refusal(ofInput: input, isVersioned: true)
-        case .external(let input): return refusal(ofInput: input)
-        case .nothing, .wait, .command: return nil
+        case .registered(_, let input):
+            try check(input, of: operation.name, isVersioned: true)
+        case .external(let input):
+            try check(input, of: operation.name)
+        case .command(let command):
+            let arguments = command.arguments.reduce(0) { $0 + $1.utf8.count + 1 }
+            let environment = command.environment.reduce(0) {
+                $0 + $1.key.utf8.count + $1.value.utf8.count + 2
+            }
+            try checkBytes(arguments + environment)
+        case .nothing, .wait: break
         }
     }
 
-    private func refusal(ofInput input: Payload, isVersioned: Bool = false) -> String? {
+    private func checkBytes(_ count: Int) throws(Refusal) {
+        try LimitName.payloadBytes.check(count, limits.payloadBytes)
+    }
+
+    private func checkDependencies(of operation: OperationDescription) throws(Refusal) {
+        var conditions = SeenKeys<DependencyCondition>()
+        for dependency in operation.dependencies {
+            let earlier = conditions.insert(dependency.name, dependency.condition)
+            guard let earlier, earlier != dependency.condition else { continue }
+            throw .invalid(
+                field: "dependencies of “\(operation.name)”",
+                why: "“\(dependency.name)” is listed with two conditions"
+            )
+        }
+    }
+
+    private func check(
+        _ input: Payload,
+        of name: String,
+        isVersioned: Bool = false
+    ) throws(Refusal) {
+        try checkBytes(input.bytes.count)
+        let field = "input of “\(name)”"
         var plain = input
         if isVersioned, let version = input.version {
             guard (1...Int(Int32.max)).contains(version),
                 input.contentType == Payload.json(version: version)
-            else { return "has an input of version \(version)" }
+            else {
+                let why = "version \(version) is not a number from 1 to \(Int32.max)"
+                throw .invalid(field: field, why: why)
+            }
             plain.contentType = Payload.json
         }
-        guard plain.isEmpty || isJSON(plain) else { return "has an input that is not JSON" }
-        return plain == .empty || !plain.isEmpty ? nil : "has an input that is not JSON"
-    }
-
-    /// What `FieldReader.name` says of it.
-    private func refusal(ofName name: String) -> String? {
-        if name.isEmpty { return "is empty" }
-        if name.utf8.count > limits.nameBytes { return "is over \(limits.nameBytes) bytes long" }
-        return name.hasControl ? "has a control character" : nil
+        guard plain == .empty || !plain.isEmpty && isJSON(plain) else {
+            throw .invalid(field: field, why: "it is not JSON")
+        }
     }
 
     /// JSON that is read back as the same value where it stands, within its operation.

@@ -32,6 +32,8 @@ extension HTTPCoordinatorClient {
                 GraphPieces(pieces: try codec.encode(submission.graph)),
                 length: .unknown
             )
+        } catch let refusal as Refusal {
+            throw ClientError(refusal)
         } catch {
             throw ClientError(.invalid, "\(error)")
         }

@@ -7,36 +7,52 @@ extension GraphDescription {
         try LimitName.operationsPerGraph.check(operations.count, limits.operationsPerGraph)
         if !name.isEmpty { try limits.check(name: name, of: "graph") }
         for queue in queues { try queue.check(limits) }
+        try Self.checkDistinct(queues.map(\.name), "queue")
         try LimitName.keys.check(keys.count, limits.keys)
         for key in keys { try key.check(limits) }
+        try Self.checkDistinct(keys.map(\.name), "key")
         for operation in operations { try operation.check(limits) }
+    }
+
+    private static func checkDistinct(_ names: [String], _ what: String) throws(Refusal) {
+        guard names.count > 1 else { return }
+        var known: Set<String> = []
+        known.reserveCapacity(names.count)
+        for name in names where !known.insert(name).inserted {
+            throw .invalid(field: "\(what) “\(name)”", why: "it is defined twice")
+        }
     }
 }
 
 extension QueueSettings {
     package func check(_ limits: Limits) throws(Refusal) {
         try limits.check(name: name, of: "queue")
-        guard let maximum = maxConcurrentOperationCount, maximum < 0 else { return }
-        throw .invalid(
-            field: "queue “\(name)”: maxConcurrentOperationCount",
-            why: "\(maximum) is negative"
-        )
+        guard let maximum = maxConcurrentOperationCount else { return }
+        let field = "queue “\(name)”: maxConcurrentOperationCount"
+        guard maximum >= 0 else { throw .invalid(field: field, why: "\(maximum) is negative") }
+        guard maximum > Limits.concurrencyMax else { return }
+        throw .invalid(field: field, why: "\(maximum) is over \(Limits.concurrencyMax)")
     }
 }
 
 extension KeySettings {
     package func check(_ limits: Limits) throws(Refusal) {
         try limits.check(name: name, of: "key")
-        guard limit < 1 else { return }
-        throw .invalid(field: "limit of key “\(name)”", why: "\(limit) is below 1")
+        let field = "limit of key “\(name)”"
+        guard limit >= 1 else { throw .invalid(field: field, why: "\(limit) is below 1") }
+        guard limit > Limits.concurrencyMax else { return }
+        throw .invalid(field: field, why: "\(limit) is over \(Limits.concurrencyMax)")
     }
 }
 
 extension OperationDescription {
-    /// Whether it can be run as it is meant; but not how large its input is, nor what its
-    /// dependencies name.
+    /// Whether it can be run as it is meant; but not how large its input is, nor whether there is
+    /// what its dependencies name.
     fileprivate func check(_ limits: Limits) throws(Refusal) {
         try limits.check(name: name, of: "operation")
+        for dependency in dependencies {
+            try limits.check(name: dependency.name, of: "dependency of “\(name)”")
+        }
         try limits.check(name: queue, of: "queue of “\(name)”")
         for key in exclusive { try limits.check(name: key, of: "exclusive of “\(name)”") }
         if summary.utf8.contains(0) {
@@ -128,6 +144,10 @@ extension OperationDescription {
 extension Limits {
     /// 36,500 days: nanoseconds of it fit 64 bits, and nothing waits longer.
     package static let durationMax = Duration.seconds(36_500 * 86_400)
+
+    /// The largest limit of a queue or a key: what 32 bits hold in messages and in stores. No
+    /// cluster has as many slots.
+    package static let concurrencyMax = Int(Int32.max)
 
     /// Whether this can be a name of an operation, a graph, a queue, a kind, a key or a variable.
     ///

@@ -140,11 +140,13 @@ struct GraphCheckTests {
         ("variable", "command of “a”", "\"A=B\" cannot be the name of a variable"),
         ("directory", "command of “a”", "its directory has no name"),
         ("memory", "memory of “a”", "0 is below 1"),
+        ("dependency", "dependency of “a”", "the name is empty"),
     ])
     func `nonsense in an operation is refused`(_ what: String, _ field: String, _ why: String) {
         var operation = OperationDescription(name: "a", work: .nothing)
         switch what {
         case "name": operation.name = ""
+        case "dependency": operation.dependencies = [DependencyDescription("")]
         case "queue": operation.queue = ""
         case "kind": operation.work = .registered(kind: "", input: .empty)
         case "key": operation.exclusive = [""]
@@ -189,6 +191,36 @@ struct GraphCheckTests {
             )
         ) {
             try compile([], queues: [QueueSettings(name: "q", maxConcurrentOperationCount: -1)])
+        }
+    }
+
+    @Test func `a limit that 32 bits do not hold is refused`() throws {
+        let most = Int(Int32.max)
+        _ = try compile([], queues: [QueueSettings(name: "q", maxConcurrentOperationCount: most)])
+        #expect(
+            throws: Refusal.invalid(
+                field: "queue “q”: maxConcurrentOperationCount",
+                why: "2147483648 is over 2147483647"
+            )
+        ) {
+            try compile(
+                [],
+                queues: [QueueSettings(name: "q", maxConcurrentOperationCount: most + 1)]
+            )
+        }
+        #expect(
+            throws: Refusal.invalid(
+                field: "limit of key “k”",
+                why: "2147483648 is over 2147483647"
+            )
+        ) { try KeySettings(name: "k", limit: most + 1).check(Limits()) }
+    }
+
+    @Test func `a key that is defined twice is refused`() {
+        var graph = GraphDescription(name: "g")
+        graph.keys = [KeySettings(name: "k"), KeySettings(name: "k", limit: 2)]
+        #expect(throws: Refusal.invalid(field: "key “k”", why: "it is defined twice")) {
+            try CompiledGraph.compile(graph)
         }
     }
 

@@ -150,7 +150,7 @@ import Testing
             operations: [OperationDescription(name: "a", work: work)]
         )
         let error = #expect(throws: GraphFileError.self) { try GraphFile.encodeJSON(graph) }
-        #expect(error?.description == "g: operation “a” has an input that is not JSON")
+        #expect(error?.description == "g: input of “a”: it is not JSON")
     }
 
     @Test func `long lines and pieces of a file are put together`() throws {

@@ -110,6 +110,117 @@ import Testing
         #expect(try await answers(to: oddity) == [nil, nil])
     }
 
+    /// A whole graph with one thing wrong.
+    struct WrongGraph: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let refusal: Refusal
+        let graph: GraphDescription
+
+        init(
+            _ what: String,
+            _ refusal: Refusal,
+            _ change: (inout GraphDescription) -> Void
+        ) {
+            testDescription = what
+            self.refusal = refusal
+            var graph = GraphDescription(name: "g")
+            graph.operations = ["a", "b"].map { OperationDescription(name: $0, work: .nothing) }
+            change(&graph)
+            self.graph = graph
+        }
+
+        static func input(_ what: String, _ payload: Payload, _ why: String) -> WrongGraph {
+            WrongGraph(what, .invalid(field: "input of “b”", why: why)) {
+                $0.operations[1].work = .registered(kind: "K", input: payload)
+            }
+        }
+    }
+
+    private static let tooMany = Int(Int32.max) + 1
+
+    private static let wrongGraphs: [WrongGraph] = [
+        WrongGraph(
+            "a dependency without a name",
+            .invalid(field: "dependency of “b”", why: "the name is empty")
+        ) { $0.operations[1].dependencies = [DependencyDescription("")] },
+        WrongGraph(
+            "a dependency with two conditions",
+            .invalid(field: "dependencies of “b”", why: "“a” is listed with two conditions")
+        ) {
+            $0.operations[1].dependencies = [
+                DependencyDescription("a"), DependencyDescription("a", .failed),
+            ]
+        },
+        WrongGraph("two operations of one name", .duplicateOperation(name: "a")) {
+            $0.operations[1].name = "a"
+        },
+        WrongGraph("a cycle", .dependencyCycle(path: ["a", "b", "a"])) {
+            $0.operations[0].dependencies = [DependencyDescription("b")]
+            $0.operations[1].dependencies = [DependencyDescription("a")]
+        },
+        WrongGraph("an unknown dependency", .unknownOperation(name: "c", namedBy: "b")) {
+            $0.operations[1].dependencies = [DependencyDescription("c")]
+        },
+        WrongGraph("a queue twice", .invalid(field: "queue “q”", why: "it is defined twice")) {
+            $0.queues = [QueueSettings(name: "q"), QueueSettings(name: "q")]
+        },
+        WrongGraph("a key twice", .invalid(field: "key “k”", why: "it is defined twice")) {
+            $0.keys = [KeySettings(name: "k"), KeySettings(name: "k", limit: 2)]
+        },
+        WrongGraph(
+            "too high a limit of a queue",
+            .invalid(
+                field: "queue “q”: maxConcurrentOperationCount",
+                why: "2147483648 is over 2147483647"
+            )
+        ) { $0.queues = [QueueSettings(name: "q", maxConcurrentOperationCount: tooMany)] },
+        WrongGraph(
+            "too high a limit of a key",
+            .invalid(field: "limit of key “k”", why: "2147483648 is over 2147483647")
+        ) { $0.keys = [KeySettings(name: "k", limit: tooMany)] },
+        .input("an input that is no JSON", Payload(bytes: [0x7B]), "it is not JSON"),
+        .input(
+            "an input of another type",
+            Payload(contentType: "text/plain", bytes: [0x31]),
+            "it is not JSON"
+        ),
+        .input(
+            "a version of nothing",
+            Payload(contentType: "application/json; version=0", bytes: [0x31]),
+            "version 0 is not a number from 1 to 2147483647"
+        ),
+        WrongGraph(
+            "too large an input",
+            .limitExceeded(limit: .payloadBytes, value: 1_048_577, maximum: 1_048_576)
+        ) {
+            let text = "\"" + String(repeating: "a", count: 1_048_575) + "\""
+            $0.operations[1].work = .external(input: Payload(bytes: Array(text.utf8)))
+        },
+        WrongGraph(
+            "too long a description",
+            .limitExceeded(limit: .payloadBytes, value: 1_048_577, maximum: 1_048_576)
+        ) { $0.operations[0].summary = String(repeating: "a", count: 1_048_577) },
+    ]
+
+    /// Nobody wrote a file, so no error speaks of one.
+    @Test(arguments: wrongGraphs) func `a wrong graph is refused alike everywhere`(
+        wrong: WrongGraph
+    ) async throws {
+        let keeper = Cluster.inProcess(slots: 1)
+        let inside = try #require(await keeper.inside)
+        try await FakedCluster.serve(inside.client) { url in
+            let far = Cluster.remote(url)
+            for cluster in [keeper, far] {
+                let refusal = await #expect(throws: Refusal.self) {
+                    try await cluster.submit(wrong.graph)
+                }
+                #expect(refusal == wrong.refusal)
+            }
+            await far.close(within: .zero)
+        }
+        await keeper.close(within: .zero)
+    }
+
     /// With its graph and its number before it, it is longer than a name may be.
     @Test func theLongestNameIsFoundFromAnotherGraph() async throws {
         let keeper = Cluster.inProcess(slots: 2)
