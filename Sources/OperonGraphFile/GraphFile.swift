@@ -39,6 +39,8 @@ package struct GraphFile: Hashable, Sendable {
     package var sourceMap: SourceMap
     /// As the caller named it.
     package var file: String
+    /// What was read in another way than the file says it; for people.
+    package var warnings: [GraphFileError.Problem] = []
 
     /// Reads a file. Relative paths are relative to the process's directory.
     /// - Parameter format: `nil`: by its suffix, else by its content.

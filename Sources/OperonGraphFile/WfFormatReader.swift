@@ -5,8 +5,9 @@ import OperonModel
 ///
 /// Schema 1.5 has the tasks in `workflow.specification` and their run times in
 /// `workflow.execution`; up to 1.4 both are in `workflow.tasks` (once `jobs`). What says nothing
-/// about order and time is passed over. `parents` is the truth about order; a parent that is listed
-/// twice or is no task is dropped, as in published instances.
+/// about order and time is passed over. `parents` is the truth about order. A parent that is listed
+/// twice counts once. A parent that is no task is left out, since published instances have such
+/// parents, and named in a warning.
 struct WfFormatReader {
     private struct Task {
         var identifier: String
@@ -171,7 +172,7 @@ struct WfFormatReader {
                 task.identifier = entry.value.text ?? ""
                 task.position = entry.value.position
             case "name": task.title = entry.value.text
-            case "parents": task.parents = entry.value.elements?.compactMap(\.text) ?? []
+            case "parents": task.parents = try parents(entry.value)
             case "runtime", "runtimeInSeconds": task.runtime = try runtime(entry.value)
             default: break
             }
@@ -183,6 +184,21 @@ struct WfFormatReader {
         defer { log = fields.log }
         let name = try fields.name(task.identifier, at: task.position, "id")
         return name == nil ? nil : task
+    }
+
+    private mutating func parents(_ node: Node) throws(Stop) -> [String] {
+        if node.isNull { return [] }
+        let names = node.elements?.map(\.text)
+        guard let names, !names.contains(nil) else {
+            try log.report(
+                .wrongType,
+                at: node.position,
+                "parents",
+                "“parents” is a list of tasks, not \(node.elements == nil ? node.kindName : "this")"
+            )
+            return []
+        }
+        return names.compactMap(\.self)
     }
 
     private mutating func runtime(_ node: Node) throws(Stop) -> Double? {
@@ -258,8 +274,9 @@ struct WfFormatReader {
         var operations: [OperationDescription] = []
         operations.reserveCapacity(tasks.count)
         var sourceMap = SourceMap()
+        var missing = MissingParents()
         for task in tasks {
-            operations.append(try operation(task, titles))
+            operations.append(try operation(task, titles, &missing))
             sourceMap.append(task.position, dependencies: [])
         }
         var fields = FieldReader(limits: limits)
@@ -269,7 +286,9 @@ struct WfFormatReader {
             name: isName ? name : GraphReading.name(of: file),
             operations: operations
         )
-        return GraphFile(graph: graph, sourceMap: sourceMap, file: file)
+        var read = GraphFile(graph: graph, sourceMap: sourceMap, file: file)
+        read.warnings = missing.warnings(file: file)
+        return read
     }
 
     /// Up to schema 1.4 some writers list parents by name.
@@ -284,7 +303,8 @@ struct WfFormatReader {
 
     private func operation(
         _ task: Task,
-        _ titles: [String: String]
+        _ titles: [String: String],
+        _ missing: inout MissingParents
     ) throws(Stop) -> OperationDescription {
         let seconds = (task.runtime ?? runtimes[task.identifier] ?? 0) * scale
         guard let nanoseconds = DurationText.nanoseconds(seconds: seconds) else {
@@ -303,10 +323,41 @@ struct WfFormatReader {
         if let title = task.title, title != task.identifier { operation.summary = title }
         var seen = SeenKeys<Void>()
         for parent in task.parents {
-            let name = indices[parent] == nil ? titles[parent] : parent
-            guard let name, seen.insert(name, ()) == nil else { continue }
+            guard let name = indices[parent] == nil ? titles[parent] : parent else {
+                missing.note(parent, of: task.identifier, at: task.position)
+                continue
+            }
+            guard seen.insert(name, ()) == nil else { continue }
             operation.dependencies.append(DependencyDescription(name))
         }
         return operation
+    }
+}
+
+/// Parents that were left out, for the warnings about them: the first few by name.
+private struct MissingParents {
+    /// A wrong export may lack every parent, and nobody reads a thousand warnings.
+    private static let namedMax = 10
+
+    private var named: [GraphFileError.Problem] = []
+    private var count = 0
+
+    mutating func note(_ parent: String, of task: String, at position: Position) {
+        count += 1
+        guard named.count < Self.namedMax else { return }
+        let message =
+            "task \(task.quoted) does not wait for its parent \(parent.quoted): the workflow has no"
+            + " task of that id, and no single one of that name"
+        named.append(GraphFileError.Problem(.unknownOperation, at: position, parent, message))
+    }
+
+    func warnings(file: String) -> [GraphFileError.Problem] {
+        var warnings = named
+        if count > named.count {
+            let message = "\(count - named.count) more parents were left out"
+            warnings.append(GraphFileError.Problem(.unknownOperation, at: .none, "", message))
+        }
+        for index in warnings.indices { warnings[index].file = file }
+        return warnings
     }
 }

@@ -3,6 +3,7 @@ import OperonArguments
 import OperonCore
 import OperonGraphFile
 import OperonModel
+import OperonTerminal
 
 /// Which file, and how to read it: the same for every command that takes one.
 struct GraphFileArguments: ParsableArguments {
@@ -23,15 +24,20 @@ struct GraphFileArguments: ParsableArguments {
         }
     }
 
-    /// Reads the file, without a look at the graph as a whole.
+    /// Reads the file, without a look at the graph as a whole. Warnings go to standard error.
     ///
     /// - Throws: `Failure` with every problem, each with its place.
     func read() throws(Failure) -> GraphFile {
         do throws(GraphFileError) {
-            return try GraphFile.read(
+            let read = try GraphFile.read(
                 path: file,
                 options: GraphFileOptions(replayScale: replay)
             )
+            for warning in read.warnings {
+                let line = "warning: \(TerminalText.line(warning.description))\n"
+                FileOutput.standardError.write(Array(line.utf8))
+            }
+            return read
         } catch {
             throw Failure(ExitStatus.usage, error.description)
         }

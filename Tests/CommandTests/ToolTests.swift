@@ -28,6 +28,21 @@ import Testing
         }
     }
 
+    @Test func `what a recorded workflow loses is told on the standard error`() async throws {
+        try await Scene.play { scene in
+            let text = #"{"workflow": {"tasks": [{"name": "a", "parents": ["gone\u001b[2J"]}]}}"#
+            let file = try scene.write("w.json", text)
+            for command in ["validate", "run"] {
+                let ended = try await scene.operon([command, file, "--replay", "0"])
+                #expect(ended.end == .exit(0), "\(ended.errors)")
+                let warning = try #require(ended.errorLines.first)
+                #expect(warning.hasPrefix("warning: \(file):1:"), "\(warning)")
+                #expect(warning.contains("task “a” does not wait for its parent “gone"))
+                #expect(!ended.errors.contains("\u{1B}"))
+            }
+        }
+    }
+
     @Test func `validate names every problem with its place`() async throws {
         try await Scene.play { scene in
             _ = try scene.write(

@@ -29,6 +29,7 @@ import Testing
         #expect(operations.count { $0.work == .wait(.zero) } == instant)
         let total = operations.reduce(0.0) { $0 + ($1.expectedDuration?.seconds ?? 0) }
         #expect(abs(total - work) < max(0.5, work * 0.001))
+        #expect(file.warnings.isEmpty)
     }
 
     @Test func `the scale shortens every wait`() throws {
@@ -64,6 +65,45 @@ import Testing
         #expect(graph.operations.map(\.work) == [.wait(.seconds(3)), .wait(.seconds(4))])
         #expect(graph.operations[1].dependencies == [DependencyDescription("ID1")])
         #expect(graph.operations[1].summary == "count_1")
+    }
+
+    @Test func `a parent that is no task is left out, and a warning names it`() throws {
+        let text = """
+            {"workflow": {"specification": {"tasks": [
+              {"id": "a", "name": "same", "parents": []},
+              {"id": "b", "name": "same", "parents": null},
+              {"id": "c", "parents": ["a", "gone", "same"]}]}}}
+            """
+        let file = try Fixture.read(text, "w.json", GraphFileOptions(replayScale: 1))
+
+        #expect(file.graph.operations[2].dependencies == [DependencyDescription("a")])
+        #expect(
+            file.warnings.map(\.description) == [
+                "w.json:4:10: task “c” does not wait for its parent “gone”: the workflow has no"
+                    + " task of that id, and no single one of that name",
+                "w.json:4:10: task “c” does not wait for its parent “same”: the workflow has no"
+                    + " task of that id, and no single one of that name",
+            ]
+        )
+    }
+
+    @Test func `of very many parents that are no tasks the first ten are named`() throws {
+        let parents = (0..<1_000).map { "\"p\($0)\"" }.joined(separator: ",")
+        let text = #"{"workflow": {"tasks": [{"name": "a", "parents": [\#(parents)]}]}}"#
+        let file = try Fixture.read(text, "w.json", GraphFileOptions(replayScale: 1))
+
+        #expect(file.warnings.count == 11)
+        #expect(file.warnings.last?.description == "w.json: 990 more parents were left out")
+    }
+
+    @Test(arguments: ["\"a\"", "{}", "[[\"a\"]]", "[null]"])
+    func `parents that are no list of names are refused with their place`(parents: String) {
+        let text = #"{"workflow": {"tasks": [{"name": "a", "parents": \#(parents)}]}}"#
+        let error = #expect(throws: GraphFileError.self) {
+            try Fixture.read(text, "w.json", GraphFileOptions(replayScale: 1))
+        }
+        #expect(error?.problems.first?.code == .wrongType)
+        #expect(error?.description.hasPrefix("w.json:1:50: “parents” is a list") == true)
     }
 
     @Test(arguments: [-1, Double.nan, .infinity])
