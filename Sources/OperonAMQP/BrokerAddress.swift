@@ -4,8 +4,10 @@ package import OperonPorts
 /// `amqp://user:password@host:port/vhost?cacert=…`, or `amqps://` for TLS.
 ///
 /// As in RabbitMQ's URI specification (https://www.rabbitmq.com/docs/uri-spec), everything may be
-/// percent-encoded, a missing path means the vhost `/`, and a path of only `/` means the vhost
-/// with the empty name. The password is never part of any description or error.
+/// percent-encoded. Without a name of a virtual host, with or without a `/` behind the host, it is
+/// `/`, RabbitMQ's default, as in Celery and pika; the specification reads `amqp://host/` as the
+/// virtual host with the empty name, which hardly anybody has. That one is `amqp://host/?vhost=`.
+/// The password is never part of any description or error.
 package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
     package var host: String
     package var port: Int
@@ -37,10 +39,11 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
         }
         let query = rest.cutTail(after: "?")
         let path = rest.cutTail(after: "/")
-        virtualHost = try Self.decoded(path ?? "%2F", "the virtual host")
+        let name = try Self.decoded(path ?? "", "the virtual host")
+        virtualHost = name.isEmpty ? "/" : name
         (user, password) = try Self.credentials(rest.cutHead(beforeLast: "@"))
         (host, port) = try Self.endpoint(rest, defaultPort: tls == nil ? 5672 : 5671)
-        try apply(query: query ?? "")
+        try apply(query: query ?? "", isNamed: !name.isEmpty)
     }
 
     /// The address as it may be shown: `***` stands for the password.
@@ -48,7 +51,7 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
         let scheme = tls == nil ? "amqp" : "amqps"
         let place = host.contains(":") ? "[\(host)]" : host
         return "\(scheme)://\(user):***@\(place):\(port)/"
-            + Self.encoded(virtualHost)
+            + (virtualHost.isEmpty ? "?vhost=" : Self.encoded(virtualHost))
     }
 }
 
@@ -120,12 +123,18 @@ extension BrokerAddress {
         return (name.isEmpty ? "localhost" : name, port)
     }
 
-    private mutating func apply(query: Substring) throws(PortError) {
+    /// - Parameter isNamed: whether the path names a virtual host.
+    private mutating func apply(query: Substring, isNamed: Bool) throws(PortError) {
         for pair in query.split(separator: "&") {
             var key = pair
             let text = key.cutTail(after: "=") ?? ""
             let value = try Self.decoded(text, "the parameter “\(key)”")
             switch key {
+            case "vhost":
+                guard !isNamed else {
+                    throw Self.invalid("the virtual host is named by the path and by vhost")
+                }
+                virtualHost = value
             case "heartbeat":
                 guard let seconds = UInt16(value) else {
                     throw Self.invalid("heartbeat must be a number of seconds up to 65535")

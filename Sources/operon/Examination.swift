@@ -203,18 +203,23 @@ struct Examination {
 
     /// What gives the user exactly what the role needs.
     private var advice: String {
-        let prefix = configuration.prefix.replacing(".", with: "\\.")
-        let patterns =
-            switch role {
-            case .coordinator: ("^\(prefix)", "^(\(prefix)|amq\\.default$)", "^\(prefix)")
-            case .worker:
-                (
-                    "^\(prefix)worker\\.", "^\(prefix)(worker\\.|events$|beats$)",
-                    "^\(prefix)(worker\\.|dispatch$|broadcast$)"
-                )
+        let rights = BrokerRights(role, prefix: configuration.prefix)
+        let words = [
+            address.virtualHost, address.user, rights.configure, rights.write, rights.read,
+        ]
+        return "rabbitmqctl set_permissions -p " + words.map(Self.quoted).joined(separator: " ")
+    }
+
+    /// As one word of a shell.
+    private static func quoted(_ word: String) -> String {
+        let plain = word.unicodeScalars.allSatisfy {
+            switch $0 {
+            case "a"..."z", "A"..."Z", "0"..."9", "/", ".", "_", "-", "@": true
+            case _: false
             }
-        return "rabbitmqctl set_permissions -p \(address.virtualHost) \(address.user) "
-            + "'\(patterns.0)' '\(patterns.1)' '\(patterns.2)'"
+        }
+        if plain, !word.isEmpty { return word }
+        return "'" + word.replacing("'", with: "'\\''") + "'"
     }
 
     // MARK: - Who is there

@@ -43,6 +43,78 @@ struct BrokerTLSTests {
         }
     }
 
+    /// A server that a client over TLS must not talk to.
+    enum WrongServer: String, CaseIterable, Sendable {
+        case expired
+        case otherHost
+        case strangeAuthority
+        case plaintext
+    }
+
+    /// The login is the first thing that is sent, so that refusing comes before any password.
+    @Test(arguments: WrongServer.allCases)
+    func `a server with a wrong certificate, or with none, is refused before the login`(
+        server: WrongServer
+    ) async throws {
+        let certificates = try Certificates()
+        defer { certificates.remove() }
+        let port = try LoopbackPort.take()
+        var url = "amqps://guest:s3cret@localhost:\(port)"
+        let program: Process?
+        switch server {
+        case .expired:
+            program = try certificates.serve("expired.pem", on: port)
+        case .otherHost:
+            program = try certificates.serve("server.pem", on: port)
+            url = "amqps://guest:s3cret@127.0.0.1:\(port)"
+        case .strangeAuthority:
+            program = try certificates.serve("server.pem", on: port)
+        case .plaintext:
+            program = nil
+            let plain = try Scene.testBroker()
+            url = plain.replacing(/^amqp:/, with: "amqps:")
+        }
+        defer {
+            program?.terminate()
+            program?.waitUntilExit()
+        }
+        let authority = server == .strangeAuthority ? "other.pem" : "ca.pem"
+        url += "?cacertfile=" + certificates.path(authority)
+
+        let (logger, reasons) = ReasonLog.make()
+        let worker = try TransportWorld(.broker, url: url).worker(logger: logger)
+        let reason = try #require(await reasons.first { _ in true })
+        try await worker.close()
+
+        let expected =
+            switch server {
+            case .expired, .strangeAuthority: "CERTIFICATE_VERIFY_FAILED"
+            case .otherHost: "failedToValidateHostname"
+            case .plaintext: "WRONG_VERSION_NUMBER"
+            }
+        #expect(reason.contains(expected), "\(reason)")
+        #expect(!reason.contains("s3cret"))
+        #expect(await worker.events.next() == nil)
+    }
+
+    @Test func `a broker that speaks TLS is not spoken to in plain text`() async throws {
+        let certificates = try Certificates()
+        defer { certificates.remove() }
+        let port = try LoopbackPort.take()
+        let program = try certificates.serve("server.pem", on: port)
+        defer {
+            program.terminate()
+            program.waitUntilExit()
+        }
+        let (logger, reasons) = ReasonLog.make()
+        let url = "amqp://guest:s3cret@localhost:\(port)"
+        let worker = try TransportWorld(.broker, url: url).worker(logger: logger)
+        let reason = try #require(await reasons.first { _ in true })
+        try await worker.close()
+        #expect(!reason.contains("s3cret"))
+        #expect(await worker.events.next() == nil)
+    }
+
     @Test func `a broker that asks for a certificate gets ours, as proof or as login`() async throws
     {
         let certificates = try Certificates()
@@ -113,6 +185,11 @@ private struct Certificates {
             "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
                 + "-extfile extensions -out server.pem"
         )
+        // Its end lies a day before its beginning.
+        try openssl(
+            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days -1 "
+                + "-extfile extensions -out expired.pem"
+        )
         try openssl(
             "req -newkey rsa:2048 -nodes -subj /CN=guest -keyout client.key -out client.csr"
         )
@@ -120,6 +197,29 @@ private struct Certificates {
             "x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
                 + "-out client.pem"
         )
+    }
+
+    /// A server that does nothing but handshakes, when it listens.
+    func serve(_ certificate: String, on port: Int) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+        process.arguments =
+            "s_server -accept 127.0.0.1:\(port) -cert \(certificate) -key server.key"
+            .split(separator: " ").map(String.init)
+        process.currentDirectoryURL = directory
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        // It ends with its input.
+        process.standardInput = Pipe()
+        try process.run()
+        var said = ""
+        while !said.contains("ACCEPT") {
+            let bytes = output.fileHandleForReading.availableData
+            guard !bytes.isEmpty else { throw TestFailure("openssl does not serve: \(said)") }
+            said += String(decoding: bytes, as: UTF8.self)
+        }
+        return process
     }
 
     func path(_ name: String) -> String { directory.appendingPathComponent(name).path }
