@@ -49,6 +49,7 @@ package final class SQLiteStore: OperationStore {
         let (path, reign, options) = (path, newReign, options)
         do {
             let (store, state) = try await database.perform {
+                try SQLiteVersion.current().check()
                 if !options.isMaintenance { try StoreFile.makeIfMissing(path, reign: reign) }
                 let connection = try Connection(path: path, options: options)
                 // The copy that a life before this one did not finish.
@@ -140,7 +141,7 @@ package final class SQLiteStore: OperationStore {
 
     /// Copies the store as it is when the copy ends, while it goes on: to a file that does not
     /// exist. The copy has a reign of its own, because what is done with it is not what is done
-    /// here.
+    /// here. A copy whose task is cancelled leaves nothing.
     package func backup(to target: String) async throws {
         try await copy { connection in try connection.beginBackup(to: target) }
     }
@@ -185,7 +186,9 @@ package final class SQLiteStore: OperationStore {
     ) async throws {
         let copy = try await perform(begin)
         do {
-            while try await perform({ try $0.stepBackup(copy) }) == false {}
+            repeat {
+                try Task.checkCancellation()
+            } while try await perform({ try $0.stepBackup(copy) }) == false
             try await perform { _ in try copy.finish() }
         } catch {
             _ = try? await perform { _ in copy.abandon() }

@@ -112,7 +112,7 @@ struct Store: ParsableCommand {
 
         func run() async throws {
             try await store.withStore { opened, _ in
-                try await opened.backup(to: target)
+                try await Interruptible.run { [target] in try await opened.backup(to: target) }
                 print("\(target): a copy of \(store.path)")
             }
         }

@@ -1,4 +1,6 @@
 import Foundation
+import OperonPorts
+import OperonTestKit
 import Testing
 
 /// `operon backup`, of a coordinator that has work to do.
@@ -64,6 +66,33 @@ import Testing
             let nowhere = try await up.operon("backup", scene.path("no/folder.db"))
             #expect(nowhere.end == .exit(1))
             #expect(nowhere.errors.contains("No such file or directory"), "\(nowhere.errors)")
+        }
+    }
+
+    /// The draft of a copy that has begun.
+    private static func draft(in scene: Scene) async throws -> String {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while ContinuousClock.now < deadline {
+            let files = try FileManager.default.contentsOfDirectory(atPath: scene.directory)
+            if let draft = files.first(where: { $0.contains(".new-") }) { return draft }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        throw CommandFailure("no copy was begun")
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `a copy that a signal interrupts leaves nothing`(signal: Int32) async throws {
+        try await FakeServer.play { server in
+            try await server.change { truth throws(ClientError) in truth.backupStalls = true }
+            let scene = server.scene
+            let program = try server.start(["backup", scene.path("copy.db")])
+            let draft = try await Self.draft(in: scene)
+            #expect(draft.hasPrefix("copy.db.new-"))
+            program.signal(signal)
+            let ended = try await program.end()
+            #expect(ended.end == .exit(128 + signal), "\(ended.errors)")
+            let left = try FileManager.default.contentsOfDirectory(atPath: scene.directory)
+            #expect(left.filter { $0.hasPrefix("copy.db") } == [])
         }
     }
 }

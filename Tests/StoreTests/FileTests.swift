@@ -352,6 +352,31 @@ import Testing
         await next.close()
     }
 
+    @Test func `a copy whose task is cancelled leaves nothing, and the store goes on`()
+        async throws
+    {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let store = world.sqlite()
+        var workload = StoreWorkload(seed: 10, reign: StoreWorld.reign)
+        workload.open()
+        _ = try await store.open()
+        for _ in 0..<50 { try await store.commit(workload.next()) }
+        let target = world.folder.appendingPathComponent("backup.db").path
+
+        let copying = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await store.backup(to: target)
+        }
+        await #expect(throws: CancellationError.self) { try await copying.value }
+
+        #expect(world.files.allSatisfy { $0.hasPrefix("store.db") }, "\(world.files)")
+        try await store.commit(workload.next())
+        try await store.backup(to: target)
+        await store.close()
+        #expect(world.files == ["backup.db", "store.db"])
+    }
+
     @Test func `vacuuming gives back what pruning freed`() async throws {
         let world = try StoreWorld(.sqlite)
         defer { world.remove() }

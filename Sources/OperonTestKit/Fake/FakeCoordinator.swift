@@ -266,14 +266,15 @@ package struct FakeCoordinator: CoordinatorClient {
     }
 
     package func backup() async throws(ClientError) -> StoreBackup {
-        let bytes = try await world.answer("backup", caller) { truth throws(ClientError) in
-            truth.backup
+        let (bytes, stalls) = try await world.answer("backup", caller) {
+            truth throws(ClientError) in (truth.backup, truth.backupStalls)
         }
         let half = bytes.count / 2
         return StoreBackup(
             byteCount: bytes.count,
             pieces: AsyncThrowingStream { continuation in
                 continuation.yield(Array(bytes[..<half]))
+                guard !stalls else { return }
                 continuation.yield(Array(bytes[half...]))
                 continuation.finish()
             }

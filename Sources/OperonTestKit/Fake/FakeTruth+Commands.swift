@@ -304,7 +304,7 @@ extension FakeTruth {
             finished: 0,
             running: running,
             released: 0,
-            isEffective: true
+            isEffective: suspensionsAreEffective
         )
     }
 }

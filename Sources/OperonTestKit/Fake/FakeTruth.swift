@@ -17,6 +17,10 @@ package struct FakeTruth: Sendable {
     package var now = WallTime(nanosecondsSince1970: 1_767_225_600_000_000_000)
     /// What a copy of the store consists of.
     package var backup = [UInt8](repeating: 7, count: 4_096)
+    /// Whether nothing starts any more when a suspension is answered.
+    package var suspensionsAreEffective = true
+    /// Whether a copy stops in its middle, and never ends.
+    package var backupStalls = false
     package var broker = "ok"
     package var store = "ok"
     /// By key: what was submitted with it, and what it became.

@@ -26,18 +26,25 @@ struct Backup: AsyncParsableCommand {
         guard !FileManager.default.fileExists(atPath: target) else { throw Self.exists(target) }
         try await ClientSession.run(coordinator) { session in
             let backup = try await session.client.backup()
-            let file = try NewFile(target)
-            do {
-                for try await piece in backup.pieces { try file.write(piece) }
-                guard file.byteCount == backup.byteCount else {
-                    throw Failure(ExitStatus.unreachable, "The copy ended early: ask again.")
+            let bytes = try await Interruptible.run { [target] in
+                let file = try NewFile(target)
+                do {
+                    for try await piece in backup.pieces {
+                        try Task.checkCancellation()
+                        try file.write(piece)
+                    }
+                    try Task.checkCancellation()
+                    guard file.byteCount == backup.byteCount else {
+                        throw Failure(ExitStatus.unreachable, "The copy ended early: ask again.")
+                    }
+                    try file.publish()
+                    return file.byteCount
+                } catch {
+                    file.abandon()
+                    throw error
                 }
-                try file.publish()
-            } catch {
-                file.abandon()
-                throw error
             }
-            let made = Made(path: target, bytes: file.byteCount)
+            let made = Made(path: target, bytes: bytes)
             try session.console.tell(made, names: [target]) { $0.copied(target, made.bytes) }
         }
     }

@@ -1,0 +1,54 @@
+import GRDB
+import OperonPorts
+
+/// The version of the SQLite that the program found when it was started: the system's, which may be
+/// older than the one that it was built with.
+///
+/// The corruption by a WAL reset (https://www.sqlite.org/changes.html, fixed in 3.51.3) needs a
+/// checkpoint on one connection while another one writes. A store has one connection and an
+/// exclusive lock, so that versions before are safe here.
+struct SQLiteVersion: Hashable, Comparable, CustomStringConvertible {
+    /// Every table of a store is STRICT, which is known since 3.37 (2021).
+    static let oldest = SQLiteVersion(major: 3, minor: 37)
+
+    let major: Int
+    let minor: Int
+
+    init(major: Int, minor: Int) {
+        self.major = major
+        self.minor = minor
+    }
+
+    /// As `sqlite_version()` says it: `3.40.1`.
+    init?(_ text: String) {
+        let parts = text.split(separator: ".").map { Int($0) }
+        guard parts.count >= 2, let major = parts[0], let minor = parts[1] else { return nil }
+        self.init(major: major, minor: minor)
+    }
+
+    var description: String { "\(major).\(minor)" }
+
+    static func < (one: SQLiteVersion, other: SQLiteVersion) -> Bool {
+        (one.major, one.minor) < (other.major, other.minor)
+    }
+
+    /// - Throws: `StoreError`, before a file is touched.
+    func check() throws(StoreError) {
+        guard self < Self.oldest else { return }
+        throw StoreError(
+            .failed,
+            "This machine’s SQLite is \(self), and stores need \(Self.oldest) or later."
+        )
+    }
+
+    /// Of this process.
+    static func current() throws -> SQLiteVersion {
+        let text = try DatabaseQueue().inDatabase { database in
+            try String.fetchOne(database, sql: "SELECT sqlite_version()")
+        }
+        guard let text, let version = SQLiteVersion(text) else {
+            throw StoreError(.failed, "SQLite does not tell its version.")
+        }
+        return version
+    }
+}
