@@ -185,7 +185,9 @@ public final class OperationQueue: Sendable {
     /// - Parameters:
     ///   - reason: For people.
     ///   - until: Goes on by itself then.
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` with the code `timedOut` if it is suspended, but after half a
+    ///   minute a worker has not yet given back what it had not started; or if the coordinator
+    ///   cannot be asked.
     public func suspend(reason: String = "", until: WallTime? = nil) async throws {
         try await prepare()
         try await makeKnown()
@@ -194,7 +196,12 @@ public final class OperationQueue: Sendable {
         request.until = until.map { TimeText($0) }
         request.wait = Self.suspensionPatience.seconds
         let sent = request
-        _ = try await cluster.ask { [name] in try await $0.suspend(.queue(name), sent) }
+        let view = try await cluster.ask { [name] in try await $0.suspend(.queue(name), sent) }
+        guard !view.isEffective else { return }
+        throw OperonError(
+            .timedOut,
+            "Queue “\(name)” is suspended, but a worker has not yet given back what it has."
+        )
     }
 
     /// How long workers may take to give back what they have not started.

@@ -34,6 +34,21 @@ import Testing
         }
     }
 
+    @Test func `a suspension that a worker has not confirmed is told as such`() async throws {
+        try await FakedCluster.play { play in
+            _ = try await play.queue.addOperation(Nothing())
+            try await play.queue.suspend()
+            try await play.world.change { truth throws(ClientError) in
+                truth.suspensionsAreEffective = false
+            }
+            let error = await #expect(throws: OperonError.self) {
+                try await play.queue.suspend(reason: "disk is full")
+            }
+            #expect(error?.code == .timedOut)
+            #expect(try await play.queue.isSuspended)
+        }
+    }
+
     @Test func whoeverWaitsForWhatIsInLineIsToldThatItIsClosed() async throws {
         try await FakedCluster.play { play in
             await play.world.hold("submit")
