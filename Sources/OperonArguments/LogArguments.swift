@@ -5,7 +5,7 @@ import OperonTerminal
 
 /// How a program that is left alone says what it does.
 package struct LogArguments: ParsableArguments {
-    @Flag(help: "Say what is decided, not only what is wrong.")
+    @Flag(help: "Log graphs, workers and connections, not only problems.")
     package var verbose = false
 
     @Option(help: "text, a sentence a line; or json, an object a line, with more said.")
