@@ -74,10 +74,7 @@ struct BrokerTLSTests {
             let plain = try Scene.testBroker()
             url = plain.replacing(/^amqp:/, with: "amqps:")
         }
-        defer {
-            program?.terminate()
-            program?.waitUntilExit()
-        }
+        defer { if let program { Certificates.end(program) } }
         let authority = server == .strangeAuthority ? "other.pem" : "ca.pem"
         url += "?cacertfile=" + certificates.path(authority)
 
@@ -89,8 +86,8 @@ struct BrokerTLSTests {
         let expected =
             switch server {
             case .expired, .strangeAuthority: "CERTIFICATE_VERIFY_FAILED"
-            case .otherHost: "failedToValidateHostname"
-            case .plaintext: "WRONG_VERSION_NUMBER"
+            case .otherHost: "the broker’s certificate is for another host"
+            case .plaintext: "the other side broke off the TLS handshake"
             }
         #expect(reason.contains(expected), "\(reason)")
         #expect(!reason.contains("s3cret"))
@@ -102,10 +99,7 @@ struct BrokerTLSTests {
         defer { certificates.remove() }
         let port = try LoopbackPort.take()
         let program = try certificates.serve("server.pem", on: port)
-        defer {
-            program.terminate()
-            program.waitUntilExit()
-        }
+        defer { Certificates.end(program) }
         let (logger, reasons) = ReasonLog.make()
         let url = "amqp://guest:s3cret@localhost:\(port)"
         let worker = try TransportWorld(.broker, url: url).worker(logger: logger)
@@ -220,6 +214,12 @@ private struct Certificates {
             said += String(decoding: bytes, as: UTF8.self)
         }
         return process
+    }
+
+    /// By a signal that nobody can block: a child inherits what its parent's thread blocks.
+    static func end(_ server: Process) {
+        kill(server.processIdentifier, SIGKILL)
+        server.waitUntilExit()
     }
 
     func path(_ name: String) -> String { directory.appendingPathComponent(name).path }
