@@ -123,6 +123,8 @@ extension CoordinatorService {
         await wait(within: seconds) { $0.unfinished(of: target).isEmpty }
     }
 
+    /// Whether it becomes true within this time, and what made it true is on the disk: a power cut
+    /// does not undo what was answered.
     func wait(
         within seconds: Double,
         until isTrue: @escaping @Sendable (Scheduler) -> Bool
@@ -132,7 +134,7 @@ extension CoordinatorService {
             group.addTask {
                 while !Task.isCancelled {
                     let last = await self.lastEvent
-                    if await self.query(isTrue) { return true }
+                    if await self.query(isTrue) { return await self.untilDurable() }
                     guard await self.waitForEvents(after: last) > last else { return false }
                 }
                 return false

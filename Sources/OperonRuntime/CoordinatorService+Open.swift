@@ -28,8 +28,9 @@ extension CoordinatorService {
         let key = addition.idempotencyKey ?? ""
         let hash = ContentHash(of: body)
         if let use = try use(of: key, by: caller, inAdditionTo: graph, hash) {
+            let view = view(of: graph, firstAdded: use.first)
             try await durable()
-            return view(of: graph, firstAdded: use.first)
+            return view
         }
         guard scheduler.isOpen(graph) else {
             throw ClientError(.graphClosed(name: register[graph].name))
@@ -60,8 +61,9 @@ extension CoordinatorService {
             throw ClientError(named(refusal))
         }
         register.keepAddition(of: kept, hash, maximum: limits.additionKeys)
-        try await durable()
-        return view(of: graph, firstAdded: compiled.first)
+        let view = view(of: graph, firstAdded: compiled.first)
+        try await self.kept()
+        return view
     }
 
     /// What the key was used for before; `nil`: for nothing, or there is none.
@@ -220,8 +222,9 @@ extension CoordinatorService {
 
     func close(_ graph: GraphID) async throws(ClientError) -> GraphView {
         try request(.graphClosed(graph))
-        try await durable()
-        return view(of: graph)
+        let view = view(of: graph)
+        try await kept()
+        return view
     }
 
     /// By names, or every operation that failed.

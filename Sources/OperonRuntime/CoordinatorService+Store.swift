@@ -36,7 +36,9 @@ extension CoordinatorService {
         var marks: [(step: UInt64, event: UInt64)] = []
         /// Why nothing can be kept at present.
         var trouble: StoreError?
-        var waiters: [Waiter] = []
+        /// Each leaves when it stops waiting, whatever for.
+        var waiters: [UInt64: Waiter] = [:]
+        var nextWaiter: UInt64 = 0
         var lastSync = Timestamp.zero
 
         struct Waiter: Sendable {
@@ -233,7 +235,8 @@ extension CoordinatorService {
     private func nextSync() -> ((any OperationStore), UInt64, Duration)? {
         guard fatal == nil, let keeping, keeping.gate.wantsSync else { return nil }
         let isUrgent =
-            keeping.gate.isSyncUrgent || keeping.waiters.contains { $0.step > keeping.gate.synced }
+            keeping.gate.isSyncUrgent
+            || keeping.waiters.values.contains { $0.step > keeping.gate.synced }
         let due = keeping.lastSync + (keeping.store.syncInterval ?? .zero)
         let pause = isUrgent ? .zero : max(.zero, due - SystemClock.now())
         return (keeping.store, keeping.gate.committed, pause)
@@ -254,20 +257,19 @@ extension CoordinatorService {
             keeping.marks.removeFirst()
         }
         let ready = keeping.waiters.filter {
-            $0.step <= keeping.gate.synced && $0.event <= keeping.syncedEvent
+            $0.value.step <= keeping.gate.synced && $0.value.event <= keeping.syncedEvent
         }
-        keeping.waiters.removeAll {
-            $0.step <= keeping.gate.synced && $0.event <= keeping.syncedEvent
-        }
+        for id in ready.keys { keeping.waiters[id] = nil }
         self.keeping = keeping
-        for waiter in ready { waiter.latch.open() }
+        // Each is another task: their order does not matter.
+        for waiter in ready.values { waiter.latch.open() }
         if !ready.isEmpty { reached(.answered) }
     }
 
     /// Nobody shall wait for a store that keeps nothing any more.
     func failKeeping(_ error: any Error) {
-        for waiter in keeping?.waiters ?? [] { waiter.latch.open() }
-        keeping?.waiters = []
+        for waiter in (keeping?.waiters ?? [:]).values { waiter.latch.open() }
+        keeping?.waiters = [:]
     }
 
     // MARK: - Waiting
@@ -298,19 +300,30 @@ extension CoordinatorService {
         guard let keeping, keeping.gate.synced < keeping.gate.last else { return true }
         // Nothing is synced any more.
         guard fatal == nil, !hasEnded else { return false }
-        let waiter = Keeping.Waiter(step: keeping.gate.last, event: 0, latch: Latch())
-        self.keeping?.waiters.append(waiter)
-        syncSignal.raise()
-        await waiter.latch.wait()
-        return self.keeping.map { $0.gate.synced >= waiter.step } ?? false
+        let step = keeping.gate.last
+        await wait(Keeping.Waiter(step: step, event: 0, latch: Latch())) { await $0.wait() }
+        return self.keeping.map { $0.gate.synced >= step } ?? false
     }
+
+    /// Whoever is cancelled, or has waited for long enough, is not kept in the table: a coordinator
+    /// in which nothing happens would never take it out.
+    private func wait(_ waiter: Keeping.Waiter, _ wait: (Latch) async -> Void) async {
+        guard keeping != nil else { return }
+        keeping?.nextWaiter += 1
+        let id = keeping?.nextWaiter ?? 0
+        keeping?.waiters[id] = waiter
+        if waiter.step > 0 { syncSignal.raise() }
+        await wait(waiter.latch)
+        keeping?.waiters[id] = nil
+    }
+
+    /// Those who wait for the disk, or for an event.
+    package var waiterCount: Int { keeping?.waiters.count ?? 0 }
 
     func durable(within limit: Duration) async {
         guard let keeping, keeping.gate.synced < keeping.gate.last, fatal == nil else { return }
         let waiter = Keeping.Waiter(step: keeping.gate.last, event: 0, latch: Latch())
-        self.keeping?.waiters.append(waiter)
-        syncSignal.raise()
-        await waiter.latch.wait(within: limit)
+        await wait(waiter) { await $0.wait(within: limit) }
     }
 
     /// Returns when an event behind this one is on the disk, or when the service has ended; the
@@ -320,9 +333,7 @@ extension CoordinatorService {
             return keeping?.syncedEvent ?? 0
         }
         let next = sequence == .max ? sequence : sequence + 1
-        let waiter = Keeping.Waiter(step: 0, event: next, latch: Latch())
-        self.keeping?.waiters.append(waiter)
-        await waiter.latch.wait()
+        await wait(Keeping.Waiter(step: 0, event: next, latch: Latch())) { await $0.wait() }
         return self.keeping?.syncedEvent ?? 0
     }
 }

@@ -45,21 +45,30 @@ package struct LocalCoordinator: CoordinatorClient {
         contents.idempotencyKey = submission.idempotencyKey ?? ""
         contents.traceParent = submission.traceParent ?? ""
         contents.needs = CoordinatorService.needs(compiled.outer, of: nil)
-        let id = try await service.submitOnce(graph, compiled, contents)
+        let id = try await asked { service async throws(ClientError) in
+            try await service.submitOnce(graph, compiled, contents)
+        }
+        // What is shown is looked at first, and shown once it is on the disk.
+        let view = await service.view(of: id)
         try await service.kept()
-        return await service.view(of: id)
+        return view
     }
 
     package func add(
         _ addition: Submission,
         to graph: String
     ) async throws(ClientError) -> GraphView {
-        try await service.add(addition, to: try await service.find(graph), caller, limits)
+        let id = try await service.find(graph)
+        return try await asked { service async throws(ClientError) in
+            try await service.add(addition, to: id, caller, limits)
+        }
     }
 
     package func close(graph: String) async throws(ClientError) -> GraphView {
         let id = try await service.find(graph)
-        return try await service.close(id)
+        return try await asked { service async throws(ClientError) in
+            try await service.close(id)
+        }
     }
 
     package func graphs(_ query: GraphQuery) async throws(ClientError) -> GraphPage {
@@ -102,6 +111,7 @@ package struct LocalCoordinator: CoordinatorClient {
         if isChanged { try await service.kept() } else { try await service.durable() }
         let attempts = try await stored { try await $0.attempts(of: id) } ?? []
         detail.attempts = await service.views(of: attempts)
+        try await whatWasRead(isChanged: isChanged)
         return detail
     }
 
@@ -129,6 +139,7 @@ package struct LocalCoordinator: CoordinatorClient {
         let id = try await service.find(operation)
         try await service.durable()
         let output = try await stored { try await $0.output(of: id) }
+        try await whatWasRead()
         // What is dropped meanwhile must not look as if it had left nothing.
         try await service.check(id)
         return output.flatMap { $0 }
@@ -138,6 +149,7 @@ package struct LocalCoordinator: CoordinatorClient {
         let id = try await service.find(operation)
         try await service.durable()
         let logs = try await stored { try await $0.log(of: id) } ?? []
+        try await whatWasRead()
         let name = await service.name(of: id)
         return logs.map { log in
             LogView(
@@ -186,6 +198,11 @@ package struct LocalCoordinator: CoordinatorClient {
         }
     }
 
+    /// A store gives what is committed; it is shown once a power cut does not undo it.
+    private func whatWasRead(isChanged: Bool = false) async throws(ClientError) {
+        if isChanged { try await service.kept() } else { try await service.durable() }
+    }
+
     /// `nil`: there is no store.
     private func stored<Value: Sendable>(
         _ ask: @Sendable (any OperationStore) async throws -> Value
@@ -200,6 +217,18 @@ package struct LocalCoordinator: CoordinatorClient {
 
     // MARK: - Commands
 
+    /// What a refusal tells, such as that an operation has ended, is on the disk when it is told.
+    private func asked<Value: Sendable>(
+        _ ask: (CoordinatorService) async throws(ClientError) -> Value
+    ) async throws(ClientError) -> Value {
+        do throws(ClientError) {
+            return try await ask(service)
+        } catch {
+            if error.refusal != nil { try await service.durable() }
+            throw error
+        }
+    }
+
     package func cancel(
         _ target: TargetSelector,
         _ request: CancelRequest
@@ -211,7 +240,9 @@ package struct LocalCoordinator: CoordinatorClient {
             cascade: request.cascade,
             by: caller
         )
-        var view = try await service.perform(event)
+        var view = try await asked { service async throws(ClientError) in
+            try await service.perform(event)
+        }
         try await service.kept()
         if let wait = request.wait {
             view.isEffective = try await service.waitUntilEnded(target, within: wait)
@@ -229,7 +260,10 @@ package struct LocalCoordinator: CoordinatorClient {
             reason: request.reason,
             until: request.until?.time
         )
-        var view = try await service.perform(.suspensionRequested(target, suspension))
+        let event = Scheduler.Event.suspensionRequested(target, suspension)
+        var view = try await asked { service async throws(ClientError) in
+            try await service.perform(event)
+        }
         try await service.kept()
         if let wait = request.wait {
             view.isEffective = try await service.waitUntilEffective(target, within: wait)
@@ -239,7 +273,10 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
         let target = try await service.findKnown(target)
-        let view = try await service.perform(.suspensionRequested(target, nil))
+        let event = Scheduler.Event.suspensionRequested(target, nil)
+        let view = try await asked { service async throws(ClientError) in
+            try await service.perform(event)
+        }
         try await service.kept()
         return view
     }
@@ -249,7 +286,9 @@ package struct LocalCoordinator: CoordinatorClient {
         _ request: RetryRequest
     ) async throws(ClientError) -> CommandView {
         let id = try await service.find(graph)
-        let view = try await service.retry(id, request)
+        let view = try await asked { service async throws(ClientError) in
+            try await service.retry(id, request)
+        }
         try await service.kept()
         return view
     }
@@ -260,9 +299,13 @@ package struct LocalCoordinator: CoordinatorClient {
         with completion: Completion
     ) async throws(ClientError) -> OperationView {
         let id = try await service.find(operation)
-        try await service.request(.completionRequested(id, attempt: attempt, completion))
+        let event = Scheduler.Event.completionRequested(id, attempt: attempt, completion)
+        try await asked { service async throws(ClientError) in
+            try await service.request(event)
+        }
+        let view = try await service.current(id)
         try await service.kept()
-        return try await service.current(id)
+        return view
     }
 
     package func setPriority(
@@ -270,9 +313,12 @@ package struct LocalCoordinator: CoordinatorClient {
         to priority: QueuePriority
     ) async throws(ClientError) -> OperationView {
         let id = try await service.find(operation)
-        try await service.request(.priorityRequested(id, priority))
+        try await asked { service async throws(ClientError) in
+            try await service.request(.priorityRequested(id, priority))
+        }
+        let view = try await service.current(id)
         try await service.kept()
-        return try await service.current(id)
+        return view
     }
 
     package func addDependency(
@@ -282,7 +328,9 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> OperationDetail {
         let id = try await service.find(operation)
         let other = try await service.findOutcome(dependency)
-        try await service.addDependency(of: id, on: other, condition)
+        try await asked { service async throws(ClientError) in
+            try await service.addDependency(of: id, on: other, condition)
+        }
         return try await detail(of: id, isChanged: true)
     }
 
@@ -292,7 +340,9 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> OperationDetail {
         let id = try await service.find(operation)
         let other = try await service.findOutcome(dependency)
-        try await service.removeDependency(of: id, on: other)
+        try await asked { service async throws(ClientError) in
+            try await service.removeDependency(of: id, on: other)
+        }
         return try await detail(of: id, isChanged: true)
     }
 

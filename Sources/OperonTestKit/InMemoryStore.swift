@@ -11,6 +11,12 @@ package actor InMemoryStore: OperationStore {
     private var failures: [StoreError] = []
     /// What every sync fails with.
     private var syncFailure: StoreError?
+    /// Syncs wait until somebody lets them go, one by one.
+    private var holdsSyncs = false
+    private var heldSync: CheckedContinuation<Void, Never>?
+    private var heldSyncs = 0
+    /// Whoever waits for so many syncs to be held, one after the other.
+    private var holdWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     package private(set) var commits = 0
     package private(set) var syncs = 0
 
@@ -36,11 +42,23 @@ package actor InMemoryStore: OperationStore {
         commits += 1
     }
 
-    package func sync() throws {
+    package func sync() async throws {
         try checkOpen()
         if let syncFailure { throw syncFailure }
+        let image = image
+        if holdsSyncs { await hold() }
         synced = image
         syncs += 1
+    }
+
+    private func hold() async {
+        heldSyncs += 1
+        await withCheckedContinuation { continuation in
+            heldSync = continuation
+            let reached = holdWaiters.filter { $0.count <= heldSyncs }
+            holdWaiters.removeAll { $0.count <= heldSyncs }
+            for waiter in reached { waiter.continuation.resume() }
+        }
     }
 
     package func output(of operation: OperationID) throws -> Payload? {
@@ -98,6 +116,22 @@ package actor InMemoryStore: OperationStore {
 
     /// Every sync fails with this from now on; what is committed can be read.
     package func failSyncs(_ error: StoreError) { syncFailure = error }
+
+    /// From now on each sync waits for `letSyncGo`.
+    package func holdSyncs() { holdsSyncs = true }
+
+    /// Returns when so many syncs have been held, the last of them still.
+    package func waitForHeldSync(number count: Int) async {
+        guard heldSyncs < count else { return }
+        await withCheckedContinuation { holdWaiters.append((count, $0)) }
+    }
+
+    /// The sync that is held goes on; with `all` every other as well.
+    package func letSyncGo(all: Bool = false) {
+        if all { holdsSyncs = false }
+        heldSync?.resume()
+        heldSync = nil
+    }
 
     /// Its coordinator dies. All that was committed is there for the next one.
     package func kill() { isOpen = false }
