@@ -106,15 +106,19 @@ extension Scheduler {
         return nil
     }
 
-    /// The worker with the most room, or `nil` if none has any. Ties go to the first that joined.
+    /// The worker with the most room, or `nil` if none has any. Among equals the one that was heard
+    /// last is first: one that has died and is not missed yet is heard no more.
     private func placement(queue: Int, kind: Int, estimate: Int64) -> Int? {
         var best: Int?
         var mostRoom = Int.min
         for index in workers.indices where mayHaveRoom(workers[index]) {
             let room = workers[index].slots - workers[index].held
-            guard room > mostRoom, workers[index].servesQueue[queue],
+            guard room >= mostRoom, workers[index].servesQueue[queue],
                 workers[index].knowsKind[kind], hasRoom(workers[index], estimate: estimate)
             else { continue }
+            if let best, room == mostRoom, workers[index].heardAt <= workers[best].heardAt {
+                continue
+            }
             best = index
             mostRoom = room
         }
@@ -123,8 +127,24 @@ extension Scheduler {
 
     /// Whether it could take the shortest operation there is.
     private func mayHaveRoom(_ worker: WorkerState) -> Bool {
-        worker.takesWork && worker.claim?.isOfHello != true
+        worker.takesWork && worker.claim?.isOfHello != true && isWithinReach(worker)
             && hasRoom(worker, estimate: estimateMinimum)
+    }
+
+    /// Whether what is sent to it will probably arrive. One that is not gets nothing until it is
+    /// heard again; what it holds is judged by its lease alone.
+    func isWithinReach(_ worker: WorkerState) -> Bool {
+        guard configuration.violation != .placesOnSilent else { return true }
+        return !worker.isReturned && lastEventAt - worker.heardAt <= configuration.beat * 2
+    }
+
+    /// The broker returned a message to a worker: nobody consumes there.
+    mutating func setAside(_ address: WorkerAddress) {
+        // benign: an earlier connection of a worker that has another one by now.
+        guard let worker = workerNumbers[address.incarnation],
+            workers[worker].identity.connection == address.connection
+        else { return }
+        workers[worker].isReturned = true
     }
 
     func hasWorkerWithRoom(for operation: OperationID) -> Bool {

@@ -1,5 +1,5 @@
 import HeapModule
-package import OperonModel
+import OperonModel
 
 // What must be the same after a death as it was before. Not compared, because a restored scheduler
 // may have them otherwise without harm:
@@ -13,18 +13,17 @@ package import OperonModel
 // - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the conversation begins anew with a
 //   hello, and what was asked is asked again with the welcome.
 // - `level`, `deadlinePassed`, reasons and losses of what has finished: `reopen` begins them anew.
+// - since when an open graph has had nothing to do: the store knows when the last of it ended.
 // - in which order the dependents of an operation learn of its outcome, and how many dependencies
 //   it was given before some were taken away.
 extension Scheduler {
     /// The first thing of what has to survive that differs between two schedulers of one store, as
     /// a sentence; `nil` if nothing does. O(operations). The simulator restores one from its store
     /// now and then, and compares.
-    package func durableDifference(from other: Scheduler, at now: Timestamp) -> String? {
+    package func durableDifference(from other: Scheduler) -> String? {
         guard graphs.count == other.graphs.count else {
             return "\(graphs.count) graphs became \(other.graphs.count)"
         }
-        let times = releaseTimes(after: now)
-        let otherTimes = other.releaseTimes(after: now)
         for number in graphs.indices {
             if graphs[number].isGone || other.graphs[number].isGone {
                 guard allOutcomes(of: number) == other.allOutcomes(of: number) else {
@@ -39,8 +38,8 @@ extension Scheduler {
             }
             for index in 0..<UInt32(graphs[number].state.count) {
                 let id = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
-                let operation = durable(id, releasedAt: times[id])
-                let otherOperation = other.durable(id, releasedAt: otherTimes[id])
+                let operation = durable(id)
+                let otherOperation = other.durable(id)
                 guard operation == otherOperation else {
                     return "\(id) was \(operation), became \(otherOperation)"
                 }
@@ -83,19 +82,6 @@ extension Scheduler {
         return nil
     }
 
-    /// When what waits for a time is released; what is due is as good as released.
-    private func releaseTimes(after now: Timestamp) -> [OperationID: Timestamp] {
-        var times: [OperationID: Timestamp] = [:]
-        for deadline in deadlines.unordered {
-            guard case .release(let id) = deadline.kind, deadline.time > now, exists(id),
-                graphs[Int(id.graph.rawValue)].flags[Int(id.index)].contains(.delayed)
-            else { continue }
-            // What an earlier pause left behind releases nobody.
-            times[id] = graphs[Int(id.graph.rawValue)].dueTimes[id.index]
-        }
-        return times
-    }
-
     private func durable(_ graph: GraphState) -> DurableGraph {
         DurableGraph(
             unfinished: graph.unfinished,
@@ -103,7 +89,7 @@ extension Scheduler {
             submittedAt: graph.submittedAt.wall,
             operationCount: graph.state.count,
             isOpen: graph.isOpen,
-            idleSince: graph.idleSince,
+            isIdle: graph.idleSince != nil,
             suspension: graph.suspension,
             cancelReason: graph.isCancelled ? graph.cancelReason : nil
         )
@@ -125,7 +111,7 @@ extension Scheduler {
         )
     }
 
-    private func durable(_ id: OperationID, releasedAt: Timestamp?) -> DurableOperation {
+    private func durable(_ id: OperationID) -> DurableOperation {
         let graph = graphs[Int(id.graph.rawValue)]
         let index = Int(id.index)
         var flags = graph.flags[index].intersection(.suspended)
@@ -180,7 +166,7 @@ extension Scheduler {
             workersLost: wasted.workers,
             crashes: wasted.crashes,
             attempt: attempt,
-            releasedAt: graph.state[index] == .ready ? releasedAt : nil
+            releasedAt: delay(of: id)?.recorded
         )
     }
 }
@@ -227,7 +213,7 @@ private struct DurableGraph: Hashable {
     let submittedAt: WallTime
     let operationCount: Int
     let isOpen: Bool
-    let idleSince: WallTime?
+    let isIdle: Bool
     let suspension: Suspension?
     let cancelReason: String?
 }
@@ -266,7 +252,7 @@ private struct DurableOperation: Hashable {
     let workersLost: Int
     let crashes: Int
     let attempt: DurableAttempt?
-    let releasedAt: Timestamp?
+    let releasedAt: WallTime?
 }
 
 extension OutcomeRuns {

@@ -31,7 +31,7 @@ extension Scheduler {
             handle(event, number, of: batch, from: worker, at: now, into: &effects)
         }
         judgeClaim(of: worker, at: now, into: &effects)
-        if workers[worker].unacknowledgedBytes >= Int(configuration.eventWindow) / 2 {
+        if workers[worker].unacknowledgedBytes >= Int(workers[worker].eventWindow) / 2 {
             send(
                 .plain(.control(Control(acknowledged: workers[worker].handled))),
                 to: worker,
@@ -212,7 +212,7 @@ extension Scheduler {
         effects.records.append(.retryScheduled(operation, at: now.wall + pause))
         effects.notices.append(.retry(operation, at: now.monotonic + pause))
         if pause > .zero {
-            delay(operation, until: now.monotonic + pause)
+            self.pause(operation, for: pause, at: now)
         } else {
             enqueue(operation)
         }

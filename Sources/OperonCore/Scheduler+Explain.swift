@@ -13,17 +13,20 @@ extension Scheduler {
         /// Its queue runs as many as it may: these, and `more` beyond the first few.
         case queueLimit(String, maximum: Int, [OperationID], more: Int)
         /// A pause before its first attempt.
-        case notBefore(Timestamp?)
+        case notBefore(Due?)
         /// A pause before a further attempt, after a failure.
-        case retryAt(Timestamp?)
+        case retryAt(Due?)
         /// Its last attempt said that what it needs does not hold yet: a pause before the next.
-        case notYet(Timestamp?)
+        case notYet(Due?)
         /// As many hold one of its keys as may: these, and `more` beyond the first few.
         case keyHeld(String, by: [OperationID], more: Int)
         /// No live worker knows the kind.
         case noWorkerForKind(String)
         /// No live worker that knows the kind serves the queue.
         case noWorkerForQueue(String)
+        /// Every worker that could run it was silent for more than two beats, or the broker
+        /// returned what was sent to it.
+        case workersSilent
         /// Every worker that could run it is busy, some of them with operations before it.
         case noFreeSlot
         /// This one is before it, and waits for room for what it is made of.
@@ -131,7 +134,7 @@ extension Scheduler {
         let flags = graph.flags[Int(operation.index)]
         let queue = queues[graph.queue(operation.index)]
         if flags.contains(.delayed) {
-            let due = graph.dueTimes[operation.index]
+            let due = graph.delays[operation.index]?.due
             let isRetry = graph.retries[Int(operation.index)] > 0
             if graph.unmet.contains(operation.index) {
                 reasons.append(.notYet(due))
@@ -174,7 +177,8 @@ extension Scheduler {
         if !alive.contains(where: { $0.servesQueue[queue] && $0.knowsKind[kind] }) {
             return .noWorkerForQueue(queues[queue].name)
         }
-        return nil
+        let able = alive.filter { $0.servesQueue[queue] && $0.knowsKind[kind] }
+        return able.contains(where: isWithinReach) ? nil : .workersSilent
     }
 
     /// The most urgent of its lane: nothing else keeps it.
@@ -237,6 +241,13 @@ extension Scheduler {
     /// Everything in it has its outcome, and nothing can be added.
     package func isFinished(_ graph: GraphID) -> Bool {
         graphs[Int(graph.rawValue)].unfinished == 0 && !graphs[Int(graph.rawValue)].isOpen
+    }
+
+    /// Its deadline has passed, and that is a record.
+    package func isPastDeadline(_ operation: OperationID) -> Bool {
+        exists(operation)
+            && graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)]
+                .contains(.deadlinePassed)
     }
 
     /// Finished operations by outcome.

@@ -71,8 +71,11 @@ extension Scheduler {
                     $0.map { workers[$0.worker].address } == worker.address
                         && $0?.isYielded == false
                 }
-                return held >= worker.slots || worker.claim != nil
+                return held >= worker.slots || worker.claim != nil || !isWithinReach(worker)
             }
+        case .workersSilent:
+            let able = able(operation)
+            return !able.isEmpty && !able.contains(where: isWithinReach)
         case .behind(let first):
             return first != operation && state(of: first) == .ready
                 && graphs[Int(first.graph.rawValue)].queue(first.index)
@@ -132,9 +135,17 @@ extension Scheduler {
     }
 
     /// A timer will look at it then.
-    private func isAwaited(_ operation: OperationID, _ due: Timestamp?) -> Bool {
-        deadlines.unordered.contains {
-            if case .release(operation) = $0.kind { $0.time == due } else { false }
+    private func isAwaited(_ operation: OperationID, _ due: Due?) -> Bool {
+        switch due {
+        case .time(let time):
+            deadlines.unordered.contains {
+                if case .release(operation) = $0.kind { $0.time == time } else { false }
+            }
+        case .date(let date):
+            dates.unordered.contains {
+                if case .release(operation) = $0.kind { $0.date <= date } else { false }
+            }
+        case nil: false
         }
     }
 
@@ -158,6 +169,7 @@ extension Scheduler.Reason {
         case keyHeld
         case noWorkerForKind
         case noWorkerForQueue
+        case workersSilent
         case noFreeSlot
         case behind
         case dispatched
@@ -184,6 +196,7 @@ extension Scheduler.Reason {
         case .keyHeld: .keyHeld
         case .noWorkerForKind: .noWorkerForKind
         case .noWorkerForQueue: .noWorkerForQueue
+        case .workersSilent: .workersSilent
         case .noFreeSlot: .noFreeSlot
         case .behind: .behind
         case .dispatched: .dispatched

@@ -188,6 +188,21 @@ extension Scheduler {
         )
     }
 
+    /// It began in an earlier life: only the wall clock can tell how long ago. A clock that is
+    /// behind gives it no more than its whole time once more.
+    private mutating func resumeTimeout(
+        of operation: OperationID,
+        since start: WallTime,
+        at now: Moment
+    ) {
+        guard let attempt = externals[operation],
+            let timeout = graphs[Int(operation.graph.rawValue)].policy(operation.index).timeout
+        else { return }
+        let kind = Deadline.Kind.timeout(operation, ordinal: attempt.ordinal)
+        arm(kind, on: start + timeout, at: now)
+        arm(kind, at: now.monotonic + timeout)
+    }
+
     mutating func timeoutDue(
         _ operation: OperationID,
         ordinal: UInt32,
@@ -214,19 +229,21 @@ extension Scheduler {
         let attempt = ExternalAttempt(
             id: stored.attempt,
             ordinal: stored.ordinal,
-            startedAt: now.monotonic - (now.wall - (stored.startedAt ?? now.wall))
+            startedAt: now.monotonic - max(.zero, now.wall - (stored.startedAt ?? now.wall))
         )
         store(attempt, of: operation)
         // It was released when it was granted, whatever became of what it waited for since.
         graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].remove(.skipDemanded)
-        if configuration.violation != .forgetsTimeouts { armTimeout(of: operation) }
+        if configuration.violation != .forgetsTimeouts {
+            resumeTimeout(of: operation, since: stored.startedAt ?? now.wall, at: now)
+        }
     }
 
     func violatedInvariantOfExternals() -> String? {
         var counts = [Int](repeating: 0, count: queues.count)
         var timers: Set<OperationID> = []
-        for deadline in deadlines.unordered {
-            guard case .timeout(let operation, let ordinal) = deadline.kind,
+        for kind in deadlines.unordered.map(\.kind) + dates.unordered.map(\.kind) {
+            guard case .timeout(let operation, let ordinal) = kind,
                 externals[operation]?.ordinal == ordinal
             else { continue }
             timers.insert(operation)

@@ -24,6 +24,7 @@ extension Scheduler {
         guard !gone.isEmpty else { return }
         // What was left where it did no harm until it came up.
         deadlines = Heap(deadlines.unordered.filter { !$0.kind.isOf(gone) })
+        dates = Heap(dates.unordered.filter { !$0.kind.isOf(gone) })
         for lane in lanes.indices {
             lanes[lane].heap = Heap(
                 lanes[lane].heap.unordered.filter { !gone.contains($0.operation.graph) }
@@ -68,7 +69,9 @@ extension Scheduler {
     func violatedInvariantOfGone() -> String? {
         let gone = Set(graphs.indices.filter { graphs[$0].isGone }.map { GraphID($0) })
         guard !gone.isEmpty else { return nil }
-        if deadlines.unordered.contains(where: { $0.kind.isOf(gone) }) {
+        if deadlines.unordered.contains(where: { $0.kind.isOf(gone) })
+            || dates.unordered.contains(where: { $0.kind.isOf(gone) })
+        {
             return "something becomes due of a graph that is gone"
         }
         let waiting =

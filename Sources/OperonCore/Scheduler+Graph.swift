@@ -79,7 +79,7 @@ extension Scheduler {
     mutating func armDeadline(of operation: OperationID, at now: Moment) {
         let policy = graphs[Int(operation.graph.rawValue)].policy(operation.index)
         guard let deadline = policy.deadline else { return }
-        arm(.deadline(operation), at: now.monotonic + max(.zero, deadline - now.wall))
+        arm(.deadline(operation), on: deadline, at: now)
     }
 
     mutating func rules(of compiled: CompiledGraph) -> [PolicyRule] {
@@ -138,24 +138,27 @@ extension Scheduler {
         let graph = Int(operation.graph.rawValue)
         graphs[graph].state[Int(operation.index)] = .ready
         effects.notices.append(.ready(operation))
-        let policy = graphs[graph].policy(operation.index)
-        var pause = policy.delay ?? .zero
-        if let notBefore = policy.notBefore { pause = max(pause, notBefore - now.wall) }
-        if pause > .zero {
-            // The delay counts from here, whatever becomes of this process.
-            effects.records.append(.delayed(operation, until: now.wall + pause))
-            delay(operation, until: now.monotonic + pause)
-        } else {
-            enqueue(operation)
-        }
+        guard let delay = delay(ofRelease: operation, at: now) else { return enqueue(operation) }
+        // It counts from here, whatever becomes of this process.
+        effects.records.append(.delayed(operation, until: delay.recorded))
+        self.delay(operation, delay, at: now)
     }
 
-    /// Sets a ready operation aside until its time comes.
-    mutating func delay(_ operation: OperationID, until time: Timestamp) {
-        let graph = Int(operation.graph.rawValue)
-        graphs[graph].flags[Int(operation.index)].insert(.delayed)
-        graphs[graph].dueTimes[operation.index] = time
-        arm(.release(operation), at: time)
+    /// What keeps an operation from starting that its dependencies have released; `nil`: nothing.
+    private func delay(ofRelease operation: OperationID, at now: Moment) -> Delay? {
+        let graph = graphs[Int(operation.graph.rawValue)]
+        let policy = graph.policy(operation.index)
+        let pause = policy.delay ?? .zero
+        // One that had an attempt has waited for its date: that it has passed is never undone.
+        var date = graph.ordinal[Int(operation.index)] == 0 ? policy.notBefore : nil
+        if let notBefore = date, notBefore <= now.wall { date = nil }
+        guard pause > .zero || date != nil else { return nil }
+        let end = now.wall + pause
+        return Delay(
+            recorded: date.map { max(end, $0) } ?? end,
+            time: pause > .zero ? now.monotonic + pause : nil,
+            date: date
+        )
     }
 
     /// Puts a ready operation into its lane.
@@ -180,7 +183,7 @@ extension Scheduler {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
         if graphs[graph].flags[index].contains(.delayed) {
-            graphs[graph].dueTimes[operation.index] = nil
+            graphs[graph].delays[operation.index] = nil
             graphs[graph].unmet.remove(operation.index)
         }
         graphs[graph].flags[index].subtract([.delayed, .parked, .heldBack])
@@ -205,29 +208,6 @@ extension Scheduler {
             && graphs[graph].flags[index].isDisjoint(with: [.delayed, .parked, .heldBack])
     }
 
-    mutating func releaseDue(
-        _ operation: OperationID,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        guard graphs[graph].state[index] == .ready,
-            graphs[graph].flags[index].contains(.delayed),
-            // benign: a timer of an earlier delay; this one has its own.
-            let due = graphs[graph].dueTimes[operation.index], due <= now.monotonic
-        else { return }
-        // The wall clock may have been set back since the timer was armed.
-        if let notBefore = graphs[graph].policy(operation.index).notBefore,
-            notBefore > now.wall, graphs[graph].ordinal[index] == 0
-        {
-            delay(operation, until: now.monotonic + (notBefore - now.wall))
-            return
-        }
-        effects.records.append(.delayed(operation, until: nil))
-        enqueue(operation)
-    }
-
     mutating func deadlineDue(
         _ operation: OperationID,
         at now: Moment,
@@ -235,14 +215,10 @@ extension Scheduler {
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
+        // benign: the second timer of one that was reopened.
         guard graphs[graph].state[index] != .finished,
-            let deadline = graphs[graph].policy(operation.index).deadline
+            graphs[graph].flags[index].insert(.deadlinePassed).inserted
         else { return }
-        guard deadline <= now.wall else {
-            arm(.deadline(operation), at: now.monotonic + (deadline - now.wall))
-            return
-        }
-        graphs[graph].flags[index].insert(.deadlinePassed)
         effects.records.append(.deadlinePassed(operation))
         switch graphs[graph].state[index] {
         case .pending, .ready:

@@ -251,30 +251,29 @@ extension Scheduler {
             effects.notices.append(.graphFinished(id))
             return
         }
-        waitIdly(id, since: now.wall, at: now)
+        // Nobody may come any more: after a while it is closed.
+        graphs[Int(id.rawValue)].idleSince = now.wall
+        let end = now.monotonic + configuration.limits.openGraphIdle
+        arm(.idle(id, since: now.wall), at: end)
     }
 
-    /// Nobody may come any more: after a while it is closed.
-    mutating func waitIdly(_ id: GraphID, since: WallTime, at now: Moment) {
+    /// It became idle in an earlier life: only the wall clock can tell how long ago.
+    mutating func goOnIdly(_ id: GraphID, since: WallTime, at now: Moment) {
         graphs[Int(id.rawValue)].idleSince = since
         let end = since + configuration.limits.openGraphIdle
-        arm(.idle(id, since: since), at: now.monotonic + (end - now.wall))
+        arm(.idle(id, since: since), on: end, at: now)
+        // A clock that is behind does not keep it open for ever.
+        arm(.idle(id, since: since), at: now.monotonic + configuration.limits.openGraphIdle)
     }
 
     mutating func idleDue(
         _ id: GraphID,
         since: WallTime,
-        at now: Moment,
         into effects: inout Effects
     ) {
         // benign: something was added, or it was closed, meanwhile.
         guard graphs[Int(id.rawValue)].isOpen, graphs[Int(id.rawValue)].idleSince == since
         else { return }
-        guard since + configuration.limits.openGraphIdle <= now.wall else {
-            // The clock was set back since the timer was armed.
-            waitIdly(id, since: since, at: now)
-            return
-        }
         effects.notices.append(.graphClosedIdle(id))
         close(id, into: &effects)
     }

@@ -126,8 +126,8 @@ extension Scheduler {
         return nil
     }
 
-    /// Open graphs with nothing to do, and only those, wait for their end; what is suspended until
-    /// a time has a timer for it.
+    /// Open graphs with nothing to do, and only those, wait for their end; what is suspended or
+    /// delayed until a time has a timer for it.
     private func violatedInvariantOfTimers() -> String? {
         for number in graphs.indices {
             let graph = graphs[number]
@@ -137,14 +137,25 @@ extension Scheduler {
             }
         }
         var awaited: Set<WallTime> = []
-        for deadline in deadlines.unordered {
-            if case .resume(_, let until) = deadline.kind { awaited.insert(until) }
+        var released: Set<OperationID> = []
+        for kind in deadlines.unordered.map(\.kind) + dates.unordered.map(\.kind) {
+            if case .resume(_, let until) = kind { awaited.insert(until) }
+            if case .release(let operation) = kind { released.insert(operation) }
         }
         let suspensions =
             queues.compactMap(\.suspension)
             + graphs.flatMap { [$0.suspension].compactMap { $0 } + $0.suspensions.values }
         for case let until? in suspensions.map(\.until) where !awaited.contains(until) {
             return "nothing ends a suspension when its time has come"
+        }
+        for number in graphs.indices {
+            for index in graphs[number].delays.keys.sorted() {
+                let graph = GraphID(rawValue: UInt32(number))
+                let operation = OperationID(graph: graph, index: index)
+                guard released.contains(operation) else {
+                    return "nothing releases \(operation) when its time has come"
+                }
+            }
         }
         return nil
     }

@@ -14,6 +14,7 @@ extension Scheduler {
 
     mutating func renewLease(of worker: Int, at now: Moment) {
         workers[worker].heardAt = now.monotonic
+        workers[worker].isReturned = false
         workers[worker].leaseEnd = now.monotonic + configuration.lease
     }
 

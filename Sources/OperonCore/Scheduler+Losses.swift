@@ -41,7 +41,7 @@ extension Scheduler {
         guard isCancelled || isTooMuch else {
             if pause > .zero {
                 effects.records.append(.delayed(operation, until: now.wall + pause))
-                delay(operation, until: now.monotonic + pause)
+                self.pause(operation, for: pause, at: now)
                 graphs[graph].unmet.insert(operation.index)
                 if configuration.violation == .forgetsPauses { enqueue(operation) }
             } else {

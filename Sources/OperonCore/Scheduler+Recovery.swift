@@ -24,8 +24,8 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `level` | `StoredOperation.priority`, else its policy's, else its queue's |
 // | `cancelRequested`, `reasons` | `StoredOperation.cancelReason`, or its graph's |
 // | `suspended`, `comesBack`, `deadlinePassed` | `StoredOperation` |
-// | `delayed` | `StoredOperation.retryAt`: the rest of the time on the calendar. What is over |
-// | | is released by the first `timeReached`, so that the records say it |
+// | `delayed` | `StoredOperation.retryAt`, as a date. What is over is released by the first |
+// | | `timeReached`, so that the records say it |
 // | `isOpen`, `suspension`, `isCancelled`, `cancelReason` | `StoredGraph` |
 // | `rounds`, `prioritised`, `suspensions` | `StoredOperation` |
 // | `outer`, and dependencies taken away | the contents, and what was changed since |
@@ -143,7 +143,7 @@ extension Scheduler {
             rules: rules,
             keys: compiled.keys.map { keyNumber($0) },
             submittedAt: Moment(
-                monotonic: now.monotonic - (now.wall - stored.submittedAt),
+                monotonic: now.monotonic - max(.zero, now.wall - stored.submittedAt),
                 wall: stored.submittedAt
             ),
             state: Array(repeating: .pending, count: count),
@@ -277,7 +277,7 @@ extension Scheduler {
         }
         if graphs[graph].isOpen, graphs[graph].unfinished == 0 {
             let since = stored.operations.compactMap(\.finishedAt).max() ?? stored.submittedAt
-            waitIdly(stored.id, since: since, at: now)
+            goOnIdly(stored.id, since: since, at: now)
         }
     }
 
@@ -337,7 +337,8 @@ extension Scheduler {
         )
         attempt.hasStarted = stored.hasStarted
         if stored.hasStarted {
-            attempt.startedAt = now.monotonic - (now.wall - (stored.startedAt ?? now.wall))
+            let ran = max(.zero, now.wall - (stored.startedAt ?? now.wall))
+            attempt.startedAt = now.monotonic - ran
         }
         _ = store(attempt)
         graphs[graph].state[index] = stored.hasStarted ? .executing : .dispatched
@@ -408,10 +409,9 @@ extension Scheduler {
             guard let time = operation.retryAt,
                 graphs[graph].flags[Int(operation.index)].contains(.delayed)
             else { continue }
-            delay(
-                OperationID(graph: stored.id, index: operation.index),
-                until: now.monotonic + max(.zero, time - now.wall)
-            )
+            let id = OperationID(graph: stored.id, index: operation.index)
+            let latest = longestPause(of: id, operation).map { now.monotonic + $0 }
+            delay(id, Delay(recorded: time, date: time, latest: latest), at: now)
         }
     }
 }

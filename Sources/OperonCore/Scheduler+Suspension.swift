@@ -98,7 +98,7 @@ extension Scheduler {
         guard let until = suspension.until, configuration.violation != .forgetsUntil else {
             return
         }
-        arm(.resume(suspended, until: until), at: now.monotonic + (until - now.wall))
+        arm(.resume(suspended, until: until), on: until, at: now)
     }
 
     /// A suspension's time may have come. It ends by a record, so that a clock that is set back
@@ -109,19 +109,9 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let target: Target
-        switch suspended {
-        case .operation(let operation): target = .operation(operation)
-        case .graph(let graph): target = .graph(graph)
-        case .queue(let queue): target = .queue(queues[queue].name)
-        }
+        let target = target(of: suspended)
         // benign: it was resumed, or suspended anew with another time, meanwhile.
-        guard let suspension = suspension(of: target), suspension.until == until else { return }
-        guard until <= now.wall else {
-            // The clock was set back since the timer was armed.
-            arm(suspended, suspension, at: now)
-            return
-        }
+        guard suspension(of: target)?.until == until else { return }
         switch suspended {
         case .operation(let operation):
             setSuspended(operation, nil, at: now, into: &effects)

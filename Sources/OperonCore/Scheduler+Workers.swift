@@ -142,11 +142,12 @@ extension Scheduler {
             bury(predecessor, of: hello.worker, at: now, into: &effects)
         }
         for held in hello.held { reclaim(held, by: index, at: now, into: &effects) }
+        workers[index].eventWindow = eventWindow
         let welcome = Welcome(
             answers: hello.sentAt,
             lease: configuration.lease,
             beat: configuration.beat,
-            eventWindow: eventWindow,
+            eventWindow: workers[index].eventWindow,
             orphanAfter: configuration.orphanAfter,
             acknowledged: workers[index].handled,
             orders: outstandingOrders(of: index, held: hello.held)
@@ -330,7 +331,8 @@ extension Scheduler {
         var free: [(worker: Int, slots: Int)] = []
         for index in workers.indices where index != worker {
             let other = workers[index]
-            guard other.takesWork, other.held < other.slots else { continue }
+            guard other.takesWork, isWithinReach(other), other.held < other.slots
+            else { continue }
             free.append((index, other.slots - other.held))
         }
         guard !free.isEmpty else { return }

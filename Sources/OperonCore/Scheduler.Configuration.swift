@@ -137,6 +137,10 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case allowsWaitCycles
     /// Finishes an open graph as soon as it has nothing to do.
     case finishesOpenGraphs
+    /// Gives attempts to a worker that is silent, or to whom a message came back.
+    case placesOnSilent
+    /// Waits for dates by the monotonic clock.
+    case keepsDatesAsIntervals
     /// Tells a worker to drain once, whether or not it heard.
     case asksToDrainOnce
     /// Takes what somebody outside is to complete for what was never granted, after a death.

@@ -24,10 +24,13 @@ extension Scheduler {
         package var notices: [Notice] = []
         /// When `timeReached` is wanted; `nil`: not at all.
         package var wakeAt: Timestamp?
+        /// When `timeReached` is wanted by the wall clock as well, however that is set meanwhile;
+        /// `nil`: nothing waits for a date.
+        package var nextDate: WallTime?
 
         package init() {}
 
-        /// Forgets everything but the wake-up, keeping the memory.
+        /// Forgets everything but the wake-ups, keeping the memory.
         package mutating func removeAll() {
             records.removeAll(keepingCapacity: true)
             messages.removeAll(keepingCapacity: true)

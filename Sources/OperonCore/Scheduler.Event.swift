@@ -56,14 +56,14 @@ extension Scheduler {
         case transportUp
         /// The transport lost its connection.
         case transportDown
-        /// A message for this address found nobody.
+        /// The broker returned a message: nobody consumes at this address.
         case addressReturned(WorkerAddress)
         /// An attempt that was just granted is larger than a message may be.
         case attemptUnsendable(HeldAttempt, OperationError)
         /// The coordinator leaves: grant nothing more, and give every worker the last word on what
         /// it reported; with `kill` end what runs.
         case shutdownRequested(kill: Bool)
-        /// The time of the last wake-up that was asked for has come.
+        /// The time of a wake-up that was asked for has come, by either clock.
         case timeReached
     }
 

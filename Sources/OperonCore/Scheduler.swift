@@ -45,8 +45,15 @@ package struct Scheduler: Sendable {
     /// An operation came to wait for another one by other ways than those that are checked first.
     var mayHaveCycle = false
 
+    /// What the monotonic clock decides: leases, timeouts, and pauses that began in this life.
     var deadlines = Heap<Deadline>()
+    /// What the wall clock decides: dates, and pauses that began in an earlier life.
+    var dates = Heap<DateDeadline>()
     var nextDeadlineOrder: UInt64 = 0
+    /// How far the wall clock was ahead of the monotonic one when pauses were last recorded.
+    var calendarOffset: Duration?
+    /// When the last event was handled. Placement and `explain` judge silence by it.
+    var lastEventAt = Timestamp.zero
     var servings: UInt64 = 0
     /// Of all attempts in flight.
     var dispatchedBytes = 0
@@ -77,6 +84,8 @@ package struct Scheduler: Sendable {
         at now: Moment,
         into effects: inout Effects
     ) {
+        lastEventAt = now.monotonic
+        followCalendar(at: now, into: &effects)
         switch event {
         case .graphSubmitted, .operationsAdded, .graphClosed, .queueLimitSet, .queuePrioritySet,
             .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
@@ -95,7 +104,7 @@ package struct Scheduler: Sendable {
         case .transportDown:
             isConnected = false
             probe = nil
-        case .addressReturned: break  // A hint only: the lease decides.
+        case .addressReturned(let address): setAside(address)
         case .attemptUnsendable(let attempt, let error):
             giveUpUnsendable(attempt, error, at: now, into: &effects)
         case .shutdownRequested(let kill): shutDown(kill: kill, into: &effects)
@@ -105,6 +114,7 @@ package struct Scheduler: Sendable {
         breakCycles(into: &effects)
         admit(at: now, into: &effects)
         effects.wakeAt = deadlines.min?.time
+        effects.nextDate = nextDate()
     }
 
     /// What a client asked for.
@@ -145,30 +155,6 @@ package struct Scheduler: Sendable {
             .transportDown, .addressReturned, .attemptUnsendable, .graphsForgotten,
             .shutdownRequested, .timeReached:
             preconditionFailure("`handle` takes what is not a client's itself")
-        }
-    }
-
-    mutating func arm(_ kind: Deadline.Kind, at time: Timestamp) {
-        deadlines.insert(Deadline(time: time, order: nextDeadlineOrder, kind: kind))
-        nextDeadlineOrder += 1
-    }
-
-    private mutating func timeReached(_ now: Moment, into effects: inout Effects) {
-        while let next = deadlines.min, next.time <= now.monotonic {
-            deadlines.removeMin()
-            switch next.kind {
-            case .lease(let worker): leaseDue(worker, at: now, into: &effects)
-            case .probe(let number): probeDue(number, at: now, into: &effects)
-            case .patience(let place, let attempt):
-                patienceDue(place, attempt, at: now, into: &effects)
-            case .release(let operation): releaseDue(operation, at: now, into: &effects)
-            case .deadline(let operation): deadlineDue(operation, at: now, into: &effects)
-            case .timeout(let operation, let ordinal):
-                timeoutDue(operation, ordinal: ordinal, at: now, into: &effects)
-            case .resume(let suspended, let until):
-                resumeDue(suspended, until: until, at: now, into: &effects)
-            case .idle(let graph, let since): idleDue(graph, since: since, at: now, into: &effects)
-            }
         }
     }
 }

@@ -30,8 +30,8 @@ struct GraphState: Sendable {
     /// What was lost under an operation. Only looked up.
     var losses: [UInt32: Losses] = [:]
 
-    /// When a ready operation's time comes, if it is delayed. Only looked up.
-    var dueTimes: [UInt32: Timestamp] = [:]
+    /// What ready operations that are delayed wait for. Only looked up, or sorted first.
+    var delays: [UInt32: Delay] = [:]
     /// Those of them whose last attempt said “not yet”, in this life. Only looked up.
     var unmet: Set<UInt32> = []
     /// Of suspended operations, if somebody said who, why or until when. Only looked up.
@@ -214,6 +214,10 @@ struct WorkerState: Sendable {
     var isLeaseArmed = false
     /// When its last message was handled.
     var heardAt: Timestamp
+    /// The broker returned a message to its connection, and nothing was heard of it since.
+    var isReturned = false
+    /// The event window that its last welcome named.
+    var eventWindow: UInt32 = 0
     /// The id of its state directory; empty: none.
     var workerID: String
     /// Attempts that are its own, newest first, as a list through the table of attempts.
@@ -345,36 +349,4 @@ struct Probe: Sendable {
     let since: Timestamp
     var isBackFromEvents = false
     var isBackFromBeats = false
-}
-
-/// Something that becomes due.
-struct Deadline: Comparable, Sendable {
-    enum Kind: Sendable {
-        case lease(worker: Int)
-        case probe(UInt64)
-        case patience(place: UInt32, AttemptID)
-        case release(OperationID)
-        case deadline(OperationID)
-        /// Of an attempt that no worker has.
-        case timeout(OperationID, ordinal: UInt32)
-        case resume(Suspended, until: WallTime)
-        case idle(GraphID, since: WallTime)
-    }
-
-    enum Suspended: Sendable {
-        case operation(OperationID)
-        case graph(GraphID)
-        case queue(Int)
-    }
-
-    let time: Timestamp
-    /// Breaks ties: first armed, first due.
-    let order: UInt64
-    let kind: Kind
-
-    static func < (left: Deadline, right: Deadline) -> Bool {
-        (left.time, left.order) < (right.time, right.order)
-    }
-
-    static func == (left: Deadline, right: Deadline) -> Bool { left.order == right.order }
 }

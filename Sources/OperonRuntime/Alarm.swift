@@ -34,3 +34,37 @@ struct Alarm {
         moment = nil
     }
 }
+
+/// Calls back at one date, the earliest that was asked for, however the calendar is set meanwhile.
+///
+/// Owned by one actor, as an `Alarm` is.
+struct DateAlarm {
+    private var task: Task<Void, Never>?
+    private var date: WallTime?
+
+    /// Asks for a call at `wanted`; a later date that was asked for before is forgotten. `nil`: for
+    /// none.
+    mutating func set(
+        _ wanted: WallTime?,
+        by time: TimeSource,
+        ring: @escaping @Sendable () async -> Void
+    ) {
+        guard let wanted else { return cancel() }
+        if let date, date <= wanted { return }
+        task?.cancel()
+        date = wanted
+        task = Task {
+            do { try await time.sleepUntilDate(wanted) } catch { return }
+            await ring()
+        }
+    }
+
+    /// To be called first when it rings: the next `set` counts again.
+    mutating func rang() { date = nil }
+
+    mutating func cancel() {
+        task?.cancel()
+        task = nil
+        date = nil
+    }
+}

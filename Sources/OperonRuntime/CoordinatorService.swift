@@ -50,6 +50,7 @@ package actor CoordinatorService {
     private var sendWaiters: [Latch] = []
     private let sendSignal = Signal()
     private var alarm = Alarm()
+    private var dateAlarm = DateAlarm()
     private let connected = Latch()
     private(set) var hasEnded = false
     /// What the last command did; `nil`: it was refused.
@@ -117,9 +118,12 @@ package actor CoordinatorService {
     package func run() async throws {
         defer {
             alarm.cancel()
+            dateAlarm.cancel()
             end()
         }
         let transport = transport
+        // What was restored may wait for a time that comes before anything else happens.
+        handle([.timeReached])
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
@@ -316,6 +320,11 @@ package actor CoordinatorService {
         handle([.timeReached])
     }
 
+    private func dateCame() {
+        dateAlarm.rang()
+        handle([.timeReached])
+    }
+
     // MARK: - Effects
 
     /// The first refusal among what follows from the events, if any. Its records are kept before
@@ -327,6 +336,7 @@ package actor CoordinatorService {
     func handle(_ events: [Scheduler.Event]) -> Refusal? {
         var refusal: Refusal?
         var wakeAt: Timestamp?
+        var nextDate: WallTime?
         var pending = events
         while !pending.isEmpty {
             effects.removeAll()
@@ -339,6 +349,7 @@ package actor CoordinatorService {
             refusal = refusal ?? effects.refusals.first
             result = effects.results.last
             wakeAt = effects.wakeAt
+            nextDate = effects.nextDate
             keepOutputs()
             pending = []
             if keeping == nil {
@@ -353,6 +364,7 @@ package actor CoordinatorService {
             }
         }
         alarm.set(wakeAt, by: time) { [weak self] in await self?.wake() }
+        dateAlarm.set(nextDate, by: time) { [weak self] in await self?.dateCame() }
         raiseSignals()
         return refusal
     }

@@ -30,11 +30,12 @@ extension CoordinatorService {
             return missing("noWorkerForQueue", "knows its kind and serves queue “\(queue)”") {
                 $0.queues.isEmpty || $0.queues.contains(queue)
             }
+        case .workersSilent:
+            let text = "Every worker that could run it is silent or cannot be reached."
+            return ReasonView(code: "workersSilent", text: text)
         case .noFreeSlot:
-            return ReasonView(
-                code: "noFreeSlot",
-                text: "Every worker that could run it is busy with others."
-            )
+            let text = "Every worker that could run it is busy with others."
+            return ReasonView(code: "noFreeSlot", text: text)
         case .dispatched(let worker):
             return ReasonView(
                 code: "dispatched",
@@ -67,10 +68,8 @@ extension CoordinatorService {
                 text: "It runs nowhere: attempt \(attempt) waits for somebody to complete it."
             )
         case .disconnected:
-            return ReasonView(
-                code: "disconnected",
-                text: "The coordinator has no connection to its broker."
-            )
+            let text = "The coordinator has no connection to its broker."
+            return ReasonView(code: "disconnected", text: text)
         }
     }
 
@@ -153,9 +152,14 @@ extension CoordinatorService {
         return view
     }
 
-    private func timed(_ code: String, _ what: String, _ due: Timestamp?) -> ReasonView {
-        guard let due else { return ReasonView(code: code, text: "Its time has not come.") }
-        let time = TimeText((time.wall() + max(.zero, due - time.now())).rounded)
+    private func timed(_ code: String, _ what: String, _ due: Scheduler.Due?) -> ReasonView {
+        let date: WallTime
+        switch due {
+        case nil: return ReasonView(code: code, text: "Its time has not come.")
+        case .time(let moment): date = time.wall() + max(.zero, moment - time.now())
+        case .date(let named): date = named
+        }
+        let time = TimeText(date.rounded)
         var view = ReasonView(code: code, text: "\(what) \(time).")
         view.until = time
         return view

@@ -56,7 +56,7 @@ package struct RestartBench {
         try keep()
         store.raiseEpoch()
         let scheduler = try restored()
-        let difference = bench.scheduler.durableDifference(from: scheduler, at: bench.now.monotonic)
+        let difference = bench.scheduler.durableDifference(from: scheduler)
         bench.scheduler = scheduler
         bench.scheduler.checkInvariants()
         return difference

@@ -21,6 +21,7 @@ extension Simulator {
         }
         effects.removeAll()
         if !isHealed { note(event) }
+        noteHeard(event)
         scheduler.handle(event, at: moment, into: &effects)
         var contents = pieces.contents(of: event, recordedAs: effects.records)
         expect(contents, of: event)
@@ -28,6 +29,8 @@ extension Simulator {
         for case .attemptEnded(let attempt, let operation, .lost) in effects.records {
             checkLoss(of: attempt, operation)
         }
+        checkDecisions()
+        noteNextDate(effects.nextDate)
         if let wake = effects.wakeAt, wake < (coordinatorWake ?? .distantFuture) {
             coordinatorWake = wake
             at(max(wake, now), .coordinatorWake)
@@ -123,12 +126,26 @@ extension Simulator {
                 post(envelope, to: index, connection: workers[index].connection)
             }
         case .worker(let address):
-            guard
-                let index = workers.firstIndex(where: { $0.incarnation == address.incarnation })
-            else { return }
+            let index = workers.firstIndex { $0.incarnation == address.incarnation }
+            bringBack(address, isUp: index.map { workers[$0].isUp } ?? false)
+            guard let index else { return }
             checkAnswer(body, to: index, connection: address.connection)
             post(envelope, to: index, connection: address.connection)
         }
+    }
+
+    /// The broker returns what it can give to nobody; but for a connection that is gone and that it
+    /// takes for open.
+    private mutating func bringBack(_ address: WorkerAddress, isUp: Bool) {
+        let isThere =
+            isUp
+            && workers.contains {
+                $0.incarnation == address.incarnation && $0.connection == address.connection
+            }
+        guard !isThere, returns.chance() < 0.7 else { return }
+        ledger.met(.messageReturned)
+        let delay = Duration.microseconds(100 + Int64(returns.next() % 5_000))
+        at(now + delay, .returned(connection: coordinatorConnection, address))
     }
 
     private mutating func checkAnswer(

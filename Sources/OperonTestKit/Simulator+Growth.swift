@@ -128,9 +128,7 @@ extension Simulator {
     }
 
     private mutating func suspendForAWhile() {
-        let until =
-            WallTime(nanosecondsSince1970: now.nanoseconds)
-            + .milliseconds(1 + Int64(growth.next() % 20_000))
+        let until = moment.wall + .milliseconds(1 + Int64(growth.next() % 20_000))
         let target: Scheduler.Target =
             switch growth.next() % 3 {
             case 0: .queue("a")

@@ -126,7 +126,8 @@ extension SimulatorLedger {
         switch record {
         case .delayed(let operation, let until?), .retryScheduled(let operation, let until):
             // A pause of no length is over with the record.
-            kept.pauses[operation] = until.nanosecondsSince1970 > now.nanoseconds ? until : nil
+            let isEmpty = emptyPauses.contains(EmptyPause(operation: operation, until: until))
+            kept.pauses[operation] = isEmpty ? nil : until
         case .granted(_, let operation, _, _):
             if kept.pauses[operation] != nil { broken("\(operation) was granted as it pauses") }
         // Before its time only if it waits for something else.

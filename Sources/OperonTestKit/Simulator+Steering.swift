@@ -51,8 +51,7 @@ extension Simulator {
         if steering.next() % 2 == 0 { suspension.by = "somebody" }
         if steering.next() % 2 == 0 { suspension.reason = "a reason" }
         if steering.next() % 2 == 0 {
-            let time = WallTime(nanosecondsSince1970: now.nanoseconds)
-            suspension.until = time + .milliseconds(1 + Int64(steering.next() % 20_000))
+            suspension.until = moment.wall + .milliseconds(1 + Int64(steering.next() % 20_000))
         }
         return suspension
     }

@@ -52,10 +52,6 @@ enum CrashPoint: CaseIterable {
 // The coordinator's shell: what the scheduler asks for goes through the gate, and the process may
 // die at every boundary.
 extension Simulator {
-    var moment: Moment {
-        Moment(monotonic: now, wall: WallTime(nanosecondsSince1970: now.nanoseconds))
-    }
-
     /// Takes what one event asked for; performs what may be performed at once.
     mutating func keep(_ effects: Scheduler.Effects, _ contents: [StoredContents]) {
         guard store != nil else {
@@ -92,7 +88,7 @@ extension Simulator {
         switch restored(from: store.decided) {
         case .success(let restored):
             if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
-            if let difference = scheduler.durableDifference(from: restored, at: now) {
+            if let difference = scheduler.durableDifference(from: restored) {
                 ledger.broken("not as it was: \(difference)")
             }
         case .failure(let error): ledger.broken("not restored: \(error)")
@@ -242,6 +238,7 @@ extension Simulator {
         coordinatorIsUp = false
         coordinatorConnection += 1
         coordinatorWake = nil
+        nextDate = nil
         let pause: Int64 = disk.next() % 2 == 0 ? 200 : 12_000
         let length = Int64(disk.next() % UInt64(pause))
         at(now + .milliseconds(length), .coordinatorStarted(life: store.life))
@@ -267,12 +264,16 @@ extension Simulator {
             if let broken = restored.violatedInvariant() { ledger.broken("restored: \(broken)") }
             scheduler = restored
             self.store?.isAlive = true
+            coordinatorAliveSince = now
             self.store?.decided = store.image
             desk = OutputDesk(limits: Self.smallPieces(restored.configuration.limits))
             noteRestored(store.image.state)
             children.restore(store.image.state)
             // Nobody was told that it was taken: it is submitted again.
             if restored.graphCount == 0 { at(now + .milliseconds(10), .submit) }
+            // It looks at once at what has become due meanwhile.
+            coordinatorWake = now
+            at(now, .coordinatorWake)
             at(now, .coordinatorUp)
         }
     }

@@ -97,6 +97,12 @@ extension Simulator {
         case .steer: steer()
         case .completeSome: completeSome()
         case .ghost(let index): haunt(index)
+        case .clockSet(let step): setClock(by: step)
+        case .dateLook(let look): lookAtDate(look)
+        case .datesChecked: checkDates()
+        case .returned(let connection, let address):
+            guard coordinatorIsUp, connection == coordinatorConnection else { return }
+            drive(.addressReturned(address))
         case .heal: heal()
         }
     }

@@ -20,6 +20,8 @@ package struct Simulator {
     var steering: SeededGenerator
     var inside: SeededGenerator
     var outside: SeededGenerator
+    var clocks: SeededGenerator
+    var returns: SeededGenerator
 
     /// What the coordinator keeps; `nil`: it never dies, and needs nothing.
     var store: SimulatedStore?
@@ -37,6 +39,21 @@ package struct Simulator {
     /// Counts the coordinator's connections: what was sent to an old one is lost.
     var coordinatorConnection = 0
     var coordinatorWake: Timestamp?
+    var coordinatorAliveSince = Timestamp.zero
+    /// How far the wall clock is ahead of the monotonic one, and when it was set last.
+    var clockOffset = Duration.zero
+    var clockSetAt = Timestamp.zero
+    /// The date that the scheduler named last, and the number of the look at it.
+    var nextDate: WallTime?
+    var dateLook = 0
+    /// Only looked up.
+    var pauses: [OperationID: SimulatedPause] = [:]
+    /// Those that were let go since they were delayed. Only looked up.
+    var released: Set<OperationID> = []
+    /// Those that had an attempt: their date has passed. Only looked up.
+    var attempted: Set<OperationID> = []
+    /// Only looked up.
+    var heard: [Incarnation: SimulatedHearing] = [:]
     var brokerIsUp = true
     var workers: [SimulatedWorker] = []
     var isHealed = false
@@ -59,6 +76,8 @@ package struct Simulator {
         growth = SeededGenerator(seed: seed ^ 0x6164_6469_7469_6f6e)
         inside = SeededGenerator(seed: seed ^ 0x7769_7468_696e_0000)
         outside = SeededGenerator(seed: seed ^ 0x6f75_7473_6964_6500)
+        clocks = SeededGenerator(seed: seed ^ 0x636c_6f63_6b73_0000)
+        returns = SeededGenerator(seed: seed ^ 0x7265_7475_726e_7300)
         steering = SeededGenerator(seed: seed ^ 0x7374_6565_7269_6e67)
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
@@ -94,6 +113,7 @@ package struct Simulator {
         if outside.next() % 3 == 0 { scenario.external = 0.1 + outside.chance() * 0.4 }
         var pausing = SeededGenerator(seed: seed ^ 0x6e6f_7420_7965_7400)
         if pausing.next() % 3 == 0 { scenario.notYet = 0.1 + pausing.chance() * 0.4 }
+        scenario.drawDates(from: seed)
         if scenario.hasStore {
             var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
             scenario.prunings = Int(pruning.next() % 4)
@@ -144,6 +164,12 @@ package struct Simulator {
         case steer
         case completeSome
         case ghost(Int)
+        /// Somebody sets the coordinator's wall clock.
+        case clockSet(by: Duration)
+        case dateLook(Int)
+        case datesChecked
+        /// The broker returns a message for an address where nobody is.
+        case returned(connection: Int, WorkerAddress)
         case heal
     }
 
@@ -235,6 +261,8 @@ extension Simulator {
         var graphs = GraphGenerator(seed: seed ^ 0x6772_6170_6800_0000)
         var graph = scenario.graph(from: &graphs)
         if scenario.isTimed { graph = scenario.delayed(graph, with: &disk) }
+        if scenario.dates > 0 { graph = scenario.dated(graph, from: moment.wall, with: &clocks) }
+        planClocks(from: now)
         if scenario.external > 0 {
             graph = scenario.completedOutside(graph, with: &outside)
             at(now + .seconds(1), .completeSome)

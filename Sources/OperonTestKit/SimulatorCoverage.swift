@@ -29,6 +29,9 @@ package struct SimulatorCoverage: Hashable, Sendable {
     /// Something that goes wrong, or that somebody asks for, in the simulated world.
     package enum Fault: String, CaseIterable, Sendable {
         case messageLost
+        case messageReturned
+        case clockSetForward
+        case clockSetBack
         case eventsLate
         case workerCut
         case workerKilled

@@ -30,6 +30,8 @@ package struct SimulatorLedger {
     private var keyed: [AttemptID: (order: Int, limit: Int)] = [:]
     /// Submissions and additions whose records are not kept yet.
     var expected: [GrownLedger.Piece] = []
+    /// Pauses that were over when they were recorded. Only looked up.
+    var emptyPauses: Set<EmptyPause> = []
     /// What running operations were told that they have added.
     var promises: [OperationID: [String]] = [:]
     private var sentTo: [AttemptID: Int] = [:]
@@ -62,6 +64,11 @@ package struct SimulatorLedger {
         var grown = GrownLedger()
         /// What was added from inside, by whom.
         var children: [OperationID: [OperationID: String]] = [:]
+    }
+
+    struct EmptyPause: Hashable {
+        let operation: OperationID
+        let until: WallTime
     }
 
     mutating func met(_ fault: SimulatorCoverage.Fault) { coverage.hit(fault) }
@@ -237,6 +244,8 @@ package struct SimulatorLedger {
         case .failed(.undecodable) where !started.contains(attempt): return
         // Nobody completed it in time.
         case .failed(.timeout) where kept.granted[attempt] == .nobody: met(.outsideTimedOut)
+        // Nor before its date.
+        case .failed(.deadline) where kept.granted[attempt] == .nobody: return
         case .succeeded, .failed:
             if !ended.contains(attempt) {
                 broken("\(operation): a result of attempt \(attempt), which has not ended")

@@ -64,6 +64,11 @@ package struct SimulatorScenario: Sendable {
     package var external = 0.0
     /// Probability that an attempt gives its place back, to be tried again after a pause.
     package var notYet = 0.0
+    /// Probability that an operation has a date before which it may not start, and one by which it
+    /// must have ended.
+    package var dates = 0.0
+    /// How often somebody sets the coordinator's wall clock.
+    package var clockSteps = 0
     package var violation: PlantedViolation?
 
     package var isFaultFree: Bool {
@@ -135,6 +140,29 @@ package struct SimulatorScenario: Sendable {
         guard !isFaultFree else { return }
         workers = max(workers, 2)
         freezes += 2
+    }
+
+    /// From a stream of its own. The clock is also set where nothing waits for a date.
+    package mutating func drawDates(from seed: UInt64) {
+        var generator = SeededGenerator(seed: seed ^ 0x6461_7465_7300_0000)
+        if generator.next() % 3 == 0 { dates = 0.1 + generator.chance() * 0.4 }
+        if generator.next() % 2 == 0 { clockSteps = 1 + Int(generator.next() % 4) }
+    }
+
+    /// The same graph, a part of whose operations have dates.
+    func dated(
+        _ graph: CompiledGraph,
+        from start: WallTime,
+        with generator: inout SeededGenerator
+    ) -> CompiledGraph {
+        changed(graph) { policy in
+            if generator.chance() < dates {
+                policy.notBefore = start + .milliseconds(Int64(generator.next() % 40_000))
+            }
+            if generator.chance() < dates / 2 {
+                policy.deadline = start + .milliseconds(5_000 + Int64(generator.next() % 50_000))
+            }
+        }
     }
 
     /// The same graph, a part of whose operations wait after their release.

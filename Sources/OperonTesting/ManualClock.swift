@@ -64,7 +64,11 @@ public final class ManualClock: Sendable {
         TimeSource(
             now: { Self.moment(self.elapsed) },
             wall: { self.now },
-            sleep: { try await self.sleep(until: $0) }
+            sleep: { try await self.sleep(until: $0) },
+            // Both clocks are moved together.
+            sleepUntilDate: { date in
+                try await self.sleep(until: Self.moment(date - self.start))
+            }
         )
     }
 

@@ -1,5 +1,6 @@
 import OperonCore
 import OperonModel
+import OperonRuntime
 import OperonTerminal
 
 /// Why a run that nothing happens in waits, in sentences for a person. Each reason is told once.
@@ -40,6 +41,7 @@ struct RunStall {
         case time
         case completion
         case notStarted(by: Incarnation)
+        case silent
         case disconnected
     }
 
@@ -164,7 +166,13 @@ struct RunStall {
                 "\(waiting) in queue “\(queue)”, whose maxConcurrentOperationCount is 0."
             )
         case .notBefore(let due), .retryAt(let due), .notYet(let due):
-            let pause = due.map { " for \(DurationText.short(max(.zero, $0 - now)))" } ?? ""
+            let rest: Duration? =
+                switch due {
+                case .time(let moment): moment - now
+                case .date(let date): date - SystemClock.wall()
+                case nil: nil
+                }
+            let pause = rest.map { " for \(DurationText.short(max(.zero, $0)))" } ?? ""
             return (.time, "Waiting\(pause): until then “\(name)” may not start.")
         case .keyHeld(let key, let holders, let more):
             let others = holders.map { "“\(state.operations[Int($0.index)].name)”" }
@@ -184,6 +192,8 @@ struct RunStall {
             )
         case .disconnected:
             return (.disconnected, "Waiting for the broker: there is no connection to it.")
+        case .workersSilent:
+            return (.silent, "Waiting for a worker: those that could run it are silent.")
         case .operationSuspended, .graphSuspended, .dependencies, .queueLimit, .noFreeSlot,
             .dispatchedBytes, .behind, .cancelRequested, .graphCancelled, .leaving,
             .awaits, .awaitsSlot:

@@ -67,7 +67,7 @@ struct ExplainTests {
 
         #expect(
             bench.explain("a") == [
-                .notBefore(bench.now.monotonic + .seconds(5)),
+                .notBefore(.time(bench.now.monotonic + .seconds(5))),
                 .queueLimit("default", maximum: 1, [bench.id("holder")], more: 0),
                 .keyHeld("db", by: [bench.id("holder")], more: 0),
             ]
@@ -119,6 +119,12 @@ struct ExplainTests {
         look(bench, .operationSuspended, "after")
         look(bench, .graphSuspended, "first")
         look(bench, .queueSuspended, "first")
+
+        bench = SchedulerBench()
+        bench.join()
+        bench.advance(by: .seconds(5))
+        try bench.submit([.nothing("unheard")])
+        look(bench, .workersSilent, "unheard")
 
         bench = try Self.busyBench()
         look(bench, .queueLimit, "limited")

@@ -211,17 +211,18 @@ struct RecoveredFactsTests {
         ] {
             var world = try world()
             try state(fact, in: &world)
-            let end = world.bench.now.monotonic + pause
+            let end = world.bench.now.wall + pause
             world.bench.advance(by: .seconds(5))
             #expect(try world.restart() == nil)
             world.bench.drive(.transportUp)
-            let reason: Scheduler.Reason = fact == .retried ? .retryAt(end) : .notBefore(end)
+            let due = Scheduler.Due.date(end)
+            let reason: Scheduler.Reason = fact == .retried ? .retryAt(due) : .notBefore(due)
             #expect(world.bench.explain(name).contains(reason))
 
             world.bench.advance(by: pause - .seconds(5))
             let delayed = StoreRecord.delayed(world.bench.id(name), until: nil)
             #expect(world.bench.effects.records.contains(delayed))
-            #expect(!world.bench.explain(name).contains(.notBefore(end)))
+            #expect(!world.bench.explain(name).contains(.notBefore(due)))
         }
     }
 

@@ -27,7 +27,8 @@ struct TimeTests {
         let retryAt = bench.now.wall + .seconds(4)
         #expect(effects.records.contains(.retryScheduled(held.operation, at: retryAt)))
         #expect(bench.state("a") == .ready)
-        #expect(bench.explain("a").contains(.retryAt(bench.now.monotonic + .seconds(4))))
+        let due = bench.now.monotonic + .seconds(4)
+        #expect(bench.explain("a").contains(.retryAt(.time(due))))
 
         bench.advance(by: .seconds(4) - .nanoseconds(1))
         #expect(bench.state("a") == .ready)

@@ -23,18 +23,21 @@ private final class QuietTransport: CoordinatorTransport {
     /// A coordinator on this store without workers, until `body` is done.
     static func withService(
         _ store: InMemoryStore,
+        time: TimeSource = .system,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (CoordinatorService, LocalCoordinator) async throws -> Void
     ) async throws {
         let (scheduler, restored) = try await CoordinatorService.restore(
             from: store,
-            configuration: Scheduler.Configuration()
+            configuration: Scheduler.Configuration(),
+            time: time
         )
         let service = CoordinatorService(
             scheduler: scheduler,
             transport: QuietTransport(),
             logger: Logger(label: "test"),
-            restored: restored
+            restored: restored,
+            time: time
         ) { _, _ in }
         let client = LocalCoordinator(service: service, caller: "", version: "0")
         try await withThrowingTaskGroup(of: Void.self) { group in
