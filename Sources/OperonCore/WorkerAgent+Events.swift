@@ -64,7 +64,7 @@ extension WorkerAgent {
                 inFlightBytes += next.byteCount
                 sentCount += 1
             }
-            guard !batch.isEmpty else { return }
+            guard !batch.isEmpty else { return hastenBeat(at: now) }
             append(
                 .events(EventBatch(firstNumber: firstNumber, sentAt: now, events: batch)),
                 lane: .events,
@@ -74,6 +74,15 @@ extension WorkerAgent {
                 acknowledge(firstEvent + UInt64(sentCount) - 1)
             }
         }
+    }
+
+    /// The next event does not fit into the window. Less than half of a window is acknowledged only
+    /// with the answer to a beat, so one is sent now: once for each event that waits for room.
+    private mutating func hastenBeat(at now: Timestamp) {
+        let next = firstEvent + UInt64(sentCount)
+        guard inFlightBytes < settings.eventWindow / 2, hastenedEvent != next else { return }
+        hastenedEvent = next
+        nextBeat = min(nextBeat, now)
     }
 
     /// Starts that have lasted long enough to be worth a word of their own.

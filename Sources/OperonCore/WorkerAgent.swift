@@ -51,6 +51,8 @@ package struct WorkerAgent: Sendable {
     /// When the first beat or hello without an answer was sent.
     var unansweredSince: Timestamp?
     var nextBeat: Timestamp = .zero
+    /// The last event for whose sake a beat was sent early.
+    var hastenedEvent: UInt64 = 0
     /// Last word of the coordinator.
     var heardAt: Timestamp = .zero
     var drain = Drain.none

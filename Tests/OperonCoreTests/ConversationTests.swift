@@ -192,6 +192,31 @@ struct ConversationTests {
         #expect(controls(bench.drain()).map(\.acknowledged) == [2])
     }
 
+    /// Many workers share the bytes of all windows: what they fill is less than the window that is
+    /// configured.
+    @Test func `half of the window that a worker was told is acknowledged at once`() throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.eventWindow = 1_000
+        configuration.limits.eventBytes = 1_200
+        var bench = SchedulerBench(configuration)
+        for _ in 0..<3 { bench.join(kinds: []) }
+        bench.join(slots: 2)
+        let told = bench.drain().messages.compactMap { message -> UInt32? in
+            guard case .plain(.welcome(let welcome)) = message.body else { return nil }
+            return welcome.eventWindow
+        }
+        #expect(told == [1_000, 600, 400, 300])
+        try bench.submit([.nothing("a"), .nothing("b")])
+        bench.drain()
+        var result = bench.result(.succeeded)
+        result.logTail = Array(repeating: 0, count: 50)
+
+        bench.send(batch(bench, from: 1, [.finished(bench.attempt("a").held, result)]), from: 3)
+        #expect(bench.drain().messages.isEmpty)
+        bench.send(batch(bench, from: 2, [.finished(bench.attempt("b").held, result)]), from: 3)
+        #expect(controls(bench.drain()).map(\.acknowledged) == [2])
+    }
+
     @Test func `an event about somebody else's attempt is refused`() throws {
         var bench = SchedulerBench()
         bench.join()

@@ -65,6 +65,34 @@ import Testing
         #expect(rest == (second == 0))
     }
 
+    /// The coordinator acknowledges at once what fills half of the window.
+    @Test func `an event that waits behind less than half a window is asked for by a beat`() {
+        var bench = WorkerBench(slots: 2)
+        bench.drive(.linkUp(connection: 1))
+        bench.welcome(window: 1_000)
+        bench.answer()
+        bench.dispatch([1, 2])
+        bench.end(1)
+        bench.drain()
+        var large = AttemptResult(end: .succeeded, startedAt: bench.now, endedAt: bench.now)
+        large.logTail = Array(repeating: 0, count: 1_000)
+        bench.drive(.ended(WorkerBench.held(2).attempt, large))
+        #expect(bench.drain().wakeAt == bench.now)
+
+        bench.drive(.timeReached)
+        #expect(bench.beats == [1])
+        // One is enough: what it was too early for, the next says in its turn.
+        bench.answer()
+        bench.drive(.timeReached)
+        #expect(bench.beats.isEmpty)
+        bench.answer(acknowledged: 1)
+        let numbers = bench.drain().messages.compactMap { message -> UInt64? in
+            guard case .events(let batch) = message.envelope.body else { return nil }
+            return batch.firstNumber
+        }
+        #expect(numbers == [2])
+    }
+
     @Test(arguments: [(4, 256), (3, 341)])
     func `all workers together have so many bytes of events in flight at most`(
         workers: Int,
@@ -104,5 +132,17 @@ import Testing
     private static func large(_ name: String, _ bytes: Int) -> OperationDescription {
         let input = Payload(bytes: Array(repeating: 0, count: bytes))
         return OperationDescription(name: name, work: .registered(kind: "k", input: input))
+    }
+}
+
+extension WorkerBench {
+    /// The last event that each beat names, of those since the last `drain`.
+    fileprivate var beats: [UInt64] {
+        mutating get {
+            drain().messages.compactMap { message in
+                guard case .beat(let beat) = message.envelope.body else { return nil }
+                return beat.sent
+            }
+        }
     }
 }
