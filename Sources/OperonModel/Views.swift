@@ -245,7 +245,7 @@ package struct ReasonView: Hashable, Sendable, Codable {
         "dependencies", "operationSuspended", "graphSuspended", "queueSuspended", "queueLimit",
         "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
         "dispatched", "dispatchedBytes", "disconnected", "cancelRequested", "graphCancelled",
-        "leaving", "awaits", "awaitsSlot", "awaitsCompletion", "notYet", "workersSilent",
+        "leaving", "awaits", "awaitsSlot", "awaitsCompletion", "notYet",
     ]
 }
 

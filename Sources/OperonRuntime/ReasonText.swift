@@ -32,7 +32,7 @@ extension CoordinatorService {
             }
         case .workersSilent:
             let text = "Every worker that could run it is silent or cannot be reached."
-            return ReasonView(code: "workersSilent", text: text)
+            return ReasonView(code: "noFreeSlot", text: text)
         case .noFreeSlot:
             let text = "Every worker that could run it is busy with others."
             return ReasonView(code: "noFreeSlot", text: text)
