@@ -133,10 +133,11 @@ extension WorkerAgent {
 
     mutating func ended(
         _ attempt: AttemptID,
-        _ result: AttemptResult,
+        _ reported: AttemptResult,
         into effects: inout Effects
     ) {
         guard let holding = held[attempt], holding.state != .waiting else { return }
+        let result = reported.fitting(configuration.limits)
         if holding.state == .yielded { yieldedCount -= 1 } else { runningCount -= 1 }
         remove(attempt)
         switch holding.end {

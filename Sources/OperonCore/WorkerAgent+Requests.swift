@@ -76,7 +76,7 @@ extension WorkerAgent {
     private func refusal(of content: RequestContent, of holding: Holding) -> Refusal? {
         let limits = configuration.limits
         switch content {
-        case .read: return refusalOfMore
+        case .read(let name): return refusalOfMore ?? refusal(ofLong: [name], "read")
         case .add(let operations):
             if let refusalOfMore { return refusalOfMore }
             guard operations.count > limits.additionBytes else { return nil }
@@ -99,6 +99,7 @@ extension WorkerAgent {
                     maximum: limits.awaitedOperations
                 )
             }
+            if let refusal = refusal(ofLong: names, "wait") { return refusal }
             guard yieldedCount >= limits.yieldedOperations else { return nil }
             return .limitExceeded(
                 limit: .yieldedOperations,
@@ -107,6 +108,18 @@ extension WorkerAgent {
             )
         }
     }
+
+    /// So many names of any length would be in no message.
+    private func refusal(ofLong names: [String], _ field: String) -> Refusal? {
+        // A graph, the number of an operation, and its name: `GRAPH/7/NAME`.
+        let maximum = 2 * configuration.limits.nameBytes + Self.numberBytes
+        guard let long = names.first(where: { $0.utf8.count > maximum }) else { return nil }
+        let why = "a name in it has \(long.utf8.count) bytes, and none has more than \(maximum)"
+        return .invalid(field: field, why: why)
+    }
+
+    /// Of the number of an operation between two slashes.
+    private static let numberBytes = 16
 
     /// What waits does not count: it must not keep out what would end its waiting.
     private var refusalOfMore: Refusal? {
