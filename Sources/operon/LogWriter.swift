@@ -3,6 +3,7 @@ import NIOConcurrencyHelpers
 import OperonArguments
 import OperonCore
 import OperonModel
+import OperonRuntime
 
 /// Keeps what operations print in files, one per attempt that printed anything:
 /// `DIRECTORY/<index>-<operation>.<attempt>.log`, both counted as in the graph and its report.
@@ -19,7 +20,18 @@ struct LogWriter: Sendable {
     private enum Item: Sendable {
         case granted(OperationID, AttemptID)
         case chunk(LogChunk)
-        case result(OperationID, AttemptID, AttemptResult)
+        case ended(OperationID, AttemptID, EndOfLog)
+        /// The end of an attempt for which there was no room.
+        case left(OperationID, AttemptID)
+
+        /// What counts of it until it is written.
+        var byteCount: Int {
+            switch self {
+            case .granted, .left: 0
+            case .chunk(let chunk): chunk.bytes.count
+            case .ended(_, _, let end): end.tail.count
+            }
+        }
     }
 
     /// `say` is told, once, if something cannot be written.
@@ -40,22 +52,28 @@ struct LogWriter: Sendable {
                     + error.localizedDescription
             )
         }
+        let folder: LogFolder
+        do {
+            folder = try LogFolder(path: directory)
+        } catch {
+            throw Failure(ExitStatus.usage, "the directory for logs cannot be used: \(error)")
+        }
         let (items, continuation) = AsyncStream<Item>.makeStream()
         self.continuation = continuation
         let waitingBytes = NIOLockedValueBox(0)
         self.waitingBytes = waitingBytes
         // Not a child of the run: it must outlive the services to write what they left.
         task = Task {
-            var files = LogFiles(directory: directory, graph: graph, say: say)
+            var files = LogFiles(folder, path: directory, graph: graph, say: say)
             for await item in items {
                 switch item {
                 case .granted(let operation, let attempt): files.granted(operation, attempt)
-                case .chunk(let chunk):
-                    files.append(chunk)
-                    waitingBytes.withLockedValue { $0 -= chunk.bytes.count }
-                case .result(let operation, let attempt, let result):
-                    files.complete(operation, attempt, result)
+                case .chunk(let chunk): files.append(chunk)
+                case .ended(let operation, let attempt, let end):
+                    files.complete(operation, attempt, end)
+                case .left(let operation, let attempt): files.left(operation, attempt)
                 }
+                waitingBytes.withLockedValue { $0 -= item.byteCount }
             }
         }
     }
@@ -65,14 +83,13 @@ struct LogWriter: Sendable {
             switch notice {
             case .log(let chunk):
                 // A disk that is too slow loses pieces; the end of the attempt brings the last.
-                let waits = waitingBytes.withLockedValue { bytes in
-                    guard bytes < Self.waitingBytesMax else { return false }
-                    bytes += chunk.bytes.count
-                    return true
-                }
-                if waits { continuation.yield(.chunk(chunk)) }
+                yieldIfRoom(.chunk(chunk))
             case .result(let operation, let attempt, let result):
-                continuation.yield(.result(operation, attempt, result))
+                // Without the output, which is not written here.
+                let end = EndOfLog(tail: result.logTail, isWhole: result.logBytesDropped == 0)
+                if !yieldIfRoom(.ended(operation, attempt, end)) {
+                    continuation.yield(.left(operation, attempt))
+                }
             case .granted(let operation, let attempt, _):
                 continuation.yield(.granted(operation, attempt))
             case .operationsAdded, .ready, .started, .resumed, .yielded, .wentOn, .attemptEnded,
@@ -81,6 +98,18 @@ struct LogWriter: Sendable {
                 continue
             }
         }
+    }
+
+    /// Whether there was room for it.
+    @discardableResult
+    private func yieldIfRoom(_ item: Item) -> Bool {
+        let fits = waitingBytes.withLockedValue { bytes in
+            guard bytes < Self.waitingBytesMax else { return false }
+            bytes += item.byteCount
+            return true
+        }
+        if fits { continuation.yield(item) }
+        return fits
     }
 
     func finish() async {
@@ -99,27 +128,41 @@ struct LogWriter: Sendable {
     }
 }
 
+/// What the end of an attempt brings of its log.
+private struct EndOfLog: Sendable {
+    let tail: [UInt8]
+    let isWhole: Bool
+}
+
 private struct LogFiles {
-    let directory: String
+    let folder: LogFolder
+    let path: String
     let graph: GrowingGraph
     /// Attempts of each operation, in their order. Only looked up.
     private var attempts: [OperationID: [AttemptID]] = [:]
+    /// Bytes in the file of an attempt that runs. Only looked up.
     private var sizes: [AttemptID: Int] = [:]
     /// Attempts whose file is final: a piece that comes later is in it.
     private var completed: Set<AttemptID> = []
     private let say: @Sendable (String) -> Void
     private var hasFailed = false
 
-    init(directory: String, graph: GrowingGraph, say: @escaping @Sendable (String) -> Void) {
-        self.directory = directory
+    init(
+        _ folder: LogFolder,
+        path: String,
+        graph: GrowingGraph,
+        say: @escaping @Sendable (String) -> Void
+    ) {
+        self.folder = folder
+        self.path = path
         self.graph = graph
         self.say = say
     }
 
-    private mutating func failed(_ path: String) {
+    private mutating func failed(_ why: String) {
         guard !hasFailed else { return }
         hasFailed = true
-        say("warning: \(path) cannot be written; logs are not complete")
+        say("warning: logs in \(path) are not complete (reason: \(why))")
     }
 
     mutating func granted(_ operation: OperationID, _ attempt: AttemptID) {
@@ -127,48 +170,45 @@ private struct LogFiles {
     }
 
     /// `nil` for an attempt that was never granted.
-    private func path(_ operation: OperationID, _ attempt: AttemptID) -> String? {
+    private func name(_ operation: OperationID, _ attempt: AttemptID) -> String? {
         guard let place = attempts[operation]?.firstIndex(of: attempt) else { return nil }
         // Two names may become one file name: the index tells them apart.
         let name = LogWriter.fileName(graph.name(of: operation.index))
-        return "\(directory)/\(operation.index)-\(name).\(place + 1).log"
+        return "\(operation.index)-\(name).\(place + 1).log"
     }
 
     mutating func append(_ chunk: LogChunk) {
         let attempt = chunk.held.attempt
-        guard !completed.contains(attempt), let path = path(chunk.held.operation, attempt)
+        guard !completed.contains(attempt), let name = name(chunk.held.operation, attempt)
         else { return }
-        if !FileManager.default.fileExists(atPath: path),
-            !FileManager.default.createFile(atPath: path, contents: nil)
-        {
-            failed(path)
-        }
-        guard let file = FileHandle(forWritingAtPath: path) else { return }
-        do {
-            defer { file.closeFile() }
-            try file.seekToEnd()
-            try file.write(contentsOf: Data(chunk.bytes))
-            sizes[attempt, default: 0] += chunk.bytes.count
+        do throws(LogFolder.Failure) {
+            if let size = sizes[attempt] {
+                try folder.append(chunk.bytes, to: name)
+                sizes[attempt] = size + chunk.bytes.count
+            } else {
+                try folder.replace(name, with: chunk.bytes)
+                sizes[attempt] = chunk.bytes.count
+            }
         } catch {
-            failed(path)
+            failed(error.message)
         }
     }
 
-    mutating func complete(
-        _ operation: OperationID,
-        _ attempt: AttemptID,
-        _ result: AttemptResult
-    ) {
+    mutating func complete(_ operation: OperationID, _ attempt: AttemptID, _ end: EndOfLog) {
         completed.insert(attempt)
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
-        let isWhole = result.logBytesDropped == 0
-        guard !result.logTail.isEmpty, isWhole || streamed < result.logTail.count else { return }
-        guard let path = path(operation, attempt) else { return }
-        guard
-            FileManager.default.createFile(atPath: path, contents: Data(result.logTail))
-        else {
-            failed(path)
-            return
+        guard !end.tail.isEmpty, end.isWhole || streamed < end.tail.count else { return }
+        guard let name = name(operation, attempt) else { return }
+        do throws(LogFolder.Failure) {
+            try folder.replace(name, with: end.tail)
+        } catch {
+            failed(error.message)
         }
+    }
+
+    mutating func left(_ operation: OperationID, _ attempt: AttemptID) {
+        completed.insert(attempt)
+        sizes[attempt] = nil
+        failed("the disk is slower than what is printed")
     }
 }

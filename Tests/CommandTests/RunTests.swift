@@ -252,6 +252,27 @@ import Testing
         }
     }
 
+    @Test func `logs are not written through links that others put into the directory`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let file = try scene.write("graph.yaml", "operations: { a: { run: echo printed } }")
+            _ = try scene.write("victim", "mine")
+            try FileManager.default.createDirectory(
+                atPath: scene.path("logs"),
+                withIntermediateDirectories: false
+            )
+            try FileManager.default.createSymbolicLink(
+                atPath: scene.path("logs/0-a.1.log"),
+                withDestinationPath: scene.path("victim")
+            )
+            let ended = try await scene.run(file, on: .inProcess, ["--logs", "logs"])
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            #expect(try scene.read("victim") == "mine")
+            #expect(try scene.read("logs/0-a.1.log") == "printed\n")
+        }
+    }
+
     @Test(arguments: Place.allCases)
     func `a trace is JSON with every attempt in a slot of its worker`(place: Place) async throws {
         struct Event: Decodable {
