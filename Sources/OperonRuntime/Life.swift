@@ -20,8 +20,8 @@ struct Life: Hashable {
         self.incarnation = incarnation
         self.marker = marker
         self.files = files
-        boot = Self.currentBoot
-        numbers = Self.currentNumbers
+        boot = Self.currentBoot ?? ""
+        numbers = Self.currentNumbers ?? ""
         session = getsid(0)
     }
 
@@ -48,8 +48,19 @@ struct Life: Hashable {
     }
 
     /// Kills what is left of it; whether nothing is, as far as can be seen.
-    func isEnded(groups: [ProcessGroupTable.Entry]) -> Bool {
-        guard boot == Self.currentBoot, numbers == Self.currentNumbers else { return true }
+    ///
+    /// - Parameters:
+    ///   - groups: those it ran; `nil`: they cannot be read.
+    ///   - boot: of the machine now, and the space of process numbers; `nil`: it cannot be read, and
+    ///     then nothing says that this life was another one's.
+    func isEnded(
+        groups: [ProcessGroupTable.Entry]?,
+        boot current: String? = Life.currentBoot,
+        numbers currentNumbers: String? = Life.currentNumbers
+    ) -> Bool {
+        guard let groups, let current, let currentNumbers, !boot.isEmpty, !numbers.isEmpty
+        else { return false }
+        guard boot == current, numbers == currentNumbers else { return true }
         for look in 0..<Self.looksMax {
             // By group what has hidden its environment, by environment what has left its group.
             let left = groups.count { $0.kill(session: session) }
@@ -74,18 +85,18 @@ struct Life: Hashable {
         unsafe operon_process_remove(files)
     }
 
-    private static var currentBoot: String {
-        let bytes = SmallFile.read("/proc/sys/kernel/random/boot_id") ?? []
+    private static var currentBoot: String? {
+        guard let bytes = SmallFile.read("/proc/sys/kernel/random/boot_id") else { return nil }
         return String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     }
 
-    private static var currentNumbers: String {
+    private static var currentNumbers: String? {
         var buffer = [UInt8](repeating: 0, count: 64)
         let count = unsafe buffer.withUnsafeMutableBytes { bytes in
             let text = unsafe bytes.baseAddress!.assumingMemoryBound(to: CChar.self)
             return unsafe readlink("/proc/self/ns/pid", text, bytes.count)
         }
-        return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
+        return count > 0 ? String(decoding: buffer.prefix(count), as: UTF8.self) : nil
     }
 }
 

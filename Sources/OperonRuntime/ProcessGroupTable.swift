@@ -79,8 +79,9 @@ final class ProcessGroupTable: Sendable {
         }
     }
 
-    static func entries(of path: String) -> [Entry] {
-        let bytes = SmallFile.read(path) ?? []
+    /// `nil`: they cannot be read.
+    static func entries(of path: String) -> [Entry]? {
+        guard let bytes = SmallFile.read(path) else { return errno == ENOENT ? [] : nil }
         return stride(from: 0, to: bytes.count - entryBytes + 1, by: entryBytes).compactMap {
             func word(_ offset: Int) -> UInt64 {
                 bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }

@@ -162,6 +162,15 @@ import Testing
         }
     }
 
+    @Test func `a life is not said to be dead where the system does not answer`() throws {
+        let life = Life(incarnation: Self.first, marker: "OPERON_TEST=none", files: "")
+        #expect(life.isEnded(groups: []))
+        #expect(!life.isEnded(groups: nil))
+        #expect(!life.isEnded(groups: [], boot: nil))
+        #expect(!life.isEnded(groups: [], numbers: nil))
+        #expect(life.isEnded(groups: [], boot: "another"))
+    }
+
     @Test func `a torn record is no record, and a broken id is refused`() async throws {
         try await Self.withFolder { folder in
             do {
