@@ -28,6 +28,17 @@ package struct EffectGate: Sendable {
     private struct Held: Sendable {
         let address: WorkerAddress
         var messages: [(step: UInt64, message: Scheduler.Message)]
+
+        /// Drops what says less than what comes after it. The first of its kind stays, since the
+        /// next sync lets it go: were it replaced with every beat, a slow disk would never answer.
+        mutating func dropReplaced(by message: Scheduler.Message) {
+            guard let new = Replaceable(message) else { return }
+            let first = messages.firstIndex { Replaceable($0.message) == new }
+            guard let last = messages.lastIndex(where: { Replaceable($0.message) == new }),
+                last != first
+            else { return }
+            messages.remove(at: last)
+        }
     }
 
     /// Records in one transaction, beyond those of a single step: a transaction of ten thousand
@@ -45,6 +56,12 @@ package struct EffectGate: Sendable {
     /// The last acknowledgement that is on the disk, by worker. Only looked up.
     private var durable: [Incarnation: UInt64] = [:]
     private var held: [Held] = []
+    /// What attempts left whose step is not committed: no store can be asked for it. Only looked
+    /// up.
+    private var outputs: [OperationID: (step: UInt64, output: Payload)] = [:]
+    /// Numbers of waiting steps that have a message to a worker, the first first; some of them may
+    /// have left. Only looked up.
+    private var addressed: [Incarnation: Deque<UInt64>] = [:]
 
     package init() {}
 
@@ -59,22 +76,106 @@ package struct EffectGate: Sendable {
 
     // MARK: - In
 
-    /// Takes what one call asked for. Returns what may be performed at once: nothing, unless there
-    /// is nothing to be kept and nothing before it.
+    /// Takes what one call asked for. Returns what may be performed at once: all of it if there is
+    /// nothing to be kept and nothing before it, else what rests on no record; `nil`: nothing.
     package mutating func append(
         _ effects: Scheduler.Effects,
         _ batch: StoreBatch
     ) -> Scheduler.Effects? {
-        lastStep += 1
-        guard batch.isEmpty, synced == lastStep - 1 else {
-            waiting.append(Step(number: lastStep, effects: effects, batch: batch))
-            return nil
+        guard batch.isEmpty, synced == lastStep else {
+            var effects = effects
+            let free = effects.takeFree()
+            wait(with: effects, batch)
+            return free
         }
+        lastStep += 1
         committed = lastStep
         synced = lastStep
         for message in effects.messages { keepAcknowledgement(of: message, step: lastStep) }
         settleAcknowledgements()
         return effects
+    }
+
+    /// What has no records joins the step before it. So what waits for a store that takes nothing
+    /// is bounded by what workers may report without an acknowledgement, however long that lasts.
+    private mutating func wait(with effects: Scheduler.Effects, _ batch: StoreBatch) {
+        for message in effects.messages { dropReplaced(by: message) }
+        if batch.isEmpty, !waiting.isEmpty {
+            waiting[waiting.endIndex - 1].effects.append(effects)
+        } else if batch.isEmpty, effects.isNothing {
+            return
+        } else {
+            lastStep += 1
+            for result in batch.results { outputs[result.operation] = (lastStep, result.output) }
+            waiting.append(Step(number: lastStep, effects: effects, batch: batch))
+        }
+        let number = waiting[waiting.endIndex - 1].number
+        for message in effects.messages {
+            guard case .worker(let address) = message.destination,
+                addressed[address.incarnation]?.last != number
+            else { continue }
+            addressed[address.incarnation, default: []].append(number)
+        }
+    }
+
+    /// Drops what waits and says less than what comes after it: the answer to an older beat, and
+    /// whatever was meant for a worker before it was welcomed. To the worker that is a message that
+    /// was lost on its way.
+    private mutating func dropReplaced(by message: Scheduler.Message) {
+        guard case .worker(let address) = message.destination,
+            let new = Replaceable(message), let first = waiting.first?.number,
+            var places = addressed[address.incarnation]
+        else { return }
+        while let place = places.first, place < first { places.removeFirst() }
+        addressed[address.incarnation] = places
+        for place in places {
+            // Their numbers have no gaps.
+            waiting[waiting.startIndex + Int(place - first)].effects.messages.removeAll { old in
+                guard case .worker(let other) = old.destination,
+                    other.incarnation == address.incarnation
+                else { return false }
+                return new == .welcome || Replaceable(old) == new
+            }
+        }
+        if new == .welcome { addressed[address.incarnation] = nil }
+    }
+
+    /// What a later message of the same kind to the same worker says again.
+    private enum Replaceable: Equatable {
+        case welcome
+        case answer
+        case resync
+        case refusal
+
+        init?(_ message: Scheduler.Message) {
+            guard case .plain(let plain) = message.body else { return nil }
+            switch plain {
+            case .welcome: self = .welcome
+            case .control(let control):
+                // Others bring verdicts that no beat repeats.
+                guard control.answers != nil else { return nil }
+                self = .answer
+            case .resync: self = .resync
+            case .refused: self = .refusal
+            case .dispatch, .chunks: return nil
+            }
+        }
+    }
+
+    // MARK: - Outputs
+
+    /// What an operation left whose result is not committed yet; `nil`: none is waiting.
+    package func waitingOutput(of operation: OperationID) -> Payload? {
+        outputs[operation]?.output
+    }
+
+    /// Operations of which an attempt has ended that is not committed.
+    package var waitingResultCount: Int { outputs.count }
+
+    private mutating func forgetOutputs(of step: Step) {
+        for result in step.batch.results where outputs[result.operation]?.step == step.number {
+            outputs[result.operation] = nil
+        }
     }
 
     /// What is to be committed next, in one transaction; `nil`: nothing, or a transaction is not
@@ -83,6 +184,7 @@ package struct EffectGate: Sendable {
         guard committing.isEmpty, let first = waiting.popFirst() else { return nil }
         var batch = first.batch
         committing = [first]
+        defer { if waiting.isEmpty { addressed.removeAll(keepingCapacity: true) } }
         while let next = waiting.first,
             batch.records.count + next.batch.records.count <= Self.recordsPerTransaction
         {
@@ -101,6 +203,7 @@ package struct EffectGate: Sendable {
         committing = []
         guard let last = steps.last else { return [] }
         committed = last.number
+        for step in steps { forgetOutputs(of: step) }
         return steps.map { step in
             var effects = step.effects
             effects.messages = []
@@ -147,6 +250,7 @@ package struct EffectGate: Sendable {
     ) -> Scheduler.Message? {
         guard case .worker(let address) = message.destination else { return message }
         if let place = held.firstIndex(where: { $0.address == address }) {
+            held[place].dropReplaced(by: message)
             held[place].messages.append((step, message))
             return nil
         }

@@ -43,6 +43,33 @@ extension Scheduler {
             results.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)
         }
+
+        /// Takes out what may be performed whether or not its records are kept; `nil`: nothing.
+        /// Outputs are fetched for attempts that were stored before they were dispatched.
+        mutating func takeFree() -> Effects? {
+            let hasFree = notices.contains { !$0.restsOnRecords }
+            guard hasFree || !fetches.isEmpty else { return nil }
+            var free = Effects()
+            swap(&free.fetches, &fetches)
+            if hasFree {
+                free.notices = notices.filter { !$0.restsOnRecords }
+                notices.removeAll { !$0.restsOnRecords }
+            }
+            return free
+        }
+
+        /// Nothing is to be performed.
+        var isNothing: Bool {
+            messages.isEmpty && ticks.isEmpty && fetches.isEmpty && notices.isEmpty
+        }
+
+        /// Adds what is to be performed after this, and has no records of its own.
+        mutating func append(_ later: Effects) {
+            messages += later.messages
+            ticks += later.ticks
+            fetches += later.fetches
+            notices += later.notices
+        }
     }
 
     package typealias Record = StoreRecord
@@ -175,5 +202,16 @@ extension Scheduler {
         case eventRefused(AttemptID)
         case log(LogChunk)
         case progress(ProgressReport)
+
+        /// Whether what it tells is a fact only once its records are kept.
+        var restsOnRecords: Bool {
+            switch self {
+            case .workerBusy, .superseded, .eventRefused, .log, .progress: false
+            case .operationsAdded, .ready, .granted, .started, .yielded, .wentOn, .resumed,
+                .attemptEnded, .result, .finished, .retry, .graphFinished, .graphClosedIdle,
+                .workerJoined, .workerLost, .workerDraining:
+                true
+            }
+        }
     }
 }

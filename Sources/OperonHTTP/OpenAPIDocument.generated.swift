@@ -4170,6 +4170,11 @@ enum OpenAPIDocument {
      "isTail": {
       "type": "boolean",
       "description": "Something before it may be missing."
+     },
+     "missedBytes": {
+      "type": "integer",
+      "minimum": 0,
+      "description": "Bytes directly before it that were not read in time by whoever follows."
      }
     },
     "required": [

@@ -514,6 +514,9 @@ package struct LogView: Hashable, Sendable, Codable {
     package var text: String
     /// Bytes that were printed before and are not kept are unknown to be there or not.
     package var isTail: Bool
+    /// Bytes that were printed directly before it and are not told, because whoever follows did not
+    /// read them in time; `nil`: none.
+    package var missedBytes: UInt64?
 
     package init(operation: OperationName, attempt: String, text: String, isTail: Bool) {
         self.operation = operation

@@ -34,8 +34,8 @@ package protocol OperationStore: Sendable {
     /// All attempts of an operation, the first first.
     func attempts(of operation: OperationID) async throws -> [StoredAttempt]
 
-    /// Events with numbers above `after`, in order, at most `limit`. Where the oldest were dropped
-    /// the first number tells.
+    /// Events with numbers above `after`, in order, at most `limit`, and fewer if they are large:
+    /// see `StoredEvent.pageBytes`. Where the oldest were dropped the first number tells.
     func events(after: UInt64, limit: Int) async throws -> [StoredEvent]
 
     /// Finished graphs that are kept for nothing: what is beyond these bounds, but for what an
@@ -75,6 +75,12 @@ extension OperationStore {
         try await drop(graphs)
         return graphs.count
     }
+}
+
+extension StoredEvent {
+    /// Bytes of events in one answer of a store, or one event more: each may carry an error with
+    /// what was thrown, and there are as many answers at a time as there are readers.
+    package static let pageBytes = 1 << 20
 }
 
 /// Why a store cannot do what it should.

@@ -202,7 +202,13 @@ extension StoreImage {
         // Their numbers have no gaps.
         guard let first = kept.first?.sequence, after < lastEvent else { return [] }
         let start = after < first ? 0 : Int(after - first) + 1
-        return Array(kept[start...].prefix(max(0, limit)))
+        var events: [StoredEvent] = []
+        var bytes = 0
+        for event in kept[start...].prefix(max(0, limit)) where bytes < StoredEvent.pageBytes {
+            bytes += event.body.count
+            events.append(event)
+        }
+        return events
     }
 }
 

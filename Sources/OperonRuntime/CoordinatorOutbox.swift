@@ -17,10 +17,7 @@ package struct CoordinatorOutbox: Sendable {
             case .dispatch(let dispatch):
                 dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
             case .control(let control):
-                control.verdicts.reduce(0) { bytes, verdict in
-                    guard case .output(let output) = verdict.content else { return bytes }
-                    return bytes + (output?.bytes.count ?? 0)
-                }
+                control.verdicts.reduce(64 * control.orders.count) { $0 + $1.approximateBytes }
             case .welcome, .resync, .refused, .chunks: 0
             }
         }
@@ -42,8 +39,11 @@ package struct CoordinatorOutbox: Sendable {
     static let joinedBytesMax = 64 << 10
 
     private let operationsPerMessage: Int
-    private var items: [Item] = []
+    /// `nil`: a later one says the same and more.
+    private var items: [Item?] = []
     private var doors: [WorkerAddress: Door] = [:]
+    /// Where the last answer to a beat of each worker is.
+    private var answers: [WorkerAddress: Int] = [:]
 
     /// `operationsPerMessage`: at most, from 1.
     package init(operationsPerMessage: Int) { self.operationsPerMessage = operationsPerMessage }
@@ -60,6 +60,11 @@ package struct CoordinatorOutbox: Sendable {
         case .worker(let address):
             guard case .dispatch(let dispatch) = envelope.body else {
                 doors[address] = nil
+                if case .control(let control) = envelope.body, control.answers != nil {
+                    // A transport that takes nothing must not pile up answers to every beat.
+                    if let old = answers[address] { items[old] = nil }
+                    answers[address] = items.count
+                }
                 break
             }
             let bytes = dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
@@ -67,7 +72,7 @@ package struct CoordinatorOutbox: Sendable {
             // for its start to be announced.
             let isAlone = dispatch.operations.contains { $0.announcesStart }
             var door = Door(place: items.count, operations: dispatch.operations.count, bytes: bytes)
-            if !isAlone, let open = doors[address], items[open.place].priority == priority,
+            if !isAlone, let open = doors[address], items[open.place]?.priority == priority,
                 open.operations + door.operations <= operationsPerMessage,
                 open.bytes + bytes <= Self.joinedBytesMax
             {
@@ -76,7 +81,7 @@ package struct CoordinatorOutbox: Sendable {
                     operations: open.operations + door.operations,
                     bytes: open.bytes + bytes
                 )
-                items[door.place].envelope.join(dispatch, sequence: envelope.sequence)
+                items[door.place]?.envelope.join(dispatch, sequence: envelope.sequence)
                 doors[address] = door
                 return
             }
@@ -90,8 +95,9 @@ package struct CoordinatorOutbox: Sendable {
         defer {
             items.removeAll(keepingCapacity: true)
             doors.removeAll(keepingCapacity: true)
+            answers.removeAll(keepingCapacity: true)
         }
-        return items
+        return items.compactMap(\.self)
     }
 }
 
@@ -111,22 +117,46 @@ extension CoordinatorEnvelope {
 }
 
 extension DispatchedOperation {
-    /// What it takes in a message, to within what names and numbers take.
+    /// What it takes in a message, to within what numbers take.
     var approximateBytes: Int {
-        var bytes = 128 + name.utf8.count
+        let element = 16
+        var bytes = 128 + name.utf8.count + graphName.utf8.count + queue.utf8.count
+        bytes += traceParent.utf8.count
         switch work {
         case .nothing, .wait, .external: break
         case .command(let command):
-            for argument in command.arguments { bytes += argument.utf8.count }
-            for (name, value) in command.environment {
-                bytes += name.utf8.count + value.utf8.count
+            for text in command.arguments + command.inheritEnvironment {
+                bytes += element + text.utf8.count
             }
-        case .registered(_, let input): bytes += input.bytes.count
+            // A sum: their order does not matter.
+            for (name, value) in command.environment {
+                bytes += element + name.utf8.count + value.utf8.count
+            }
+            bytes += command.directory?.utf8.count ?? 0
+        case .registered(let kind, let input):
+            bytes += kind.utf8.count + input.bytes.count + input.contentType.utf8.count
         }
         for input in inputs {
-            bytes += 16 + input.name.utf8.count + (input.output?.bytes.count ?? 0)
-            if input.reference != nil { bytes += 64 }
+            bytes += element + input.name.utf8.count
+            if let output = input.output {
+                bytes += output.bytes.count + output.contentType.utf8.count
+            }
+            if let reference = input.reference { bytes += 64 + reference.contentType.utf8.count }
         }
         return bytes
+    }
+}
+
+extension Verdict {
+    /// What it takes in a message, to within what numbers take.
+    fileprivate var approximateBytes: Int {
+        let fixed = 32
+        switch content {
+        case .added, .again: return fixed
+        case .ended(let outcomes): return fixed + outcomes.count
+        case .output(let output):
+            return fixed + (output?.bytes.count ?? 0) + (output?.contentType.utf8.count ?? 0)
+        case .refused(let refusal): return fixed + "\(refusal)".utf8.count
+        }
     }
 }

@@ -75,8 +75,9 @@ extension CoordinatorService {
                 preconditionFailure("these bytes were written from what they are: \(error)")
             }
             contents.began(graph, from: first)
+            // What ends in this very step is kept behind it.
             for id in contents.wanted(by: part.operations, of: graph) {
-                guard let output = loadedOutputs[id] else { continue }
+                guard let output = output(of: id) else { continue }
                 contents[Int(id.graph.rawValue)].keep(output, of: id.index)
             }
             keeping?.submitted.append(kept)
@@ -103,13 +104,14 @@ extension CoordinatorService {
             resolve(name, in: graph)
         }
         guard let new else { return nil }
-        let gone = contents.wanted(by: new.description.operations, of: graph).first {
-            contents[Int($0.graph.rawValue)].isGone($0.index)
-        }
-        if let gone {
-            let name = self.name(of: gone).name
-            let why = "the output of “\(name)” is not kept any more: nobody was known to want it"
-            throw .invalid(field: "dependencies", why: why)
+        for id in contents.wanted(by: new.description.operations, of: graph) {
+            if contents[Int(id.graph.rawValue)].isGone(id.index) {
+                let name = self.name(of: id).name
+                let why =
+                    "the output of “\(name)” is not kept any more: nobody was known to want it"
+                throw .invalid(field: "dependencies", why: why)
+            }
+            if unloadedOutputs.contains(id) { throw unreadable(id) }
         }
         let body: [UInt8]
         do throws(WireError) {
@@ -126,6 +128,10 @@ extension CoordinatorService {
         )
         kept.needs = Self.needs(new.addition.graph.outer, of: graph)
         return (kept, new.description, new.addition)
+    }
+
+    private func unreadable(_ id: OperationID) -> Refusal {
+        .unreachable("the output of “\(name(of: id).name)” cannot be read from the store")
     }
 
     private static func read(
@@ -165,12 +171,10 @@ extension CoordinatorService {
         let number = Int(id.graph.rawValue)
         let isDropped =
             register[id.graph].isTombstone && scheduler.outcomeKind(of: id) == .succeeded
-        if !isDropped, let output = contents[number].left(id.index) ?? loadedOutputs[id] {
+        if !isDropped, let output = output(of: id) {
             return .found(id, output.isEmpty ? nil : output)
         }
-        if unloadedOutputs.contains(id) {
-            return .refused(.unreachable("the output of “\(name)” cannot be read from the store"))
-        }
+        if unloadedOutputs.contains(id) { return .refused(unreadable(id)) }
         if isDropped || contents[number].isGone(id.index) {
             let why = "what “\(name)” has left is not kept any more"
             return .refused(.invalid(field: "output", why: why))
@@ -184,64 +188,81 @@ extension CoordinatorService {
 
     // MARK: - Outputs
 
-    /// What additions among these events ask for and nobody was known to want: loaded before, since
-    /// what is added may start in the same step. Nothing, as a rule, and then it costs nothing.
-    func loadOutputs(for events: [Scheduler.Event]) async {
+    /// Handles these events once the outputs that requests among them ask for are at hand: what is
+    /// added may start in the same step.
+    func take(_ events: [Scheduler.Event]) async {
+        await loadOutputs(for: events)
+        handle(events)
+    }
+
+    /// Nothing, as a rule, and then it costs nothing. While one output is read, another operation
+    /// may end: it is looked again until nothing had to be waited for.
+    private func loadOutputs(for events: [Scheduler.Event]) async {
         loadedOutputs = [:]
         unloadedOutputs = []
-        guard keeping != nil else { return }
-        // For all of them together: beats wait behind this.
-        let end = SystemClock.now() + Self.loadPatience
-        for case .workerMessage(let envelope) in events {
-            guard case .events(let batch) = envelope.body else { continue }
-            for event in batch.events {
-                switch event {
-                case .added(let held, let request):
-                    await loadOutputs(for: request, of: held.operation.graph, by: end)
-                case .read(let held, let request):
-                    await loadOutput(for: request, of: held.operation.graph, by: end)
-                case .started, .finished, .returned, .yielded: continue
-                }
+        guard let store else { return }
+        var hasWaited = true
+        while hasWaited {
+            hasWaited = false
+            for id in outputsAsked(by: events) where !isAtHand(id) {
+                await load(id, from: store)
+                hasWaited = true
             }
         }
     }
 
-    private func loadOutputs(
-        for request: AdditionRequest,
-        of graph: GraphID,
-        by end: Timestamp
-    ) async {
-        guard let store, contents.indices.contains(Int(graph.rawValue)) else { return }
-        let operations: [OperationDescription]
+    /// The finished operations whose outputs requests among these events ask for.
+    private func outputsAsked(by events: [Scheduler.Event]) -> [OperationID] {
+        var asked: [OperationID] = []
+        for case .workerMessage(let envelope) in events {
+            guard case .events(let batch) = envelope.body else { continue }
+            for event in batch.events {
+                let graph = event.held.operation.graph
+                guard contents.indices.contains(Int(graph.rawValue)) else { continue }
+                switch event {
+                case .added(_, let request): asked += outputsAsked(by: request, of: graph)
+                case .read(_, let request):
+                    guard let id = resolve(request.name, in: graph),
+                        scheduler.outcomeKind(of: id) == .succeeded
+                    else { continue }
+                    asked.append(id)
+                case .started, .finished, .returned, .yielded: continue
+                }
+            }
+        }
+        return asked
+    }
+
+    private func outputsAsked(
+        by request: AdditionRequest,
+        of graph: GraphID
+    ) -> [OperationID] {
         do throws(Refusal) {
-            operations = found(try Self.read(request, limits), in: graph).operations
+            let operations = found(try Self.read(request, limits), in: graph).operations
+            return contents.wanted(by: operations, of: graph).filter { id in
+                contents.indices.contains(Int(id.graph.rawValue)) && isMissing(id)
+            }
         } catch {
-            return  // It is refused when it is judged.
-        }
-        for id in contents.wanted(by: operations, of: graph) where isMissing(id) {
-            await load(id, from: store, by: end)
+            return []  // It is refused when it is judged.
         }
     }
 
-    private func loadOutput(
-        for request: ReadRequest,
-        of graph: GraphID,
-        by end: Timestamp
-    ) async {
-        guard let store, contents.indices.contains(Int(graph.rawValue)),
-            let id = resolve(request.name, in: graph), scheduler.outcomeKind(of: id) == .succeeded,
-            contents[Int(id.graph.rawValue)].left(id.index) == nil
-        else { return }
-        await load(id, from: store, by: end)
+    /// Whether the output of a finished operation need not be read from the store, or cannot be.
+    private func isAtHand(_ id: OperationID) -> Bool {
+        unloadedOutputs.contains(id) || output(of: id) != nil
     }
 
-    private func load(
-        _ id: OperationID,
-        from store: any OperationStore,
-        by end: Timestamp
-    ) async {
-        // What has just finished may not be in the store yet.
-        if keeping?.trouble == nil { await durable(within: max(.zero, end - SystemClock.now())) }
+    /// The output of a finished operation, wherever it is but in the store; empty: it left none.
+    ///
+    /// What the store does not have yet is in the gate: it can be told to an operation, because
+    /// the answer waits for the same transaction.
+    private func output(of id: OperationID) -> Payload? {
+        contents[Int(id.graph.rawValue)].left(id.index) ?? loadedOutputs[id]
+            ?? keeping?.gate.waitingOutput(of: id)
+    }
+
+    /// Of an operation whose result was committed: what the store has not got was not left.
+    private func load(_ id: OperationID, from store: any OperationStore) async {
         do {
             loadedOutputs[id] = try await store.output(of: id) ?? .empty
         } catch {
@@ -249,7 +270,4 @@ extension CoordinatorService {
             logger.error("output not loaded", metadata: ["reason": "\(error)"])
         }
     }
-
-    /// As long as clients wait for a disk that takes nothing: what is not there by then is missing.
-    private static let loadPatience = Duration.seconds(5)
 }

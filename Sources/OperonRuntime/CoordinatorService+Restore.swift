@@ -68,7 +68,12 @@ extension CoordinatorService {
             for operation in graph.operations
             where operation.hasOutput && contents[number].isWanted(operation.index) {
                 let id = OperationID(graph: graph.id, index: operation.index)
-                guard let output = try await store.output(of: id) else { continue }
+                guard let output = try await store.output(of: id) else {
+                    throw StoreError(
+                        .damaged,
+                        "The store says that operation \(id) left an output, and has none of it."
+                    )
+                }
                 contents[number].keep(output, of: operation.index)
             }
         }

@@ -320,6 +320,21 @@ extension CoordinatorService {
     /// Those who wait for the disk, or for an event.
     package var waiterCount: Int { keeping?.waiters.count ?? 0 }
 
+    /// Returns when something that was decided this long ago is not on the disk: it is full, or does
+    /// not answer. Never, if there is none.
+    ///
+    /// - Throws: `CancellationError`.
+    package func waitUntilStoreIsStuck(for patience: Duration) async throws {
+        while true {
+            let step = keeping?.gate.last
+            try await Task.sleep(for: patience)
+            if let step, let keeping, keeping.gate.synced < step { return }
+        }
+    }
+
+    /// Operations whose end is not stored yet, by an attempt of theirs.
+    package var unstoredResultCount: Int { keeping?.gate.waitingResultCount ?? 0 }
+
     func durable(within limit: Duration) async {
         guard let keeping, keeping.gate.synced < keeping.gate.last, fatal == nil else { return }
         let waiter = Keeping.Waiter(step: keeping.gate.last, event: 0, latch: Latch())
@@ -343,50 +358,6 @@ extension Happening {
         self.init(kind, at: at)
         self.worker = worker.incarnation
         workerName = worker.name
-    }
-}
-
-/// Somebody who reads what an operation prints while it prints it.
-struct LogListener: Sendable {
-    let id: UInt64
-    let operation: OperationID
-    let continuation: AsyncStream<LogChunk>.Continuation
-}
-
-extension CoordinatorService {
-    /// Chunks that may wait for a slow reader: beyond, the oldest are dropped, as logs may be.
-    private static let chunksKept = 256
-
-    func listen(to operation: OperationID) -> (id: UInt64, chunks: AsyncStream<LogChunk>) {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: LogChunk.self,
-            bufferingPolicy: .bufferingNewest(Self.chunksKept)
-        )
-        nextListener += 1
-        logListeners.append(
-            LogListener(id: nextListener, operation: operation, continuation: continuation)
-        )
-        return (nextListener, stream)
-    }
-
-    func stopListening(_ id: UInt64) {
-        for listener in logListeners where listener.id == id { listener.continuation.finish() }
-        logListeners.removeAll { $0.id == id }
-    }
-
-    /// It prints nothing more.
-    func endListening(to operation: OperationID) {
-        guard !logListeners.isEmpty else { return }
-        for listener in logListeners where listener.operation == operation {
-            listener.continuation.finish()
-        }
-        logListeners.removeAll { $0.operation == operation }
-    }
-
-    func tell(_ chunk: LogChunk) {
-        for listener in logListeners where listener.operation == chunk.held.operation {
-            listener.continuation.yield(chunk)
-        }
     }
 }
 

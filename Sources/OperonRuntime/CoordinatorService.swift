@@ -67,6 +67,8 @@ package actor CoordinatorService {
     /// The latest word of attempts that run. Only looked up.
     var progress: [OperationID: ProgressReport] = [:]
     private var finished: [GraphID: Latch] = [:]
+    /// The same before that is stored.
+    private var decided: [GraphID: Latch] = [:]
     /// What has ended since old graphs were looked for.
     var ended = Ended()
     /// With so much of it they are looked for again.
@@ -232,6 +234,15 @@ package actor CoordinatorService {
         await latch.wait()
     }
 
+    /// Returns when every operation of the graph has its outcome, whether or not a store has taken
+    /// that, or when the service has ended, or after this time.
+    package func waitUntilDecided(_ graph: GraphID, within limit: Duration) async {
+        guard !scheduler.isFinished(graph), !hasEnded else { return }
+        let latch = decided[graph] ?? Latch()
+        decided[graph] = latch
+        await latch.wait(within: limit)
+    }
+
     /// Gives the workers the last word on what they reported, and ends `run`. What the broker does
     /// not take within a few seconds is given up; in haste, within one.
     ///
@@ -259,10 +270,12 @@ package actor CoordinatorService {
     private func end() {
         hasEnded = true
         failKeeping(CancellationError())
-        for listener in logListeners { listener.continuation.finish() }
+        for listener in logListeners { listener.queue.finish() }
         logListeners = []
         for graph in finished.keys.sorted() { finished[graph]?.open() }
         finished = [:]
+        for graph in decided.keys.sorted() { decided[graph]?.open() }
+        decided = [:]
     }
 
     /// Asks the scheduler something; changes nothing.
@@ -279,8 +292,7 @@ package actor CoordinatorService {
             for event in batch {
                 if let event = await translate(event) { events.append(event) }
             }
-            await loadOutputs(for: events)
-            await handle(events)
+            await take(events)
         }
     }
 
@@ -407,7 +419,9 @@ package actor CoordinatorService {
                 progress[operation] = nil
             case .attemptEnded(let operation, _, _, _, _): progress[operation] = nil
             case .progress(let report): progress[report.held.operation] = report
-            case .graphFinished(let graph): register.finished(graph, at: time.wall())
+            case .graphFinished(let graph):
+                register.finished(graph, at: time.wall())
+                decided.removeValue(forKey: graph)?.open()
             case .workerLost(let worker): desk.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .wentOn,
                 .retry, .workerJoined, .workerDraining,
@@ -508,67 +522,5 @@ package actor CoordinatorService {
         // Nobody sends any more; nobody shall wait for it either.
         let (_, waiters) = await takeOutbox()
         for waiter in waiters { waiter.open() }
-    }
-
-    private nonisolated func send(_ item: CoordinatorOutbox.Item) async {
-        // What may be too large is encoded, and so counted to the byte.
-        let cost = item.approximateBytes
-        if case .worker(let address) = item.receiver, cost < limits.messageBytes / 2,
-            await transport.send(
-                item.envelope,
-                cost: cost,
-                to: address,
-                priority: item.priority
-            )
-        {
-            return
-        }
-        do throws(WireError) {
-            let body = try Wire.encode(item.envelope, limits: limits)
-            switch item.receiver {
-            case .worker(let address):
-                await transport.send(body, to: address, priority: item.priority)
-            case .everyWorker: await transport.broadcast(body)
-            }
-        } catch {
-            logger.error("message not sent", metadata: ["reason": "\(error)"])
-            await notSent(item.envelope)
-        }
-    }
-
-    private nonisolated func send(_ tick: UInt64) async {
-        for (way, lane) in [(Tick.Way.events, WorkerLane.events), (.beats, .beats)] {
-            do throws(WireError) {
-                let body = try Wire.encode(await tickEnvelope(tick, way), limits: limits)
-                await transport.sendToSelf(body, lane: lane)
-            } catch {
-                logger.error("message not sent", metadata: ["reason": "\(error)"])
-            }
-        }
-    }
-
-    private func tickEnvelope(_ number: UInt64, _ way: Tick.Way) -> WorkerEnvelope {
-        WorkerEnvelope(
-            reign: scheduler.reign,
-            epoch: scheduler.epoch,
-            sequence: 0,
-            sender: .none,
-            body: .tick(Tick(number: number, way: way))
-        )
-    }
-
-    /// What no message can carry would be sent again with every beat: it fails instead.
-    private func notSent(_ envelope: CoordinatorEnvelope) {
-        guard case .dispatch(let dispatch) = envelope.body else { return }
-        handle(
-            dispatch.operations.map { operation in
-                // What names and numbers take beside it is not known exactly, but it was too much.
-                let bytes = max(operation.approximateBytes, limits.messageBytes + 1)
-                return .attemptUnsendable(
-                    operation.held,
-                    .inputTooLarge(bytes: bytes, limit: limits.messageBytes)
-                )
-            }
-        )
     }
 }

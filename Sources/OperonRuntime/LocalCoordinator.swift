@@ -166,36 +166,19 @@ package struct LocalCoordinator: CoordinatorClient {
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
         let id = try await service.find(operation)
         // Listens first: what is printed meanwhile is told twice rather than not at all.
-        let (listener, chunks) = await service.listen(to: id)
+        let listener = await service.listen(to: id)
         let earlier: [LogView]
         do throws(ClientError) {
             earlier = try await log(of: operation)
         } catch {
-            await service.stopListening(listener)
+            await service.stopListening(listener.id)
             throw error
         }
         let name = await service.name(of: id)
         let isFinished = await service.query { $0.state(of: id) == .finished }
-        if isFinished { await service.stopListening(listener) }
-        return AsyncThrowingStream { continuation in
-            // Not a child of anybody's task: it lives as long as somebody reads.
-            let task = Task { [service] in
-                for view in earlier { continuation.yield(view) }
-                for await chunk in chunks {
-                    continuation.yield(
-                        LogView(
-                            operation: name,
-                            attempt: chunk.held.attempt.description,
-                            text: String(decoding: chunk.bytes, as: UTF8.self),
-                            isTail: false
-                        )
-                    )
-                }
-                continuation.finish()
-                await service.stopListening(listener)
-            }
-            continuation.onTermination = { _ in task.cancel() }
-        }
+        if isFinished { await service.stopListening(listener.id) }
+        let reader = LogReader(service, listener, name: name, earlier: earlier)
+        return AsyncThrowingStream { await reader.next() }
     }
 
     /// A store gives what is committed; it is shown once a power cut does not undo it.

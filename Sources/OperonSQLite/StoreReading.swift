@@ -112,7 +112,12 @@ extension StoreTables: StoreRows {
         try select.bind(Int64(limit))
         defer { select.reset() }
         var events: [StoredEvent] = []
-        while try select.step() { events.append(try select.readEvent()) }
+        var bytes = 0
+        while bytes < StoredEvent.pageBytes, try select.step() {
+            let event = try select.readEvent()
+            bytes += event.body.count
+            events.append(event)
+        }
         return events
     }
 

@@ -216,6 +216,11 @@ extension ViewText {
         style.tinted(said("attempt \(shown(log.attempt)):"), .faint)
     }
 
+    /// Where a part of a log that is followed was dropped.
+    package func missedLog(_ bytes: UInt64) -> String {
+        style.tinted(said("\(bytes) bytes are missing here: they were not read in time"), .faint)
+    }
+
     /// A log, or an output, line by line.
     package func log(_ text: String) -> [String] {
         TerminalText.tail(text, limit: .max).lines.map { style.spelled($0) }

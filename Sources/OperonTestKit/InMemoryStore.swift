@@ -17,6 +17,8 @@ package actor InMemoryStore: OperationStore {
     private var heldSyncs = 0
     /// Whoever waits for so many syncs to be held, one after the other.
     private var holdWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    /// What reading an output fails with.
+    private var readFailure: StoreError?
     package private(set) var commits = 0
     package private(set) var syncs = 0
 
@@ -63,6 +65,7 @@ package actor InMemoryStore: OperationStore {
 
     package func output(of operation: OperationID) throws -> Payload? {
         try checkOpen()
+        if let readFailure { throw readFailure }
         return image.output(of: operation)
     }
 
@@ -114,6 +117,9 @@ package actor InMemoryStore: OperationStore {
     /// The next commits fail with these, one each, and leave nothing behind.
     package func fail(_ errors: [StoreError]) { failures += errors }
 
+    /// No commit fails any more.
+    package func heal() { failures = [] }
+
     /// Every sync fails with this from now on; what is committed can be read.
     package func failSyncs(_ error: StoreError) { syncFailure = error }
 
@@ -132,6 +138,9 @@ package actor InMemoryStore: OperationStore {
         heldSync?.resume()
         heldSync = nil
     }
+
+    /// No output can be read from now on.
+    package func failReads(_ error: StoreError) { readFailure = error }
 
     /// Its coordinator dies. All that was committed is there for the next one.
     package func kill() { isOpen = false }

@@ -214,4 +214,170 @@ import Testing
         let taken21 = gate.didCommit()
         #expect(taken21.flatMap(\.messages) == [greeting, lowered(next, to: 0)])
     }
+
+    // MARK: - A store that takes nothing
+
+    private func beatAnswer(
+        to address: WorkerAddress,
+        sequence: UInt64,
+        acknowledged: UInt64 = 0
+    ) -> Scheduler.Message {
+        let control = Control(
+            answers: Timestamp(nanoseconds: Int64(sequence)),
+            acknowledged: acknowledged
+        )
+        return Scheduler.Message(
+            destination: .worker(address),
+            sequence: sequence,
+            body: .plain(.control(control))
+        )
+    }
+
+    private func welcome(to address: WorkerAddress, sequence: UInt64) -> Scheduler.Message {
+        let welcome = Welcome(
+            answers: .zero,
+            lease: .seconds(6),
+            beat: .seconds(2),
+            eventWindow: 1,
+            orphanAfter: .seconds(60),
+            acknowledged: 0,
+            orders: []
+        )
+        return Scheduler.Message(
+            destination: .worker(address),
+            sequence: sequence,
+            body: .plain(.welcome(welcome))
+        )
+    }
+
+    /// Everything that waits, as it leaves.
+    private func flush(_ gate: inout EffectGate) -> [Scheduler.Message] {
+        var messages = gate.didCommit().flatMap(\.messages)
+        while gate.nextBatch() != nil { messages += gate.didCommit().flatMap(\.messages) }
+        return messages + gate.didSync(upTo: gate.committed)
+    }
+
+    private let none = StoreBatch(wall: WallTime(nanosecondsSince1970: 1))
+
+    @Test func `while a transaction lasts, the last answer to a beat replaces those before it`() {
+        var gate = EffectGate()
+        _ = gate.append(effects(), batch())
+        _ = gate.nextBatch()
+        var last: [Scheduler.Message] = []
+        for beat in 1...1_000 as ClosedRange<UInt64> {
+            last = [beatAnswer(to: worker, sequence: beat), beatAnswer(to: other, sequence: beat)]
+            for message in last { #expect(gate.append(effects(message), none) == nil) }
+        }
+        // One step for all of them, and one message for each worker.
+        #expect(gate.last == 2)
+        #expect(flush(&gate) == last)
+    }
+
+    @Test func `answers are replaced across steps that have records, and nothing else is`() {
+        var gate = EffectGate()
+        _ = gate.append(effects(), batch())
+        _ = gate.nextBatch()
+        let order = answer(0, to: worker, sequence: 2)
+        _ = gate.append(effects(beatAnswer(to: worker, sequence: 1), order), batch())
+        let grant = dispatch(0, to: worker, sequence: 3)
+        _ = gate.append(effects(grant), batch())
+        let last = beatAnswer(to: worker, sequence: 4)
+        _ = gate.append(effects(last), none)
+        #expect(flush(&gate) == [order, grant, last])
+    }
+
+    @Test func `a welcome replaces what was meant for the worker's connections before it`() {
+        var gate = EffectGate()
+        _ = gate.append(effects(), batch())
+        _ = gate.nextBatch()
+        let grant = dispatch(0, to: other, sequence: 1)
+        _ = gate.append(effects(dispatch(0, to: worker, sequence: 1), grant), batch())
+        var last = welcome(to: worker, sequence: 1)
+        for connection in 2...100 as ClosedRange<UInt32> {
+            let address = WorkerAddress(incarnation: worker.incarnation, connection: connection)
+            last = welcome(to: address, sequence: 1)
+            let again = dispatch(0, to: address, sequence: 2)
+            _ = gate.append(effects(last, again), batch())
+        }
+        let messages = flush(&gate)
+        #expect(messages.first == grant)
+        #expect(messages.count == 3)
+        #expect(messages[1] == last)
+    }
+
+    @Test func `a sync that lasts is behind the first answer and the last`() {
+        var gate = EffectGate()
+        let answers = (1...100 as ClosedRange<UInt64>).map {
+            beatAnswer(to: worker, sequence: $0, acknowledged: $0)
+        }
+        for answer in answers {
+            _ = gate.append(effects(answer), batch())
+            _ = gate.nextBatch()
+            _ = gate.didCommit()
+        }
+        // The first must not be put off by those after it.
+        #expect(gate.didSync(upTo: 1) == [answers[0]])
+        #expect(gate.didSync(upTo: 100) == [answers[99]])
+    }
+
+    @Test func `logs and outputs that are fetched wait for no record`() {
+        var gate = EffectGate()
+        _ = gate.append(effects(), batch())
+        let held = HeldAttempt(
+            attempt: AttemptID(epoch: Epoch(rawValue: 1), number: 1),
+            operation: operation
+        )
+        let chunk = LogChunk(held: held, stream: .output, offset: 0, bytes: [1])
+        var effects = effects(dispatch(0, to: worker, sequence: 1))
+        effects.notices = [.ready(operation), .log(chunk)]
+        effects.fetches = [
+            Scheduler.FetchOrder(
+                address: worker,
+                request: OutputRequest(
+                    number: 1,
+                    held: held,
+                    operation: operation,
+                    offset: 0,
+                    length: 1
+                ),
+                isOwned: true,
+                isRepeated: false
+            )
+        ]
+        let free = gate.append(effects, none)
+        #expect(free?.notices == [.log(chunk)])
+        #expect(free?.fetches == effects.fetches)
+        #expect(free?.messages == [])
+        _ = gate.nextBatch()
+        #expect(gate.didCommit().flatMap(\.notices) == [.ready(operation)])
+    }
+
+    @Test func `what an operation left is known until its transaction is over`() {
+        var gate = EffectGate()
+        var left = batch()
+        left.results = [
+            StoredResult(
+                operation: operation,
+                attempt: AttemptID(epoch: Epoch(rawValue: 1), number: 1),
+                output: Payload(bytes: [7]),
+                logTail: [],
+                startedAt: nil,
+                endedAt: WallTime(nanosecondsSince1970: 1)
+            )
+        ]
+        #expect(gate.waitingOutput(of: operation) == nil)
+        _ = gate.append(effects(), left)
+        #expect(gate.waitingOutput(of: operation)?.bytes == [7])
+        #expect(gate.waitingResultCount == 1)
+        _ = gate.nextBatch()
+        #expect(gate.waitingOutput(of: operation)?.bytes == [7])
+        // Another round of it, whose result comes while the first is being committed.
+        left.results[0].output = .empty
+        _ = gate.append(effects(), left)
+        _ = gate.didCommit()
+        #expect(gate.waitingOutput(of: operation) == .empty)
+        _ = gate.nextBatch()
+        _ = gate.didCommit()
+        #expect(gate.waitingOutput(of: operation) == nil)
+    }
 }

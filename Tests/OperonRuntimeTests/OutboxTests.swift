@@ -1,6 +1,7 @@
 import OperonCore
 import OperonModel
 import OperonPorts
+import OperonWire
 import Testing
 
 @testable import OperonRuntime
@@ -78,6 +79,121 @@ import Testing
         #expect(outbox.take().map(\.numbers) == [[1]])
         outbox.dispatch([2], to: a, sequence: 2)
         #expect(outbox.take().map(\.numbers) == [[2]])
+    }
+
+    @Test func `of answers to beats that wait for one worker the last one is sent`() {
+        var outbox = CoordinatorOutbox(operationsPerMessage: 64)
+        for beat in 1...1_000 as ClosedRange<UInt64> {
+            for address in [a, b] {
+                let control = Control(answers: Timestamp(nanoseconds: 1), acknowledged: 0)
+                let answer = envelope(CoordinatorMessage.control(control), sequence: beat)
+                outbox.append(answer, to: .worker(address), priority: 4)
+            }
+        }
+        outbox.append(
+            envelope(.control(Control(acknowledged: 9)), sequence: 1_001),
+            to: .worker(a),
+            priority: 4
+        )
+        #expect(outbox.take().map(\.envelope.sequence) == [1_000, 1_000, 1_001])
+        #expect(outbox.isEmpty)
+    }
+
+    // MARK: - What is too large
+
+    private func dispatch(_ works: [Work]) -> CoordinatorEnvelope {
+        let operations = works.enumerated().map { number, work in
+            var operation = DispatchedOperation(
+                held: held(UInt64(number) + 1),
+                ordinal: 1,
+                graphName: "graph",
+                name: "operation",
+                queue: "default",
+                work: work,
+                priority: .normal,
+                rank: 0,
+                timeout: nil,
+                qualityOfService: .default,
+                inputs: []
+            )
+            operation.traceParent = ""
+            return operation
+        }
+        return envelope(.dispatch(Dispatch(acknowledged: 0, operations: operations)), sequence: 7)
+    }
+
+    @Test func `an operation that no message can carry fails alone`() {
+        let long = String(repeating: "d", count: 9 << 20)
+        let message = dispatch([
+            .command(CommandDescription(arguments: ["true"])),
+            .command(CommandDescription(arguments: ["true"], directory: long)),
+            .command(CommandDescription(arguments: ["true"])),
+        ])
+        let parts = message.parts(within: Limits())
+        #expect(parts.tooLarge.map { $0.held } == [held(2)])
+        #expect(parts.tooLarge.allSatisfy { $0.bytes > 9 << 20 && $0.bytes < (9 << 20) + 1_000 })
+        guard case .dispatch(let rest)? = parts.fitting?.body else {
+            Issue.record("nothing is left")
+            return
+        }
+        #expect(rest.operations.map(\.held) == [held(1), held(3)])
+        #expect(parts.fitting?.sequence == 7)
+    }
+
+    @Test func `operations that are too large together are sent as far as they fit`() {
+        let input = Payload(bytes: Array(repeating: 0, count: 1 << 20))
+        let works = Array(repeating: Work.registered(kind: "kind", input: input), count: 20)
+        let parts = dispatch(works).parts(within: Limits())
+        #expect(parts.tooLarge.isEmpty)
+        guard case .dispatch(let rest)? = parts.fitting?.body else {
+            Issue.record("nothing is left")
+            return
+        }
+        #expect(rest.operations.map(\.held) == (1...7).map { held($0) })
+    }
+
+    @Test func `verdicts that are too large together are sent as far as they fit`() throws {
+        let output = Payload(bytes: Array(repeating: 0, count: 1 << 20))
+        let verdicts = (1...20 as ClosedRange<UInt64>).map {
+            Verdict(number: $0, event: $0, content: .output(output))
+        }
+        let control = Control(
+            answers: .zero,
+            acknowledged: 3,
+            orders: [.drain],
+            verdicts: verdicts
+        )
+        let parts = envelope(CoordinatorMessage.control(control)).parts(within: Limits())
+        guard case .control(let rest)? = parts.fitting?.body else {
+            Issue.record("nothing is left")
+            return
+        }
+        #expect(rest.verdicts.map(\.number) == Array(1...7))
+        #expect(rest.orders == [.drain] && rest.acknowledged == 3)
+    }
+
+    @Test func `what takes bytes in a message is counted before it is encoded`() throws {
+        let text = String(repeating: "t", count: 10_000)
+        let works: [Work] = [
+            .command(CommandDescription(arguments: [text])),
+            .command(CommandDescription(arguments: ["a"], environment: ["A": text])),
+            .command(CommandDescription(arguments: ["a"], inheritEnvironment: [text])),
+            .command(
+                CommandDescription(
+                    arguments: ["a"],
+                    inheritEnvironment: Array(repeating: "A", count: 10_000)
+                )
+            ),
+            .command(CommandDescription(arguments: ["a"], directory: text)),
+            .registered(kind: text, input: .empty),
+            .registered(kind: "K", input: Payload(contentType: text, bytes: [1])),
+        ]
+        for work in works {
+            let message = dispatch([work])
+            guard case .dispatch(let dispatch) = message.body else { continue }
+            let counted = dispatch.operations[0].approximateBytes
+            #expect(try counted >= Wire.encode(message).count, "\(work.kind)")
+        }
     }
 
     // MARK: - The worker's

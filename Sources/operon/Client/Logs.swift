@@ -55,6 +55,9 @@ struct Logs: AsyncParsableCommand {
                 if logs.count > 1 {
                     console.say([console.speech.attemptHead(log)])
                 }
+                if let bytes = log.missedBytes {
+                    console.say([console.speech.missedLog(bytes)])
+                }
                 guard !log.text.isEmpty else { continue }
                 if console.output.isTerminal {
                     console.write(console.data.log(log.text))

@@ -1,0 +1,89 @@
+import DequeModule
+import NIOConcurrencyHelpers
+import OperonModel
+
+/// What an operation prints, on its way to one reader. What a slow reader does not take in time is
+/// dropped, the oldest first, and the next piece says how much that was.
+final class LogQueue: Sendable {
+    struct Piece: Hashable, Sendable {
+        let chunk: LogChunk
+        /// Bytes that were dropped directly before it.
+        let missedBytes: UInt64
+    }
+
+    private struct State {
+        var waiting = Deque<LogChunk>()
+        var bytes = 0
+        var missedBytes: UInt64 = 0
+        var reader: CheckedContinuation<Piece?, Never>?
+        var isFinished = false
+
+        mutating func take() -> Piece? {
+            guard let chunk = waiting.popFirst() else { return nil }
+            bytes -= chunk.bytes.count
+            defer { missedBytes = 0 }
+            return Piece(chunk: chunk, missedBytes: missedBytes)
+        }
+    }
+
+    private let bytesMax: Int
+    private let state = NIOLockedValueBox(State())
+
+    /// - Parameter bytesMax: that may wait; one chunk more, if it is larger by itself.
+    init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+    /// Bytes that wait.
+    var waitingBytes: Int { state.withLockedValue { $0.bytes } }
+
+    func add(_ chunk: LogChunk) {
+        let ready = state.withLockedValue {
+            state -> (CheckedContinuation<Piece?, Never>, Piece?)? in
+            guard !state.isFinished else { return nil }
+            state.waiting.append(chunk)
+            state.bytes += chunk.bytes.count
+            while state.bytes > bytesMax, state.waiting.count > 1 {
+                let dropped = state.waiting.removeFirst().bytes.count
+                state.bytes -= dropped
+                state.missedBytes &+= UInt64(dropped)
+            }
+            guard let reader = state.reader else { return nil }
+            state.reader = nil
+            return (reader, state.take())
+        }
+        ready?.0.resume(returning: ready?.1)
+    }
+
+    /// Nothing more is printed; what waits is still read.
+    func finish() {
+        let reader = state.withLockedValue { state in
+            state.isFinished = true
+            defer { state.reader = nil }
+            return state.reader
+        }
+        // A reader waits only when nothing does.
+        reader?.resume(returning: nil)
+    }
+
+    /// For one reader. `nil`: there is nothing more, or its task was cancelled.
+    func next() async -> Piece? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let answer = state.withLockedValue { state -> Piece?? in
+                    if let piece = state.take() { return .some(piece) }
+                    // Cancelling sets the flag first and takes the lock then.
+                    if state.isFinished || Task.isCancelled { return .some(nil) }
+                    precondition(state.reader == nil, "a log has one reader")
+                    state.reader = continuation
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            let reader = state.withLockedValue { state in
+                defer { state.reader = nil }
+                return state.reader
+            }
+            reader?.resume(returning: nil)
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import Logging
+import OperonCore
+import OperonModel
+import OperonPorts
+import OperonRuntime
+import OperonTestKit
+import OperonWire
+import Testing
+
+/// What operations and clients are told while a store takes nothing.
+@Suite(.timeLimit(.minutes(5))) struct FullDiskTests {
+    private let store = InMemoryStore(reign: Reign(rawValue: 5))
+    private let transport = SteppedTransport()
+    private let sender = WorkerIdentity(
+        name: "w",
+        incarnation: Incarnation(rawValue: 9),
+        connection: 1
+    )
+
+    /// A coordinator with one worker, which is the test, and two operations that the worker runs.
+    private func withWorker(
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (CoordinatorService, LocalCoordinator, [HeldAttempt]) async throws -> Void
+    ) async throws {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let (scheduler, restored) = try await CoordinatorService.restore(
+            from: store,
+            configuration: Scheduler.Configuration()
+        )
+        let service = CoordinatorService(
+            scheduler: scheduler,
+            transport: transport,
+            logger: logger,
+            restored: restored
+        ) { _, _ in }
+        let client = LocalCoordinator(service: service, caller: "", version: "0")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await service.run() }
+            let hello = Hello(
+                sentAt: SystemClock.now(),
+                host: "test",
+                processID: 1,
+                slots: 4,
+                queues: [],
+                kinds: ["K"],
+                held: [],
+                firstEvent: 1,
+                lastEvent: 0,
+                isDraining: false
+            )
+            await transport.handle(envelope(.hello(hello), of: Reign(rawValue: 0)))
+            let operations = ["a", "b"].map { name in
+                OperationDescription(name: name, work: .registered(kind: "K", input: .empty))
+            }
+            let graph = GraphDescription(name: "g", operations: operations)
+            var submission = Submission(graph: graph)
+            submission.isOpen = true
+            _ = try await client.submit(submission)
+            var held: [HeldAttempt] = []
+            for name in ["a", "b"] { held.append(await dispatched(name).held) }
+            await report(1, .started(held[0], at: .zero), .started(held[1], at: .zero))
+            try await service.kept()
+            try await body(service, client, held)
+            await service.shutDown(kill: true)
+            try await group.waitForAll()
+        }
+        await store.close()
+    }
+
+    private func envelope(_ body: WorkerMessage, of reign: Reign? = nil) -> WorkerEnvelope {
+        WorkerEnvelope(
+            reign: reign ?? Reign(rawValue: 5),
+            epoch: Epoch(rawValue: 1),
+            sequence: 0,
+            sender: sender,
+            body: body
+        )
+    }
+
+    private func report(_ first: UInt64, _ events: WorkerEvent...) async {
+        let batch = EventBatch(firstNumber: first, sentAt: .zero, events: events)
+        await transport.handle(envelope(.events(batch)))
+    }
+
+    private func dispatched(_ name: String) async -> DispatchedOperation {
+        await transport.find { envelope in
+            guard case .dispatch(let dispatch) = envelope.body else { return nil }
+            return dispatch.operations.first { $0.name == name }
+        }
+    }
+
+    private func result(_ output: String) -> AttemptResult {
+        AttemptResult(
+            end: .succeeded,
+            startedAt: .zero,
+            endedAt: .zero,
+            output: Payload(bytes: Array(output.utf8))
+        )
+    }
+
+    /// From here to `heal` the disk is full.
+    private func fill() async {
+        await store.fail(Array(repeating: StoreError(.full, "full"), count: 100_000))
+    }
+
+    @Test func `an operation that reads is told what another left that waits for the disk`()
+        async throws
+    {
+        try await withWorker { service, _, held in
+            await fill()
+            await report(3, .finished(held[0], result("\"left\"")))
+            while await service.trouble == nil { await Task.yield() }
+            await report(4, .read(held[1], ReadRequest(number: 1, name: "a")))
+            await store.heal()
+            let content = await transport.find { envelope -> Verdict.Content? in
+                guard case .control(let control) = envelope.body else { return nil }
+                return control.verdicts.first { $0.number == 1 }?.content
+            }
+            #expect(content == .output(Payload(bytes: Array("\"left\"".utf8))))
+        }
+    }
+
+    @Test func `what is added is given what another left that waits for the disk`() async throws {
+        var added = OperationDescription(name: "c", work: .registered(kind: "K", input: .empty))
+        added.dependencies = [DependencyDescription("a")]
+        let graph = GraphDescription(name: "more", operations: [added])
+        let body = try StoreFormat.encode(graph, failFast: false)
+        try await withWorker { service, _, held in
+            await fill()
+            await report(3, .finished(held[0], result("\"left\"")))
+            while await service.trouble == nil { await Task.yield() }
+            await report(4, .added(held[1], AdditionRequest(number: 1, operations: body)))
+            await store.heal()
+            let inputs = await dispatched("c").inputs
+            #expect(inputs.map(\.output) == [Payload(bytes: Array("\"left\"".utf8))])
+        }
+    }
+
+    @Test func `an addition whose input cannot be read from the store is refused`() async throws {
+        var added = OperationDescription(name: "c", work: .registered(kind: "K", input: .empty))
+        added.dependencies = [DependencyDescription("a")]
+        let graph = GraphDescription(name: "more", operations: [added])
+        let body = try StoreFormat.encode(graph, failFast: false)
+        try await withWorker { service, _, held in
+            await report(3, .finished(held[0], result("\"left\"")))
+            try await service.kept()
+            await store.failReads(StoreError(.failed, "broken"))
+            await report(4, .added(held[1], AdditionRequest(number: 1, operations: body)))
+            let content = await transport.find { envelope -> Verdict.Content? in
+                guard case .control(let control) = envelope.body else { return nil }
+                return control.verdicts.first { $0.number == 1 }?.content
+            }
+            guard case .refused(.unreachable) = content else {
+                Issue.record("\(content)")
+                return
+            }
+        }
+    }
+
+    @Test func `of the answers to beats that wait for the disk the last one is sent`() async throws
+    {
+        try await withWorker { service, _, held in
+            await fill()
+            await report(3, .finished(held[0], result("1")))
+            while await service.trouble == nil { await Task.yield() }
+            let before = transport.sent.count
+            for number in 1...1_000 as ClosedRange<Int64> {
+                let beat = Beat(
+                    sentAt: Timestamp(nanoseconds: number),
+                    received: 100,
+                    sent: 3,
+                    held: [held[1]],
+                    isDraining: false
+                )
+                await transport.handle(envelope(.beat(beat)))
+            }
+            await store.heal()
+            let last = Timestamp(nanoseconds: 1_000)
+            _ = await transport.find { envelope -> Bool? in
+                guard case .control(let control) = envelope.body else { return nil }
+                return control.answers == last ? true : nil
+            }
+            #expect(transport.sent.count - before <= 3)
+        }
+    }
+
+    // MARK: - Readers of logs
+
+    private func chunk(_ held: HeldAttempt, _ number: Int) -> LogChunk {
+        let bytes = Array(repeating: UInt8(ascii: "x"), count: 64 << 10)
+        return LogChunk(
+            held: held,
+            stream: .output,
+            offset: UInt64(number * bytes.count),
+            bytes: bytes
+        )
+    }
+
+    @Test func `a slow reader of a log misses what it does not read, and is told how much`()
+        async throws
+    {
+        try await withWorker { service, client, held in
+            let a = OperationSelector(graph: "g", operation: "a")
+            let stream = try await client.followLog(of: a)
+            for number in 0..<256 {
+                await transport.handle(envelope(.log(chunk(held[0], number))))
+            }
+            await report(3, .finished(held[0], result("1")))
+            try await service.kept()
+            var told: [LogView] = []
+            for try await log in stream { told.append(log) }
+            let bytes = told.reduce(0) { $0 + $1.text.utf8.count }
+            let missed = told.reduce(0) { $0 + Int($1.missedBytes ?? 0) }
+            #expect(bytes == Limits().logBytes)
+            #expect(bytes + missed == 256 * (64 << 10))
+            #expect(told.first?.missedBytes == UInt64(missed))
+            #expect(told.first?.isTail == true)
+        }
+    }
+
+    @Test func `who follows a log no more is not listened for`() async throws {
+        try await withWorker { service, client, held in
+            let a = OperationSelector(graph: "g", operation: "a")
+            do {
+                let stream = try await client.followLog(of: a)
+                #expect(await service.logListenerCount == 1)
+                _ = stream
+            }
+            while await service.logListenerCount > 0 { await Task.yield() }
+            let following = Task {
+                for try await _ in try await client.followLog(of: a) {}
+            }
+            while await service.logListenerCount == 0 { await Task.yield() }
+            following.cancel()
+            try await following.value
+            while await service.logListenerCount > 0 { await Task.yield() }
+            await report(3, .finished(held[0], result("1")))
+        }
+    }
+}
