@@ -1,3 +1,4 @@
+import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 import OperonRuntime
@@ -12,6 +13,8 @@ struct RunScreen: Sendable {
     private let inbox: AsyncStream<Item>
     private let continuation: AsyncStream<Item>.Continuation
     private let done = Latch()
+    /// A tick waits to be seen.
+    private let isTicking = NIOLockedValueBox(false)
     private let isQuiet: Bool
     private let place: RunStall.Place
     /// It goes on where an earlier life of the run was: until that is known, nothing is news.
@@ -116,6 +119,7 @@ struct RunScreen: Sendable {
                     }
                     early = []
                 case .tick:
+                    isTicking.withLockedValue { $0 = false }
                     let now = SystemClock.now()
                     await explain(&stall, state, asking: coordinator, at: now)
                     await display.tick(at: now)
@@ -180,7 +184,12 @@ struct RunScreen: Sendable {
     private func tick() async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: .milliseconds(200)) } catch { return }
-            continuation.yield(.tick)
+            // One at a time: a terminal that stands still must not pile them up.
+            let isFirst = isTicking.withLockedValue { isTicking in
+                defer { isTicking = true }
+                return !isTicking
+            }
+            if isFirst { continuation.yield(.tick) }
         }
     }
 

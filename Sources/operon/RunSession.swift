@@ -184,6 +184,8 @@ struct RunSession {
         var signal: Int32?
         /// Why the broker cannot be used any more, if that ended it.
         var failure: PortError?
+        /// What the store has not taken, if it was not waited for.
+        var unstored: String?
     }
 
     private func makeCoordinator(
@@ -272,6 +274,7 @@ struct RunSession {
                 throw Failure(ExitStatus.failed, "\(error.message) \(hint)")
             }
             ending.signal = await interruption.exitCode
+            ending.unstored = await interruption.unstored
             return ending
         }
     }
@@ -281,7 +284,7 @@ struct RunSession {
         _ coordinator: CoordinatorService,
         _ interruption: Interruption,
         _ connectTimeout: Duration?,
-        _ endWorkers: @Sendable (_ kill: Bool) async -> Void
+        _ endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void
     ) async throws {
         if let connectTimeout {
             try await withThrowingTaskGroup(of: Void.self) { first in
@@ -304,6 +307,9 @@ struct RunSession {
                     await coordinator.waitUntilFinished(id)
                 }
                 first.addTask { await interruption.killed.wait() }
+                first.addTask {
+                    try await giveUpOnStore(coordinator, interruption, endWorkers)
+                }
                 defer { first.cancelAll() }
                 try await first.next()
             }
@@ -312,6 +318,37 @@ struct RunSession {
         await coordinator.shutDown(kill: kill)
         await endWorkers(kill)
     }
+
+    /// Returns when, after a signal, the store takes nothing for a while: what waits for it could
+    /// wait for ever. Then nothing else is waited for.
+    private func giveUpOnStore(
+        _ coordinator: CoordinatorService,
+        _ interruption: Interruption,
+        _ endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void
+    ) async throws {
+        await interruption.cancelled.wait()
+        try await coordinator.waitUntilStoreIsStuck(for: Self.storePatience)
+        let trouble = await coordinator.trouble ?? "The store does not answer."
+        if options.brokerURL == nil {
+            // What asks them to stop waits for the store as well.
+            await endWorkers(false)
+            await coordinator.waitUntilDecided(
+                GraphID(rawValue: 0),
+                within: CommandDescription.defaultGrace
+            )
+        }
+        let count = await coordinator.unstoredResultCount
+        await interruption.giveUp(
+            "error: \(trouble) "
+                + (count == 0
+                    ? "The cancel is not stored."
+                    : "The cancel is not stored, and neither is what "
+                        + (count == 1 ? "1 operation did." : "\(count) operations did."))
+        )
+    }
+
+    /// How long a store may take nothing after a signal: a slow disk answers within that.
+    private static let storePatience = Duration.seconds(5)
 
     private func submit(to coordinator: CoordinatorService) async throws -> GraphID {
         guard let path = options.store else {
@@ -380,6 +417,7 @@ struct RunSession {
             screen.print([failure.message])
             code = ExitStatus.of(failure)
         }
+        if let unstored = ending.unstored { screen.print([unstored]) }
         if options.store != nil, options.output == .text, code != ExitStatus.success {
             screen.print(["The same command with --resume runs what has not succeeded."])
         }
@@ -420,6 +458,10 @@ private actor Interruption {
     private var signal: UnixSignal?
     /// Nothing is to be waited for any more.
     nonisolated let killed = Latch()
+    /// The graph is cancelled.
+    nonisolated let cancelled = Latch()
+    /// What the store has not taken, if it is not waited for.
+    private(set) var unstored: String?
 
     /// The exit code that says which signal came; `nil`: none did.
     var exitCode: Int32? {
@@ -443,6 +485,7 @@ private actor Interruption {
             return
         }
         screen.say("Cancelling; what runs is asked to stop. Once more kills it.")
+        defer { cancelled.open() }
         let target = Scheduler.Target.graph(GraphID(rawValue: 0))
         do {
             try await coordinator.command(
@@ -451,5 +494,10 @@ private actor Interruption {
         } catch {
             screen.say("warning: \(error)")
         }
+    }
+
+    func giveUp(_ unstored: String) {
+        self.unstored = unstored
+        killed.open()
     }
 }

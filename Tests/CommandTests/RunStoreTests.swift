@@ -145,4 +145,55 @@ import Testing
             #expect(run.errors.contains("--resume goes with --store"), "\(run.errors)")
         }
     }
+
+    /// A file system of four mebibytes, which the operation fills, needs the right to mount one.
+    @Test(
+        .enabled(if: geteuid() == 0, "only root may mount a file system"),
+        arguments: [
+            SIGINT, SIGTERM,
+        ]
+    )
+    func `on a full disk the first signal ends the run, which says what is not stored`(
+        signal: Int32
+    ) async throws {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                operations:
+                  fills:
+                    run: |
+                      while :; do
+                        cat /dev/zero >>disk/filler
+                        touch full
+                        sleep 0.05
+                      done
+                  ends: { run: 'while ! [ -e full ]; do sleep 0.05; done' }
+                  waits: { run: 'true', dependencies: [ends] }
+                """
+            )
+            try FileManager.default.createDirectory(
+                atPath: scene.path("disk"),
+                withIntermediateDirectories: false
+            )
+            let script = """
+                mount -t tmpfs -o size=4m tmpfs disk ||
+                    { echo "cannot mount: No space is left"; exit 0; }
+                exec "$0" run --local "$1" --slots 2 --store disk/kept.db
+                """
+            let run = try scene.start(
+                "/usr/bin/env",
+                ["unshare", "-m", "sh", "-c", script, try Program.executable("operon"), file]
+            )
+            try await run.says("No space is left")
+            run.signal(signal)
+            let ended = try await run.end()
+            // A container may have no right to mount.
+            guard !ended.output.contains("cannot mount") else { return }
+            #expect(ended.end == .exit(128 + signal), "\(ended.errors)")
+            #expect(ended.errors.contains("The cancel is not stored"), "\(ended.errors)")
+            #expect(ended.errors.contains("--resume"), "\(ended.errors)")
+            try await scene.waitUntilNoProcess(named: "sleep")
+        }
+    }
 }
