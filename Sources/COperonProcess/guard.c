@@ -39,16 +39,24 @@ static int contains(int file, const char *marker, size_t length) {
     }
 }
 
+/// Whether a call failed for want of a descriptor or of memory: it says nothing of the process.
+static int is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 /// Kills a process if it is one of ours. The descriptor comes before the look, so that the signal
-/// cannot reach a later process of the same number.
+/// cannot reach a later process of the same number. Counts as killed if the look could not be made:
+/// then another one follows.
 static int kill_marked(pid_t process, const char *marker, size_t length) {
     int descriptor = (int)syscall(SYS_pidfd_open, process, 0);
-    if (descriptor < 0) return 0;
+    if (descriptor < 0) return is_shortage(errno);
     char path[64];
     (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)process);
     int killed = 0;
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0) {
+    if (file < 0) {
+        killed = is_shortage(errno);
+    } else {
         if (contains(file, marker, length)) {
             killed = syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, NULL, 0) == 0;
         }
@@ -58,10 +66,10 @@ static int kill_marked(pid_t process, const char *marker, size_t length) {
     return killed;
 }
 
-/// One look at all processes. Returns how many were killed.
+/// One look at all processes. Returns how many were killed, at least 1 if the look was not whole.
 static int kill_all_marked(const char *marker, size_t length) {
     DIR *processes = opendir("/proc");
-    if (processes == NULL) return 0;
+    if (processes == NULL) return is_shortage(errno);
     pid_t own = getpid();
     int killed = 0;
     for (struct dirent *entry; (entry = readdir(processes)) != NULL;) {
@@ -84,6 +92,8 @@ static void become_guard(int lifeline) {
     // Out of reach of what a terminal or a supervisor sends to the worker's group.
     (void)setsid();
     (void)prctl(PR_SET_NAME, "operon-guard");
+    // Its memory is a copy of the worker's.
+    operon_process_conceal();
     operon_process_reset_signals();
     // The worker may take its time to end after these.
     (void)signal(SIGTERM, SIG_IGN);

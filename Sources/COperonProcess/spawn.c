@@ -58,6 +58,13 @@ IN_CHILD static _Noreturn void fail(child_context *context, operon_process_step 
     for (;;) (void)syscall(SYS_exit_group, 127);
 }
 
+// Says what the child is about to do, to whoever watches a start that takes long.
+IN_CHILD static void reach(const operon_process_request *request, operon_process_step step) {
+    if (request->progress != NULL) {
+        __atomic_store_n(&request->progress->step, (int)step, __ATOMIC_RELAXED);
+    }
+}
+
 // What the parent handles or ignores would otherwise hold here: a handler would run on the
 // parent's memory, and "ignored" survives execve.
 IN_CHILD void operon_process_reset_signals(void) {
@@ -142,6 +149,20 @@ IN_CHILD static int limit(int resource, uint64_t soft, uint64_t hard) {
     return (int)syscall(SYS_prlimit64, 0, resource, &wanted, NULL);
 }
 
+// The soft limit of descriptors that this process was started with; 0: it was not raised. Written
+// before the first child.
+static rlim_t descriptors_before = 0;
+
+// A program may expect the usual limit, as those that call select(2) do.
+IN_CHILD static void restore_descriptors(void) {
+    if (descriptors_before == 0) return;
+    struct rlimit64 wanted;
+    if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &wanted) != 0) return;
+    if (descriptors_before >= wanted.rlim_max) return;
+    wanted.rlim_cur = descriptors_before;
+    (void)syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &wanted, NULL);
+}
+
 // As `execvp`: what is absent is passed over, what may not be executed is remembered.
 IN_CHILD static int execute(const operon_process_request *request) {
     int error = ENOENT;
@@ -184,7 +205,10 @@ IN_CHILD static int child_main(void *argument) {
         fail(context, OPERON_PROCESS_DESCRIPTORS, errno);
     }
     operon_process_close_others(-1);
+    restore_descriptors();
 
+    // From here on a file system that hangs may hold the child for ever.
+    reach(request, OPERON_PROCESS_DIRECTORY);
     if (request->directory != NULL && syscall(SYS_chdir, request->directory) != 0) {
         fail(context, OPERON_PROCESS_DIRECTORY, errno);
     }
@@ -202,6 +226,7 @@ IN_CHILD static int child_main(void *argument) {
             && limit(RLIMIT_CPU, request->cpu_seconds, request->cpu_seconds_at_most) != 0)) {
         fail(context, OPERON_PROCESS_LIMITS, errno);
     }
+    reach(request, OPERON_PROCESS_EXECUTE);
     fail(context, OPERON_PROCESS_EXECUTE, execute(request));
 }
 
@@ -230,9 +255,13 @@ static operon_process_spawned clone_child(child_context *context) {
     sigset_t all, before;
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    int descriptor = -1;
+    // The kernel writes the descriptor before the child runs, and this thread waits for the child:
+    // so others can signal it meanwhile.
+    int own_descriptor = -1;
+    operon_process_progress *progress = context->request->progress;
+    int *descriptor = progress != NULL ? &progress->descriptor : &own_descriptor;
     pid_t process = __clone(child_main, stack + STACK_BYTES,
-                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, context, &descriptor);
+                            CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, context, descriptor);
     int clone_error = errno;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 
@@ -241,16 +270,14 @@ static operon_process_spawned clone_child(child_context *context) {
         result.error = clone_error;
         return result;
     }
+    result.descriptor = *descriptor;
     if (context->step != OPERON_PROCESS_STARTED) {
-        while (waitpid(process, NULL, 0) < 0 && errno == EINTR) {
-        }
-        if (descriptor >= 0) (void)close(descriptor);
+        operon_process_join(process);
         result.step = context->step;
         result.error = context->error;
         return result;
     }
     result.process = process;
-    result.descriptor = descriptor;
     return result;
 }
 
@@ -272,6 +299,27 @@ operon_process_spawned operon_process_spawn(const operon_process_request *reques
         if (copies[index] >= 0) (void)close(copies[index]);
     }
     return result;
+}
+
+operon_process_step operon_process_reached(const operon_process_progress *progress) {
+    return (operon_process_step)__atomic_load_n(&progress->step, __ATOMIC_RELAXED);
+}
+
+int operon_process_interrupt(const operon_process_progress *progress) {
+    int descriptor = __atomic_load_n(&progress->descriptor, __ATOMIC_RELAXED);
+    if (descriptor < 0) return -1;
+    return (int)syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, NULL, 0);
+}
+
+uint64_t operon_process_raise_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+    if (limit.rlim_cur >= limit.rlim_max) return limit.rlim_cur;
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return before;
+    descriptors_before = before;
+    return limit.rlim_cur;
 }
 
 static uint64_t nanoseconds(struct timeval time) {

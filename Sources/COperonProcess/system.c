@@ -11,7 +11,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/timex.h>
 #include <unistd.h>
 
@@ -67,11 +70,25 @@ void operon_process_remove(const char *path) {
     // A file as a rule: the walk is for what a process made itself.
     if (unlink(path) == 0 || errno == ENOENT) return;
     enum { DIRECTORIES_HELD_OPEN = 16 };
-    (void)nftw(path, remove_entry, DIRECTORIES_HELD_OPEN, FTW_DEPTH | FTW_PHYS);
+    // Not into what somebody mounted there, which is not ours and may not answer.
+    (void)nftw(path, remove_entry, DIRECTORIES_HELD_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 char **operon_process_environment(void) {
     return environ;
+}
+
+void operon_process_conceal(void) {
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+char *operon_process_take_variable(const char *name) {
+    char *value = getenv(name);
+    if (value == NULL) return NULL;
+    char *copy = strdup(value);
+    // The variable stays, empty: the list of variables is not changed under whoever reads it.
+    if (copy != NULL) explicit_bzero(value, strlen(value));
+    return copy;
 }
 
 int operon_process_processors(void) {

@@ -27,6 +27,8 @@ package struct OutputFetcher: Sendable {
         /// It is not this worker's any more.
         case gone
         case failed(OperationError)
+        /// Its worker cannot store them for now, and gives it back.
+        case postponed(by: Duration)
     }
 
     /// One attempt that waits for its inputs.
@@ -234,10 +236,10 @@ package struct OutputFetcher: Sendable {
     package mutating func refused(
         _ attempt: AttemptID,
         job number: UInt64,
-        _ error: OperationError
+        _ failure: Failure
     ) {
         guard jobs[attempt]?.number == number else { return }
-        fail(attempt, .failed(error))
+        fail(attempt, failure)
     }
 
     mutating func fail(_ attempt: AttemptID, _ failure: Failure) {

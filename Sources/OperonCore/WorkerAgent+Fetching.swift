@@ -10,16 +10,16 @@ extension WorkerAgent {
         case checked(ContentHash, isRight: Bool)
         /// What an attempt was given last is stored.
         case stored(AttemptID, job: UInt64)
-        /// It cannot be: the attempt ends with this.
-        case failed(AttemptID, job: UInt64, OperationError)
+        /// It cannot be: the attempt ends with this, or is given back.
+        case failed(AttemptID, job: UInt64, OutputFetcher.Failure)
     }
 
     mutating func inputsAdvanced(_ progress: InputProgress, at now: Timestamp) {
         switch progress {
         case .checked(let hash, let isRight): fetcher.checked(hash, isRight: isRight)
         case .stored(let attempt, let job): fetcher.stored(attempt, job: job)
-        case .failed(let attempt, let job, let error):
-            fetcher.refused(attempt, job: job, error)
+        case .failed(let attempt, let job, let failure):
+            fetcher.refused(attempt, job: job, failure)
         }
         endWithoutInputs(at: now)
     }
@@ -76,13 +76,17 @@ extension WorkerAgent {
             switch failure {
             case .gone: remove(attempt)
             case .failed(let error): fail(holding.operation.held, error, at: now)
+            case .postponed(let pause): end(holding.operation.held, .notYet(after: pause), at: now)
             }
         }
     }
 
     private mutating func fail(_ held: HeldAttempt, _ error: OperationError, at now: Timestamp) {
+        end(held, .failed(error), at: now)
+    }
+
+    private mutating func end(_ held: HeldAttempt, _ end: AttemptEnd, at now: Timestamp) {
         remove(held.attempt)
-        let result = AttemptResult(end: .failed(error), startedAt: now, endedAt: now)
-        record(.finished(held, result))
+        record(.finished(held, AttemptResult(end: end, startedAt: now, endedAt: now)))
     }
 }

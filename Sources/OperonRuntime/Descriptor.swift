@@ -30,6 +30,13 @@ struct SystemError: Error, Hashable {
         SystemError(doing: doing, code: errno)
     }
 
+    /// Whether the system lacks something that it may have again later: a descriptor, a process or
+    /// memory. It says nothing about what was to be done.
+    var isShortage: Bool { [EMFILE, ENFILE, EAGAIN, ENOMEM].contains(code) }
+
+    /// The same of what is written to a disk: it may have room again.
+    var isShortageOrFullDisk: Bool { isShortage || [ENOSPC, EDQUOT].contains(code) }
+
     /// "No such file or directory".
     static func text(_ code: Int32) -> String {
         // glibc's strerror answers per thread since 2.32.

@@ -35,6 +35,7 @@ package struct InProcessWorker: Sendable {
         }
         var processConfiguration = ProcessRunner.Configuration(environment: environment)
         processConfiguration.stateDirectory = state
+        processConfiguration.report = { logger.warning("\($0)") }
         processes = try ProcessRunner(processConfiguration)
         var configuration = WorkerAgent.Configuration(
             name: "local",

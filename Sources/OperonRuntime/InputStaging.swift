@@ -73,9 +73,9 @@ final class InputStaging: Sendable {
             }
         }
         guard let file else { return .stored(attempt, job: job) }
-        processes.store(inputs, in: file) { [continuation] error in
+        processes.store(inputs, in: file) { [continuation] failure in
             continuation.yield(
-                error.map { .failed(attempt, job: job, $0) } ?? .stored(attempt, job: job)
+                failure.map { .failed(attempt, job: job, $0) } ?? .stored(attempt, job: job)
             )
         }
         return nil

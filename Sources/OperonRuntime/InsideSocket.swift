@@ -21,7 +21,15 @@ final class InsideSocket: @unchecked Sendable {
         /// Questions of attempts whose connection has gone: what such an attempt asks next is asked
         /// behind them.
         var dropped: [AttemptID: [Task<Void, Never>]] = [:]
+        /// In place of the one that listens.
+        var listener: Listener?
         var isClosing = false
+    }
+
+    private final class Listener: Sendable {
+        let socket: Descriptor
+
+        init(_ socket: consuming Descriptor) { self.socket = socket }
     }
 
     private final class Connection {
@@ -50,7 +58,8 @@ final class InsideSocket: @unchecked Sendable {
     private static let shortWait: Int32 = 100
 
     let path: String
-    private let listener: Descriptor
+    /// Changed by the socket's own thread only.
+    private var listener: Listener
     private let wakeup: Descriptor
     private let shared = NIOLockedValueBox(Shared())
     private let requestBytes: Int
@@ -66,7 +75,7 @@ final class InsideSocket: @unchecked Sendable {
         path = "\(directory)/worker.sock"
         requestBytes = limits.additionBytes + InsideFormat.overheadBytes
         connectionsMax = limits.yieldedOperations + Self.connectionsBeside
-        listener = try LocalSocket.listening(at: path)
+        listener = Listener(try LocalSocket.listening(at: path))
         wakeup = try Descriptor.wakeup(blocking: false)
         try OwnThread.start("operon-inside") { [self] in work() }
     }
@@ -76,6 +85,14 @@ final class InsideSocket: @unchecked Sendable {
     /// Who answers. Until then nobody is let in.
     func serve(_ handler: @escaping Handler) {
         shared.withLockedValue { $0.handler = handler }
+        wakeup.signal()
+    }
+
+    /// Listens at its path again if somebody has removed the socket there.
+    func repair() throws(SystemError) {
+        guard unsafe access(path, F_OK) != 0, errno == ENOENT else { return }
+        let listener = Listener(try LocalSocket.listening(at: path))
+        shared.withLockedValue { $0.listener = listener }
         wakeup.signal()
     }
 
@@ -132,7 +149,7 @@ final class InsideSocket: @unchecked Sendable {
                 connections.count < connectionsMax && !isShort
                 && shared.withLockedValue { $0.handler != nil }
             if isOpen {
-                polled.append(pollfd(fd: listener.number, events: Int16(POLLIN), revents: 0))
+                polled.append(pollfd(fd: listener.socket.number, events: Int16(POLLIN), revents: 0))
             }
             _ = unsafe poll(&polled, nfds_t(polled.count), isShort ? Self.shortWait : -1)
             isShort = false
@@ -157,7 +174,7 @@ final class InsideSocket: @unchecked Sendable {
 
     private func acceptAll() {
         while connections.count < connectionsMax {
-            guard let socket = LocalSocket.accept(listener.number) else {
+            guard let socket = LocalSocket.accept(listener.socket.number) else {
                 isShort = errno == EMFILE || errno == ENFILE
                 return
             }
@@ -177,10 +194,14 @@ final class InsideSocket: @unchecked Sendable {
 
     private func takeAnswers() {
         wakeup.await()
-        let answers = shared.withLockedValue { shared in
-            defer { shared.answers = [] }
-            return shared.answers
+        let (answers, listener) = shared.withLockedValue { shared in
+            defer {
+                shared.answers = []
+                shared.listener = nil
+            }
+            return (shared.answers, shared.listener)
         }
+        if let listener { self.listener = listener }
         for (id, bytes) in answers {
             // benign: whoever asked did not wait.
             guard let connection = connections.first(where: { $0.id == id }) else { continue }

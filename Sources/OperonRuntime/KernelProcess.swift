@@ -30,9 +30,11 @@ struct KernelProcess: Hashable {
         self.start = start
     }
 
-    /// All that can be seen.
-    static func all() -> [KernelProcess] {
-        guard let folder = unsafe opendir("/proc") else { return [] }
+    /// All that can be seen; `nil`: the system has no descriptor or memory for a look.
+    static func all() -> [KernelProcess]? {
+        guard let folder = unsafe opendir("/proc") else {
+            return SystemError.current("listing processes").isShortage ? nil : []
+        }
         defer { unsafe closedir(folder) }
         var processes: [KernelProcess] = []
         while let entry = unsafe readdir(folder) {
@@ -41,8 +43,12 @@ struct KernelProcess: Hashable {
                     unsafe String(cString: text)
                 }
             }
-            if let number = pid_t(name), let process = KernelProcess(number) {
+            guard let number = pid_t(name) else { continue }
+            errno = 0
+            if let process = KernelProcess(number) {
                 processes.append(process)
+            } else if SystemError.current("looking at a process").isShortage {
+                return nil
             }
         }
         return processes

@@ -1,5 +1,6 @@
 import COperonProcess
 import Glibc
+import NIOConcurrencyHelpers
 import OperonModel
 
 /// The files through which processes get their inputs and give their outputs: one private directory
@@ -16,6 +17,7 @@ struct ProcessFiles: Sendable {
     }
 
     let directory: String
+    private let hold: DirectoryHold
 
     /// Begins the name of every such directory.
     static let namePrefix = "operon-"
@@ -34,11 +36,31 @@ struct ProcessFiles: Sendable {
             decoding: template.dropLast().map(UInt8.init(bitPattern:)),
             as: UTF8.self
         )
+        hold = DirectoryHold()
+        try hold.take(directory)
         // Attempts without inputs share one file, so that they cost no file each.
         try ProcessFiles.write([], to: emptyInputs)
     }
 
     private var emptyInputs: String { "\(directory)/no-inputs.json" }
+
+    /// Makes the directory and the common file again if somebody has removed them, as those who
+    /// clean the temporary directory do. Whether it had to.
+    @discardableResult
+    func repair() throws(SystemError) -> Bool {
+        guard unsafe access(emptyInputs, F_OK) != 0 else { return false }
+        guard errno == ENOENT else { throw .current("looking at \(emptyInputs)") }
+        return try hold.repair { () throws(SystemError) in
+            // By another thread meanwhile.
+            guard unsafe access(emptyInputs, F_OK) != 0 else { return false }
+            guard unsafe mkdir(directory, 0o700) == 0 || errno == EEXIST else {
+                throw .current("making \(directory) again")
+            }
+            try hold.take(directory)
+            try ProcessFiles.write([], to: emptyInputs)
+            return true
+        }
+    }
 
     /// The names for attempt number `id` of this runner. Nothing is made.
     func attempt(_ id: UInt64, hasInputs: Bool) -> Attempt {
@@ -60,6 +82,11 @@ struct ProcessFiles: Sendable {
 
     // MARK: - Output
 
+    /// Whether an output could not be read for want of something that the system may have again.
+    static func isShortage(_ error: OperationError) -> Bool { error == Self.shortage }
+
+    static let shortage = outputError("the system has nothing left to read it with")
+
     /// Whether the attempt wrote anything: one system call, cheap enough for any thread of ours.
     static func hasOutput(_ path: String) -> Bool {
         unsafe faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0
@@ -72,7 +99,10 @@ struct ProcessFiles: Sendable {
             attempt.output,
             O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
         )
-        guard number >= 0 else { throw outputError(SystemError.text(errno)) }
+        guard number >= 0 else {
+            let error = SystemError.current("reading an output")
+            throw error.isShortage ? shortage : outputError(SystemError.text(error.code))
+        }
         let file = Descriptor(owning: number)
         var status = stat()
         guard unsafe fstat(file.number, &status) == 0 else {
@@ -129,4 +159,41 @@ struct ProcessFiles: Sendable {
     /// What cannot be removed is left for `removeAll`, and after that for whoever cleans the
     /// temporary directory.
     private static func removeTree(_ path: String) { unsafe operon_process_remove(path) }
+}
+
+/// A directory that is held open and locked for as long as it is used: systemd-tmpfiles skips a
+/// directory on which somebody has a BSD file lock, with all that is in it (tmpfiles.d(5), “Age”).
+private final class DirectoryHold: Sendable {
+    private final class Opened: Sendable {
+        let descriptor: Descriptor
+
+        init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+    }
+
+    private let opened = NIOLockedValueBox<Opened?>(nil)
+    private let repairing = NIOLock()
+
+    /// Opens a directory that must be this user's alone, and locks it.
+    func take(_ path: String) throws(SystemError) {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW
+        let number = unsafe open(path, flags)
+        guard number >= 0 else { throw .current("opening \(path)") }
+        let descriptor = Descriptor(owning: number)
+        var status = stat()
+        guard unsafe fstat(number, &status) == 0 else { throw .current("looking at \(path)") }
+        guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0 else {
+            throw SystemError(doing: "using \(path), which others may use as well", code: EPERM)
+        }
+        // Best effort: a file system without locks has none that looks for them either.
+        _ = flock(number, LOCK_SH | LOCK_NB)
+        let held = Opened(descriptor)
+        opened.withLockedValue { $0 = held }
+    }
+
+    /// One repair at a time.
+    func repair(_ body: () throws(SystemError) -> Bool) throws(SystemError) -> Bool {
+        repairing.lock()
+        defer { repairing.unlock() }
+        return try body()
+    }
 }

@@ -57,23 +57,26 @@ final class ProcessGroupTable: Sendable {
         /// be asked.
         let start: UInt64
 
-        /// Kills what is left of it; whether there was anything. `session`: that of its worker.
+        /// Kills what is left of it; whether there was anything, or may have been, because the
+        /// system had nothing left for a look. `session`: that of its worker.
         func kill(session: pid_t) -> Bool {
-            if let leader = KernelProcess(process) {
+            let leader = KernelProcess(process)
+            if let leader {
                 // The number is another's now, and so is its group.
                 guard leader.start == start else { return false }
-                guard !leader.isZombie || hasMembers(session) else { return false }
-            } else if !hasMembers(session) {
-                return false
+            }
+            if leader?.isZombie ?? true {
+                guard let hasMembers = hasMembers(session) else { return true }
+                guard hasMembers else { return false }
             }
             return Glibc.kill(-process, SIGKILL) == 0
         }
 
         /// A number stays taken while its group has members, and nobody joins a group from another
         /// session: so the members of a group whose leader is gone are its own, unless the number
-        /// went round and became a group of the same session since.
-        private func hasMembers(_ session: pid_t) -> Bool {
-            KernelProcess.all().contains {
+        /// went round and became a group of the same session since. `nil`: nobody knows.
+        private func hasMembers(_ session: pid_t) -> Bool? {
+            KernelProcess.all()?.contains {
                 $0.group == process && $0.session == session && $0.start >= start && !$0.isZombie
             }
         }

@@ -1,15 +1,16 @@
 import COperonProcess
 import Glibc
 import NIOConcurrencyHelpers
+package import OperonCore
 package import OperonModel
 
 /// Runs the commands of operations as processes, each in a group of its own, and leaves nothing of
 /// them behind.
 ///
-/// Owned by a worker, one per worker process. Three threads: one spawns, one watches and reads, one
-/// does files; none of them is a cooperative one. And one process, which sleeps until this one is
-/// gone and then kills what is left of its operations. It never retries and never decides about
-/// attempts: it reports how each run ended.
+/// Owned by a worker, one per worker process. Its threads: those of a `StartPool`, one that watches
+/// and reads what runs, one that does files; none of them is a cooperative one. And one process,
+/// which sleeps until this one is gone and then kills what is left of its operations. It never
+/// retries and never decides about attempts: it reports how each run ended.
 package final class ProcessRunner: Sendable {
     package struct Configuration: Sendable {
         /// What commands may inherit by name: the variables of the worker.
@@ -18,6 +19,9 @@ package final class ProcessRunner: Sendable {
         package var temporaryDirectory: String
         /// Where the next life of this worker finds what this one ran; `nil`: nowhere.
         package var stateDirectory: StateDirectory?
+        /// Told what a person should know: that the system has nothing left to start processes
+        /// with, or that its own files were removed.
+        package var report: @Sendable (_ sentence: String) -> Void = { _ in }
 
         /// The directory, if none is named, is where `TMPDIR` says, as for every program.
         package init(environment: [String: String], temporaryDirectory: String? = nil) {
@@ -29,19 +33,20 @@ package final class ProcessRunner: Sendable {
 
     private struct State {
         var lastID: UInt64 = 0
+        var shortage = ShortagePause()
         var isShutDown = false
     }
 
     private let configuration: Configuration
     private let state = NIOLockedValueBox(State())
-    private let files: ProcessFiles
+    private let common: CommonFiles
     private let guardian: ProcessGuard
-    private let spawnThread: SerialThread
+    private let starts: StartPool
     private let filesThread: SerialThread
     private let loop: ProcessLoop
     /// Where its processes reach the worker; `nil`: they cannot, because the path of the directory
     /// is too long for a socket.
-    let inside: InsideSocket?
+    var inside: InsideSocket? { common.inside }
     /// `/dev/null`.
     private let input: Descriptor
 
@@ -53,12 +58,21 @@ package final class ProcessRunner: Sendable {
             let number = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard number >= 0 else { throw .current("opening /dev/null") }
             input = Descriptor(owning: number)
-            files = try ProcessFiles(in: configuration.temporaryDirectory)
+            let files = try ProcessFiles(in: configuration.temporaryDirectory)
             try configuration.stateDirectory?.begin(marker: files.marker, files: files.directory)
             guardian = try ProcessGuard(of: files)
-            inside = try Self.insideSocket(in: files.directory)
+            let common = CommonFiles(
+                files: files,
+                inside: try Self.insideSocket(in: files.directory),
+                report: configuration.report
+            )
+            self.common = common
             loop = try ProcessLoop()
-            spawnThread = try SerialThread(name: "operon-spawn")
+            let spawn = ProcessSpawn(input: input.number, files: common)
+            starts = try StartPool(
+                spawn: { spawn.start($0, $1) },
+                deliver: { [loop] in loop.add($0) }
+            )
             filesThread = try SerialThread(name: "operon-files")
         } catch {
             throw ProcessRunnerError(message: "Processes cannot be run: \(error).")
@@ -90,13 +104,14 @@ package final class ProcessRunner: Sendable {
         guard let id = inputs?.id ?? nextID() else {
             return Report.notStarted(.cancelled).value
         }
-        if let inputs, let error = await finish(inputs) {
-            return Report.notStarted(.failed(error)).value
+        if let inputs, let end = await finish(inputs) {
+            await filesThread.perform { ProcessFiles.remove(inputs.attempt) }
+            return Report.notStarted(end).value
         }
         var context = context
         if inputs != nil { context.inputs = [] }
         let attempt =
-            inputs?.attempt ?? files.attempt(id, hasInputs: !context.inputs.isEmpty)
+            inputs?.attempt ?? common.files.attempt(id, hasInputs: !context.inputs.isEmpty)
         let result = await withTaskCancellationHandler {
             await run(command, context, attempt, id, stop, onLog)
         } onCancel: {
@@ -126,17 +141,19 @@ package final class ProcessRunner: Sendable {
             return !state.isShutDown
         }
         guard isFirst else { return }
-        // What is being started gets to the loop first.
-        await spawnThread.perform {}
+        // What is being started gets to the loop first, or is given up.
+        await withCheckedContinuation { continuation in
+            starts.close { continuation.resume() }
+        }
         await withCheckedContinuation { continuation in
             loop.close { continuation.resume() }
         }
-        spawnThread.stop()
+        starts.stop()
         inside?.close()
-        await filesThread.perform { [files, guardian] in
+        await filesThread.perform { [common, guardian] in
             guardian.release()
             // The guard does it; unless somebody has killed it.
-            files.removeAll()
+            common.files.removeAll()
         }
         filesThread.stop()
     }
@@ -171,9 +188,7 @@ extension ProcessRunner {
         } catch {
             return .notStarted(.failed(error.operationError))
         }
-        if let error = await writeInputs(context, to: attempt) {
-            return .notStarted(.failed(error))
-        }
+        if let end = await writeInputs(context, to: attempt) { return .notStarted(end) }
         let outcome = await withCheckedContinuation { continuation in
             let request = SpawnRequest(
                 id: id,
@@ -192,13 +207,21 @@ extension ProcessRunner {
                 state: configuration.stateDirectory,
                 completion: { continuation.resume(returning: $0) }
             )
-            let spawn = ProcessSpawn(input: input.number, loop: loop)
-            spawnThread.submit { spawn.start(request) }
+            starts.submit(request)
         }
         switch outcome {
         case .stopped: return .notStarted(.cancelled)
         case .failed(let failure): return .notStarted(.failed(failure.operationError))
+        case .short(let error): return .notStarted(.notYet(after: missed(error)))
+        case .timedOut(let why):
+            var report = Report.notStarted(.failed(.timeout))
+            report.value.attempt.add(why, logBytes: context.limits.logBytes)
+            return report
+        case .ended(let end) where end.isUnwatched:
+            let error = SystemError(doing: "watching a process", code: ENOMEM)
+            return .notStarted(.notYet(after: missed(error)))
         case .ended(let end):
+            state.withLockedValue { $0.shortage.served() }
             var report = await report(end, attempt, context.limits.payloadBytes)
             if let note = ProcessLimits(command).note(on: end, report.value.attempt.end) {
                 report.value.attempt.add(note, logBytes: context.limits.logBytes)
@@ -207,25 +230,51 @@ extension ProcessRunner {
         }
     }
 
-    /// Returns why it could not.
+    /// The system had nothing left for an attempt: it is given back, and tried again after this
+    /// pause.
+    private func missed(_ error: SystemError) -> Duration {
+        let now = SystemClock.now()
+        let (pause, isNew) = state.withLockedValue { $0.shortage.missed(at: now) }
+        if isNew {
+            configuration.report(
+                "cannot run processes now (\(error)): gives operations back for "
+                    + "\(pause.components.seconds) s"
+            )
+        }
+        return pause
+    }
+
+    /// Returns how the attempt ends if they could not be written.
     private func writeInputs(
         _ context: ProcessContext,
         to attempt: ProcessFiles.Attempt
-    ) async -> OperationError? {
+    ) async -> AttemptEnd? {
         guard !context.inputs.isEmpty else { return nil }
         let bytes = context.inputs.reduce(0) { $0 + ($1.output?.bytes.count ?? 0) }
         guard bytes <= context.limits.inputsBytes else {
-            return .inputTooLarge(bytes: bytes, limit: context.limits.inputsBytes)
+            return .failed(.inputTooLarge(bytes: bytes, limit: context.limits.inputsBytes))
         }
         let inputs = context.inputs
-        return await filesThread.perform {
+        let error: SystemError? = await filesThread.perform { [common] in
             do throws(SystemError) {
+                try common.repair()
                 try ProcessFiles.write(inputs, to: attempt.inputs)
                 return nil
             } catch {
-                return StoredInputs.failure(error)
+                return error
             }
         }
+        return error.map { AttemptEnd(failure(toWriteInputs: $0)) }
+    }
+
+    /// What becomes of an attempt whose inputs cannot be written. A full disk is the worker's
+    /// trouble, not the operation's.
+    private func failure(toWriteInputs error: SystemError) -> OutputFetcher.Failure {
+        guard !error.isShortageOrFullDisk else { return .postponed(by: missed(error)) }
+        return .failed(
+            SpawnFailure(message: "The process could not be given its inputs: \(error).")
+                .operationError
+        )
     }
 
     private func report(
@@ -245,7 +294,9 @@ extension ProcessRunner {
             do throws(OperationError) {
                 result.output = try await readOutput(attempt, limit: payloadBytes)
             } catch {
-                result.end = .failed(error)
+                let isShortage = ProcessFiles.isShortage(error)
+                result.end =
+                    isShortage ? .notYet(after: ShortagePause.longest) : .failed(error)
             }
         }
         return Report(
@@ -258,12 +309,7 @@ extension ProcessRunner {
         _ attempt: ProcessFiles.Attempt,
         limit: Int
     ) async throws(OperationError) -> Payload {
-        let read: Result<[UInt8], OperationError> = await filesThread.perform {
-            Result { () throws(OperationError) in
-                try ProcessFiles.readOutput(attempt, limit: limit)
-            }
-        }
-        let bytes = try read.get()
+        let bytes = try await readBytes(attempt, limit: limit)
         // An empty file is no output, as if it had not been written.
         guard !bytes.isEmpty else { return .empty }
         do throws(JSONText.Malformed) {
@@ -273,6 +319,30 @@ extension ProcessRunner {
         }
         return Payload(bytes: bytes)
     }
+
+    /// What the process has done is done: without a descriptor to read its output with, the reading
+    /// is tried again for a while.
+    private func readBytes(
+        _ attempt: ProcessFiles.Attempt,
+        limit: Int
+    ) async throws(OperationError) -> [UInt8] {
+        for _ in 0..<Self.outputReadsMax {
+            let read: Result<[UInt8], OperationError> = await filesThread.perform {
+                Result { () throws(OperationError) in
+                    try ProcessFiles.readOutput(attempt, limit: limit)
+                }
+            }
+            guard case .failure(let error) = read, ProcessFiles.isShortage(error) else {
+                return try read.get()
+            }
+            try? await Task.sleep(for: Self.outputReadPause)
+        }
+        throw ProcessFiles.shortage
+    }
+
+    /// Half a minute in all: longer than the longest pause of what else lacks descriptors.
+    private static let outputReadsMax = 300
+    private static let outputReadPause = Duration.milliseconds(100)
 
     /// What an attempt reports for the end of its process.
     private static func attemptEnd(of end: RunningProcess.End) -> AttemptEnd {
@@ -291,52 +361,24 @@ extension ProcessRunner {
 
 // MARK: - Inputs that come before the run
 
-/// The file of inputs of an attempt that is not running yet, filled piece by piece in the order of
-/// its dependencies. Whoever made it runs the attempt with it, or discards it.
-package final class StoredInputs: Sendable {
-    fileprivate let id: UInt64
-    fileprivate let attempt: ProcessFiles.Attempt
-    /// Made by the first piece. Only the files thread looks.
-    private let writer = NIOLockedValueBox<InputsWriter?>(nil)
-
-    fileprivate init(id: UInt64, attempt: ProcessFiles.Attempt) {
-        self.id = id
-        self.attempt = attempt
-    }
-
-    fileprivate func write(_ inputs: [NamedInput], isLast: Bool) -> OperationError? {
-        do throws(SystemError) {
-            let opened = self.writer.withLockedValue { $0 }
-            let writer = if let opened { opened } else { try InputsWriter(attempt.inputs) }
-            self.writer.withLockedValue { $0 = isLast ? nil : writer }
-            for input in inputs { try writer.append(input) }
-            if isLast { try writer.finish() }
-            return nil
-        } catch {
-            return Self.failure(error)
-        }
-    }
-
-    fileprivate static func failure(_ error: SystemError) -> OperationError {
-        SpawnFailure(message: "The process could not be given its inputs: \(error).")
-            .operationError
-    }
-}
-
 extension ProcessRunner {
     /// Room for the inputs of one attempt; `nil` when nothing is run any more.
     package func makeInputs() -> StoredInputs? {
-        nextID().map { StoredInputs(id: $0, attempt: files.attempt($0, hasInputs: true)) }
+        nextID().map {
+            StoredInputs(id: $0, attempt: common.files.attempt($0, hasInputs: true), common)
+        }
     }
 
-    /// Appends to them. `done` gets why that failed, on a thread of ours; not at all once the
-    /// runner is shut down.
+    /// Appends to them. `done` gets what becomes of the attempt if that failed, on a thread of
+    /// ours; it is not called at all once the runner is shut down.
     package func store(
         _ inputs: [NamedInput],
         in stored: StoredInputs,
-        done: @escaping @Sendable (OperationError?) -> Void
+        done: @escaping @Sendable (OutputFetcher.Failure?) -> Void
     ) {
-        filesThread.submit { done(stored.write(inputs, isLast: false)) }
+        filesThread.submit { [self] in
+            done(stored.write(inputs, isLast: false).map { failure(toWriteInputs: $0) })
+        }
     }
 
     /// They will not be used.
@@ -344,9 +386,20 @@ extension ProcessRunner {
         filesThread.submit { ProcessFiles.remove(inputs.attempt) }
     }
 
-    private func finish(_ inputs: StoredInputs) async -> OperationError? {
+    private func finish(_ inputs: StoredInputs) async -> AttemptEnd? {
         guard !state.withLockedValue({ $0.isShutDown }) else { return nil }
-        return await filesThread.perform { inputs.write([], isLast: true) }
+        let error = await filesThread.perform { inputs.write([], isLast: true) }
+        return error.map { AttemptEnd(failure(toWriteInputs: $0)) }
+    }
+}
+
+extension AttemptEnd {
+    fileprivate init(_ failure: OutputFetcher.Failure) {
+        switch failure {
+        case .gone: self = .cancelled
+        case .failed(let error): self = .failed(error)
+        case .postponed(let pause): self = .notYet(after: pause)
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 import COperonProcess
 import Glibc
+import NIOConcurrencyHelpers
 package import OperonModel
 
 /// Takes a piece of what a process prints: its stream, how many bytes of that stream came before,
@@ -36,6 +37,10 @@ struct SpawnRequest: Sendable {
         case failed(SpawnFailure)
         /// It was asked to stop before it had started.
         case stopped
+        /// It had not started when its time was over. A sentence that says what held it.
+        case timedOut(String)
+        /// The system had no descriptor, process or memory for it.
+        case short(SystemError)
     }
 }
 
@@ -49,38 +54,85 @@ struct SpawnFailure: Error, Hashable {
     }
 }
 
-/// Starts processes: called on the spawn thread only, because the death signal of a child follows
-/// the thread that made it.
+/// How far a start has come, for the threads that watch it; noted by its child, which shares our
+/// memory until it executes its program. `@unchecked Sendable`: the child and the kernel write it,
+/// others only look, in C.
+@safe final class StartProgress: @unchecked Sendable {
+    fileprivate let noted: UnsafeMutablePointer<operon_process_progress>
+    private let isOver = NIOLockedValueBox(false)
+
+    init() {
+        unsafe noted = .allocate(capacity: 1)
+        unsafe noted.initialize(to: operon_process_progress(descriptor: -1, step: 0))
+    }
+
+    /// What the child is at.
+    var step: operon_process_step { unsafe operon_process_reached(noted) }
+
+    /// Kills the child, if there is one and its start lasts.
+    func interrupt() {
+        isOver.withLockedValue { isOver in
+            if !isOver { _ = unsafe operon_process_interrupt(noted) }
+        }
+    }
+
+    /// The start is over; its descriptor may be closed, and be another's.
+    fileprivate func end() { isOver.withLockedValue { $0 = true } }
+
+    deinit { unsafe noted.deallocate() }
+}
+
+/// Starts processes: called on the threads of a `StartPool` only, because the death signal of a
+/// child follows the thread that made it.
 struct ProcessSpawn: Sendable {
     /// `/dev/null`, the standard input of all.
     let input: Int32
-    let loop: ProcessLoop
+    let files: CommonFiles
 
     /// As the C library's `execvp` does without a `PATH`, and where people install things.
     static let defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-    /// Starts it and hands it to the loop, or completes it at once.
-    func start(_ request: SpawnRequest) {
-        guard request.stopSignal.requested == nil else { return request.completion(.stopped) }
-        do throws(SpawnFailure) {
-            loop.add(try spawn(request))
+    private enum Refusal: Error {
+        case failed(SpawnFailure)
+        case short(SystemError)
+    }
+
+    /// Blocks until the program runs or could not be run.
+    func start(_ request: SpawnRequest, _ progress: StartProgress) -> StartPool.Result {
+        do throws(Refusal) {
+            return .running(try spawn(request, progress))
         } catch {
-            request.completion(.failed(error))
+            switch error {
+            case .failed(let failure): return .failed(failure)
+            case .short(let error): return .short(error)
+            }
         }
     }
 
-    private func spawn(_ request: SpawnRequest) throws(SpawnFailure) -> RunningProcess {
-        let output = try ProcessSpawn.pipe()
-        let error = try ProcessSpawn.pipe()
+    private func spawn(
+        _ request: SpawnRequest,
+        _ progress: StartProgress
+    ) throws(Refusal) -> RunningProcess {
+        try prepared { () throws(SystemError) in try files.repair() }
+        let output = try prepared { () throws(SystemError) in try Pipe() }
+        let error = try prepared { () throws(SystemError) in try Pipe() }
         let startedAt = SystemClock.now()
         let spawned = ProcessSpawn.spawn(
             request,
+            progress,
             input: input,
             output: output.writer.number,
             error: error.writer.number
         )
+        progress.end()
         guard spawned.step == OPERON_PROCESS_STARTED else {
-            throw SpawnFailure(spawned, of: request)
+            // Of a child that could not become the program.
+            if spawned.descriptor >= 0 { close(spawned.descriptor) }
+            let shortage = SystemError(doing: "starting a process", code: spawned.error)
+            // Without the memory that the command may have, no other worker starts it either.
+            let isOwnLimit = request.limits.memory > 0 && spawned.error == ENOMEM
+            throw shortage.isShortage && !isOwnLimit
+                ? .short(shortage) : .failed(SpawnFailure(spawned, of: request))
         }
         let place = request.state?.started(spawned.process)
         // The writers are closed here: only the process and its heirs have them.
@@ -95,17 +147,21 @@ struct ProcessSpawn: Sendable {
         )
     }
 
-    private static func pipe() throws(SpawnFailure) -> Pipe {
+    private func prepared<Value: ~Copyable>(
+        _ body: () throws(SystemError) -> Value
+    ) throws(Refusal) -> Value {
         do throws(SystemError) {
-            return try Pipe()
+            return try body()
         } catch {
-            throw SpawnFailure(message: "The process could not be started: \(error).")
+            guard !error.isShortageOrFullDisk else { throw .short(error) }
+            throw .failed(SpawnFailure(message: "The process could not be started: \(error)."))
         }
     }
 
     /// Lays out the request as C wants it, for the time of the call.
     private static func spawn(
         _ request: SpawnRequest,
+        _ progress: StartProgress,
         input: Int32,
         output: Int32,
         error: Int32
@@ -128,6 +184,7 @@ struct ProcessSpawn: Sendable {
         unsafe described.memory = request.limits.memory
         unsafe described.cpu_seconds = request.limits.cpuSeconds
         unsafe described.cpu_seconds_at_most = request.limits.cpuSecondsAtMost
+        unsafe described.progress = progress.noted
         return unsafe operon_process_spawn(&described)
     }
 
@@ -147,9 +204,8 @@ struct ProcessSpawn: Sendable {
         unsafe described.output = STDOUT_FILENO
         unsafe described.error = STDERR_FILENO
         let spawned = unsafe operon_process_spawn(&described)
-        guard spawned.step == OPERON_PROCESS_STARTED else { return nil }
-        close(spawned.descriptor)
-        return spawned.process
+        if spawned.descriptor >= 0 { close(spawned.descriptor) }
+        return spawned.step == OPERON_PROCESS_STARTED ? spawned.process : nil
     }
 
     /// The paths at which a program may be, in the order in which they are tried.

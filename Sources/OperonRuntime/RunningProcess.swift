@@ -20,6 +20,8 @@ final class RunningProcess: @unchecked Sendable {
         let hasOutput: Bool
         /// What it used, and those of its descendants that it collected.
         let cpuTime: Duration
+        /// The system had no memory to watch it, so it was ended at once.
+        var isUnwatched = false
     }
 
     /// One of its two streams.
@@ -41,6 +43,7 @@ final class RunningProcess: @unchecked Sendable {
     var tail: LogTail
     var status: ProcessStatus?
     private var cpuTime = Duration.zero
+    private var isUnwatched = false
     let stopSignal: StopSignal
     /// Where its group is noted.
     private let place: Int?
@@ -105,9 +108,16 @@ final class RunningProcess: @unchecked Sendable {
     /// Kills it and waits for its end: for a process that cannot be watched. SIGKILL is not long in
     /// coming.
     func abandon() {
+        isUnwatched = true
         signalGroup(SIGKILL)
         while waitpid(process, nil, 0) < 0, errno == EINTR {}
         descriptor = nil
+    }
+
+    /// Ends one that started too late for whoever wanted it. Before it was handed to the loop.
+    func discard() {
+        abandon()
+        if let place { request.state?.ended(place) }
     }
 
     /// Reads once from a stream into `buffer`.
@@ -165,7 +175,8 @@ final class RunningProcess: @unchecked Sendable {
             logTail: tail.bytes,
             logBytesDropped: tail.dropped,
             hasOutput: ProcessFiles.hasOutput(request.outputPath),
-            cpuTime: cpuTime
+            cpuTime: cpuTime,
+            isUnwatched: isUnwatched
         )
         request.completion(.ended(end))
     }

@@ -137,11 +137,23 @@ import Testing
         bench.drain()
         let error = OperationError.thrown(type: "spawn", message: "no space", payload: [])
 
-        bench.drive(.inputs(.failed(held(1).attempt, job: 1, error)))
+        bench.drive(.inputs(.failed(held(1).attempt, job: 1, .failed(error))))
 
         #expect(
             bench.drain().events == [.finished(held(1), bench.result(.failed(error)))]
         )
+    }
+
+    @Test func `what the worker has no room to store for now is given back for a while`() {
+        var bench = bench()
+        bench.say(chunk(1, bytes), sequence: 0)
+        bench.drive(.inputs(.checked(Self.hash, isRight: true)))
+        bench.drain()
+
+        bench.drive(.inputs(.failed(held(1).attempt, job: 1, .postponed(by: .seconds(4)))))
+
+        let result = bench.result(.notYet(after: .seconds(4)))
+        #expect(bench.drain().events == [.finished(held(1), result)])
     }
 
     @Test func `more inputs than may be given fail it at once, and none is fetched`() {

@@ -1,5 +1,7 @@
+import COperonProcess
 import Glibc
 import OperonModel
+import OperonWire
 import Testing
 
 @testable import OperonRuntime
@@ -17,6 +19,76 @@ struct ProcessFileTests {
                 ProcessSupport.shell(line),
                 attempt: ProcessSupport.context(inputs: inputs, limits: limits)
             ).attempt
+        }
+    }
+
+    // MARK: - The folder of all
+
+    @Test func `whoever cleans the temporary directory passes over the folder of a worker`()
+        async throws
+    {
+        try await ProcessSupport.withRunner { runner in
+            let folder = try #require(await runner.shell("dirname $OPERON_OUTPUT").lines.first)
+
+            // As systemd-tmpfiles looks whether a directory is in use (tmpfiles.d(5), “Age”).
+            let number = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            defer { close(number) }
+            #expect(flock(number, LOCK_EX | LOCK_NB) == -1)
+            #expect(errno == EWOULDBLOCK)
+        }
+    }
+
+    @Test(arguments: ["no-inputs.json", "worker.sock", ""])
+    func `what somebody removed of that folder is made again`(name: String) async throws {
+        try await ProcessSupport.withRunner { runner in
+            let folder = try #require(await runner.shell("dirname $OPERON_OUTPUT").lines.first)
+            operon_process_remove(name.isEmpty ? folder : "\(folder)/\(name)")
+
+            let without = await runner.shell("cat $OPERON_INPUTS; echo 7 > $OPERON_OUTPUT")
+            operon_process_remove(name.isEmpty ? folder : "\(folder)/\(name)")
+            let inputs = [NamedInput(name: "a", output: Payload(bytes: Array("1".utf8)))]
+            let with = await runner.run(
+                ProcessSupport.shell("cat $OPERON_INPUTS; stat -c %a $(dirname $OPERON_INPUTS)"),
+                attempt: ProcessSupport.context(inputs: inputs)
+            )
+
+            #expect(without.text == "{}\n")
+            #expect(without.attempt.output.bytes == Array("7\n".utf8))
+            #expect(with.text == "{\"a\":1}\n700\n")
+            #expect(access("\(folder)/worker.sock", F_OK) == 0)
+        }
+    }
+
+    @Test func `a socket that was removed and made again answers`() async throws {
+        let folder = ProcessSupport.temporaryFolder()
+        let socket = try InsideSocket(in: folder)
+        socket.serve { _, _ in .ended }
+        unlink(socket.path)
+
+        try socket.repair()
+
+        let variables = ["OPERON_SOCKET": socket.path, "OPERON_TOKEN": "nobody's"]
+        let client = try #require(InsideClient(environment: variables))
+        #expect(try client.ask(.read("x")) == .unknownToken)
+        socket.close()
+        #expect(await eventually { access(socket.path, F_OK) != 0 })
+        rmdir(folder)
+    }
+
+    @Test func `a folder that somebody else made in its place is not used`() async throws {
+        try await ProcessSupport.withRunner { runner in
+            let folder = try #require(await runner.shell("dirname $OPERON_OUTPUT").lines.first)
+            operon_process_remove(folder)
+            // Others may write there.
+            #expect(mkdir(folder, 0o700) == 0 && chmod(folder, 0o777) == 0)
+
+            let result = await runner.shell("true")
+
+            guard case .failed(.thrown("spawn", let message, _)) = result.attempt.end else {
+                Issue.record("it ended as \(result.attempt.end)")
+                return
+            }
+            #expect(message.contains("\(folder), which others may use as well"))
         }
     }
 

@@ -27,6 +27,15 @@ typedef enum operon_process_step {
     OPERON_PROCESS_EXECUTE,
 } operon_process_step;
 
+/// How far a start has come, for other threads to look at while it lasts: a file system that does
+/// not answer holds it for as long as that lasts.
+typedef struct operon_process_progress {
+    /// A descriptor of the child; -1 before there is one.
+    int descriptor;
+    /// The `operon_process_step` that the child is at.
+    int step;
+} operon_process_progress;
+
 /// A process to start. All memory is the caller's and is read until the call returns.
 typedef struct operon_process_request {
     /// Paths tried in turn, as `execvp` tries those of PATH. Ends with NULL.
@@ -48,13 +57,15 @@ typedef struct operon_process_request {
     /// Seconds of CPU time until SIGXCPU and until SIGKILL (RLIMIT_CPU); 0: as the parent.
     uint64_t cpu_seconds;
     uint64_t cpu_seconds_at_most;
+    /// NULL, or where the start is noted, with its descriptor -1.
+    operon_process_progress *progress;
 } operon_process_request;
 
 typedef struct operon_process_spawned {
     /// 0 unless started. Also the number of its process group.
     pid_t process;
-    /// A descriptor that becomes readable when the process has ended (pidfd_open(2)); -1 unless
-    /// started.
+    /// A descriptor that becomes readable when the process has ended (pidfd_open(2)); -1 if there
+    /// was never a child. The caller closes it, also when the start failed.
     int descriptor;
     /// What failed, and its `errno`.
     operon_process_step step;
@@ -67,6 +78,26 @@ typedef struct operon_process_spawned {
 /// The child leads its own process group, has no signal blocked, ignored or handled, and no
 /// descriptor but the three.
 operon_process_spawned operon_process_spawn(const operon_process_request *request);
+
+/// What the child of a start is at.
+operon_process_step operon_process_reached(const operon_process_progress *progress);
+
+/// Kills the child of a start (SIGKILL). Only while its descriptor is open. 0, or -1: there is none.
+/// One that waits for a file system may take the signal only when that answers.
+int operon_process_interrupt(const operon_process_progress *progress);
+
+/// Raises the soft limit of descriptors to the hard one; processes that are started get the soft
+/// limit that was there before. Before the first of them. The limit that holds now; 0: unknown.
+uint64_t operon_process_raise_descriptors(void);
+
+/// Keeps other processes of the same user from reading the memory and the environment of this one
+/// (PR_SET_DUMPABLE, proc(5)), and from leaving them in a core file.
+void operon_process_conceal(void);
+
+/// The value of a variable, which the caller frees; what the variable holds is overwritten with
+/// zeros, also where /proc/PID/environ reads it. NULL: there is none. Before other threads read the
+/// environment.
+char *operon_process_take_variable(const char *name);
 
 /// How a process ended.
 typedef struct operon_process_end {
@@ -93,8 +124,9 @@ operon_process_end operon_process_collect(pid_t process);
 /// or may not be looked at. Returns the guard's process, or -1 and `errno`.
 pid_t operon_process_guard(const char *marker, const char *directory, int *lifeline);
 
-/// Kills every process whose environment contains `marker`, but the caller; how many there were. One
-/// look: what is being forked meanwhile is found by the next. On one thread at a time.
+/// Kills every process whose environment contains `marker`, but the caller; how many there were, at
+/// least 1 if the system had no descriptor or memory for the whole look. One look: what is being
+/// forked meanwhile is found by the next. On one thread at a time.
 int operon_process_kill_marked(const char *marker);
 
 /// Waits until a child has ended, without collecting it: its number stays its own.

@@ -1,0 +1,357 @@
+import COperonProcess
+import DequeModule
+import Glibc
+import NIOConcurrencyHelpers
+import OperonModel
+
+/// Starts processes one after the other on a thread of its own, and lets another go on when a start
+/// takes long: a directory or a program on a file system that does not answer holds the
+/// thread that starts it, and nobody else.
+///
+/// Owned by the `ProcessRunner`. The threads live as long as the runner does, because the death
+/// signal of a process follows the thread that started it. Besides them one thread watches the
+/// starts, while there are any. It ends those that were asked to stop, are out of time or last
+/// longer than any start should, and reports them: also those whose thread never comes back.
+final class StartPool: Sendable {
+    /// What one start brought.
+    enum Result: Sendable {
+        case running(RunningProcess)
+        case failed(SpawnFailure)
+        case short(SystemError)
+    }
+
+    struct Configuration: Sendable {
+        /// A start that lasts longer keeps no other one waiting. A usual one takes a millisecond.
+        var patience = Duration.milliseconds(50)
+        /// The longest start: a file server that is restarted is back within a minute.
+        var longest = Duration.seconds(60)
+        /// How long a start may take to end after its child was killed; then it is reported without
+        /// its thread. A kill ends any wait but that for a file system that cannot be interrupted.
+        var killTime = Duration.seconds(1)
+        /// Threads at most. Each start that does not come back holds one: with so many the worker
+        /// gives back what it should start, until one of them comes back.
+        var threadsMax = 64
+        var now: @Sendable () -> Timestamp = { SystemClock.now() }
+        /// Whether a thread looks after the starts; else `look` is called by hand.
+        var isWatched = true
+    }
+
+    /// Why a start is ended.
+    private enum Reason {
+        case stopped
+        case timedOut
+        case tooLong
+    }
+
+    private struct Running {
+        let request: SpawnRequest
+        let progress: StartProgress
+        let since: Timestamp
+        var isOverdue = false
+        /// Its thread is back, and reports it.
+        var isReturned = false
+        var ending: (reason: Reason, since: Timestamp)?
+    }
+
+    private struct State {
+        var queue = Deque<SpawnRequest>()
+        /// In the order of their starts: as a rule one.
+        var running: [Running] = []
+        /// Reported, and their threads have not come back.
+        var lost: Set<UInt64> = []
+        var threadCount = 0
+        var idleCount = 0
+        /// Threads that were woken or started and have not looked at the queue yet.
+        var comingCount = 0
+        var isWatching = false
+        var isClosing = false
+        var isStopped = false
+        var whenClosed: [@Sendable () -> Void] = []
+
+        /// Whether a thread takes the next start soon.
+        var isServed: Bool { comingCount > 0 || running.contains { !$0.isOverdue } }
+    }
+
+    private enum Help {
+        case none
+        case wake
+        case start
+    }
+
+    private typealias Report = (request: SpawnRequest, outcome: SpawnRequest.Outcome)
+
+    /// Between two looks at starts that last.
+    private static let lookMilliseconds: Int32 = 50
+
+    private let configuration: Configuration
+    private let spawn: @Sendable (SpawnRequest, StartProgress) -> Result
+    private let deliver: @Sendable (RunningProcess) -> Void
+    private let state = NIOLockedValueBox(State())
+    private let wakeup: Descriptor
+    private let watchWakeup: Descriptor
+
+    /// Starts the first thread, and the one that watches.
+    ///
+    /// - Parameters:
+    ///   - spawn: starts a process; blocks.
+    ///   - deliver: takes over one that was started.
+    init(
+        _ configuration: Configuration = Configuration(),
+        spawn: @escaping @Sendable (SpawnRequest, StartProgress) -> Result,
+        deliver: @escaping @Sendable (RunningProcess) -> Void
+    ) throws(SystemError) {
+        self.configuration = configuration
+        self.spawn = spawn
+        self.deliver = deliver
+        wakeup = try Descriptor.semaphore()
+        watchWakeup = try Descriptor.wakeup(blocking: true)
+        state.withLockedValue { state in
+            state.threadCount = 1
+            state.comingCount = 1
+        }
+        try OwnThread.start("operon-spawn") { [self] in work() }
+        if configuration.isWatched {
+            try OwnThread.start("operon-starts") { [self] in watch() }
+        }
+    }
+
+    /// How many threads there are that start processes.
+    var threadCount: Int { state.withLockedValue { $0.threadCount } }
+
+    /// Appends a start. Its completion is called once, on a thread of ours, unless it is handed
+    /// over: then by whoever took it.
+    func submit(_ request: SpawnRequest) {
+        let (isRefused, help, watches) = state.withLockedValue { state -> (Bool, Help, Bool) in
+            guard !state.isClosing else { return (true, .none, false) }
+            state.queue.append(request)
+            defer { state.isWatching = true }
+            return (false, callHelp(&state), !state.isWatching)
+        }
+        if isRefused { return request.completion(.stopped) }
+        give(help)
+        if watches { watchWakeup.signal() }
+    }
+
+    /// Starts nothing more. `done` is called when everything was handed over or reported.
+    func close(_ done: @escaping @Sendable () -> Void) {
+        let (refused, isOver) = state.withLockedValue { state -> (Deque<SpawnRequest>, Bool) in
+            state.isClosing = true
+            defer { state.queue = [] }
+            let isOver = state.running.isEmpty
+            if !isOver { state.whenClosed.append(done) }
+            return (state.queue, isOver)
+        }
+        for request in refused { request.completion(.stopped) }
+        if isOver { done() }
+    }
+
+    /// Lets the threads end, and with them what they started. One that does not come back ends when
+    /// it does.
+    func stop() {
+        let count = state.withLockedValue { state in
+            state.isStopped = true
+            return state.threadCount
+        }
+        for _ in 0..<count { wakeup.signal() }
+        watchWakeup.signal()
+    }
+
+    // MARK: - Threads that start
+
+    /// Whether and how another thread is needed for what waits.
+    private func callHelp(_ state: inout State) -> Help {
+        guard !state.queue.isEmpty, !state.isServed else { return .none }
+        if state.idleCount > 0 {
+            state.idleCount -= 1
+            state.comingCount += 1
+            return .wake
+        }
+        guard state.threadCount < configuration.threadsMax else { return .none }
+        state.threadCount += 1
+        state.comingCount += 1
+        return .start
+    }
+
+    private func give(_ help: Help) {
+        switch help {
+        case .none: break
+        case .wake: wakeup.signal()
+        case .start:
+            do throws(SystemError) {
+                try OwnThread.start("operon-spawn") { [self] in work() }
+            } catch {
+                // The next look tries again.
+                state.withLockedValue { state in
+                    state.threadCount -= 1
+                    state.comingCount -= 1
+                }
+            }
+        }
+    }
+
+    private func work() {
+        while true {
+            state.withLockedValue { $0.comingCount -= 1 }
+            while let next = next() { perform(next) }
+            guard !state.withLockedValue({ $0.isStopped }) else { return }
+            wakeup.await()
+            guard !state.withLockedValue({ $0.isStopped }) else { return }
+        }
+    }
+
+    private func next() -> Running? {
+        state.withLockedValue { state in
+            guard let request = state.queue.popFirst() else {
+                state.idleCount += 1
+                return nil
+            }
+            let running = Running(
+                request: request,
+                progress: StartProgress(),
+                since: configuration.now()
+            )
+            state.running.append(running)
+            return running
+        }
+    }
+
+    private func perform(_ start: Running) {
+        let request = start.request
+        // What is asked to stop before it starts does not start.
+        let result = request.stopSignal.isRequested ? nil : spawn(request, start.progress)
+        let id = request.id
+        let (isLost, ending) = state.withLockedValue { state -> (Bool, Reason?) in
+            guard let place = state.running.firstIndex(where: { $0.request.id == id }) else {
+                return (state.lost.remove(id) != nil, nil)
+            }
+            // From here on it is this thread's alone.
+            state.running[place].isReturned = true
+            return (false, state.running[place].ending?.reason)
+        }
+        if isLost || ending != nil, case .running(let process) = result { process.discard() }
+        if let ending {
+            request.completion(outcome(of: start, ending))
+        } else if !isLost {
+            hand(over: result, of: request)
+        }
+        // Behind the handing over: whoever closes the pool waits for that as well.
+        let closed = state.withLockedValue { state in
+            state.running.removeAll { $0.request.id == id }
+            return takeClosed(&state)
+        }
+        for done in closed { done() }
+    }
+
+    private func hand(over result: Result?, of request: SpawnRequest) {
+        switch result {
+        case .running(let process): deliver(process)
+        case .failed(let failure): request.completion(.failed(failure))
+        case .short(let error): request.completion(.short(error))
+        case nil: request.completion(.stopped)
+        }
+    }
+
+    private func takeClosed(_ state: inout State) -> [@Sendable () -> Void] {
+        guard state.running.isEmpty else { return [] }
+        defer { state.whenClosed = [] }
+        return state.whenClosed
+    }
+
+    // MARK: - The thread that watches
+
+    private func watch() {
+        while true {
+            watchWakeup.await()
+            while !state.withLockedValue({ $0.isStopped }) {
+                var polled = pollfd(fd: watchWakeup.number, events: Int16(POLLIN), revents: 0)
+                _ = unsafe poll(&polled, 1, Self.lookMilliseconds)
+                look()
+                let isOver = state.withLockedValue { state in
+                    guard state.queue.isEmpty, state.running.isEmpty else { return false }
+                    state.isWatching = false
+                    return true
+                }
+                if isOver { break }
+            }
+            if state.withLockedValue({ $0.isStopped }) { return }
+        }
+    }
+
+    /// Ends the starts that are to end, reports those that do not come back, and sees to it that
+    /// what waits is started by somebody.
+    func look() {
+        let now = configuration.now()
+        var reports: [Report] = []
+        let (help, closed) = state.withLockedValue { state -> (Help, [@Sendable () -> Void]) in
+            for place in state.running.indices.reversed() {
+                let start = state.running[place]
+                guard !start.isReturned, now - start.since >= configuration.patience
+                else { continue }
+                state.running[place].isOverdue = true
+                if let report = end(place, &state, at: now) { reports.append(report) }
+            }
+            let help = callHelp(&state)
+            if help == .none, !state.queue.isEmpty, !state.isServed {
+                let error = SystemError(
+                    doing: "starting a process while \(state.threadCount) starts hang",
+                    code: EAGAIN
+                )
+                for request in state.queue { reports.append((request, .short(error))) }
+                state.queue = []
+            }
+            return (help, takeClosed(&state))
+        }
+        give(help)
+        for (request, outcome) in reports { request.completion(outcome) }
+        for done in closed { done() }
+    }
+
+    /// Kills the child of a start that is to end; reports it if that did not help.
+    private func end(_ place: Int, _ state: inout State, at now: Timestamp) -> Report? {
+        let start = state.running[place]
+        guard let ending = start.ending else {
+            guard let reason = reason(to: start, state.isClosing, at: now) else { return nil }
+            state.running[place].ending = (reason, now)
+            start.progress.interrupt()
+            return nil
+        }
+        guard now - ending.since >= configuration.killTime else { return nil }
+        state.running.remove(at: place)
+        state.lost.insert(start.request.id)
+        return (start.request, outcome(of: start, ending.reason))
+    }
+
+    private func reason(to start: Running, _ isClosing: Bool, at now: Timestamp) -> Reason? {
+        if isClosing || start.request.stopSignal.isRequested { return .stopped }
+        let lasted = now - start.since
+        if let timeout = start.request.timeout, lasted >= timeout { return .timedOut }
+        return lasted >= configuration.longest ? .tooLong : nil
+    }
+
+    private func outcome(of start: Running, _ reason: Reason) -> SpawnRequest.Outcome {
+        let held = Self.holder(of: start)
+        switch reason {
+        case .stopped: return .stopped
+        case .timedOut:
+            return .timedOut("the process had not started when its time was over: \(held)")
+        case .tooLong:
+            let seconds = configuration.longest.components.seconds
+            return .failed(
+                SpawnFailure(message: "The process did not start within \(seconds) s: \(held).")
+            )
+        }
+    }
+
+    /// What a start waits for, as far as can be seen.
+    private static func holder(of start: Running) -> String {
+        let request = start.request
+        switch start.progress.step {
+        case OPERON_PROCESS_DIRECTORY where request.directory != nil:
+            return "the directory “\(request.directory ?? "")” does not answer"
+        case OPERON_PROCESS_EXECUTE:
+            let program = request.arguments.first ?? ""
+            return "the file system that has the program “\(program)” does not answer"
+        default: return "the system does not answer"
+        }
+    }
+}
