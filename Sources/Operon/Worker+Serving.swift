@@ -93,8 +93,10 @@ extension Worker {
     }
 
     private func serve(broker: String?) async throws {
-        let variable = "OPERON_BROKER"
-        guard let url = broker ?? OwnProcess.environment[variable], !url.isEmpty else {
+        OwnProcess.conceal()
+        let variable = OwnProcess.brokerVariable
+        let named = OwnProcess.secret(variable)
+        guard let url = broker ?? named, !url.isEmpty else {
             throw OperonError(.invalid, "No broker is named, by the program or in \(variable).")
         }
         let incarnation = Self.newIncarnation()
@@ -118,9 +120,9 @@ extension Worker {
         on executor: (any TaskExecutor)?
     ) async throws {
         // The guard process comes before any thread.
-        let processes = try ProcessRunner(
-            ProcessRunner.Configuration(environment: OwnProcess.environment)
-        )
+        var processConfiguration = ProcessRunner.Configuration(environment: OwnProcess.environment)
+        processConfiguration.report = { [logger] in logger.warning("\($0)") }
+        let processes = try ProcessRunner(processConfiguration)
         let threads = try Self.threads(slots: slots)
         let kinds = registered(threads: threads)
         var configuration = WorkerAgent.Configuration(

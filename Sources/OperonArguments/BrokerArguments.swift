@@ -1,5 +1,6 @@
 package import ArgumentParser
 import Foundation
+import OperonRuntime
 
 /// Where the broker is. A URL may come from a file or the environment, so that its password shows
 /// in no list of processes.
@@ -53,5 +54,5 @@ package struct BrokerArguments: ParsableArguments {
         return url
     }
 
-    private static let variable = "OPERON_BROKER"
+    private static let variable = OwnProcess.brokerVariable
 }

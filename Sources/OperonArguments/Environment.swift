@@ -1,9 +1,24 @@
 import Foundation
+import OperonRuntime
 
 /// The variables of this process and what the system says of it. Read here, for programs, and in
 /// no target below.
 package enum Environment {
-    package static var current: [String: String] { ProcessInfo.processInfo.environment }
+    package static var current: [String: String] {
+        var variables = ProcessInfo.processInfo.environment
+        for name in secrets { variables[name] = OwnProcess.secret(name) }
+        return variables
+    }
+
+    /// Variables that have a password.
+    private static let secrets = [OwnProcess.brokerVariable]
+
+    /// Keeps what this process was given from others that the same user runs, operations among
+    /// them: they could read it in /proc.
+    package static func conceal() {
+        OwnProcess.conceal()
+        for name in secrets { _ = OwnProcess.secret(name) }
+    }
 
     package static var hostName: String { ProcessInfo.processInfo.hostName }
 

@@ -1,5 +1,6 @@
 package import ArgumentParser
 import OperonPorts
+import OperonRuntime
 import OperonTerminal
 
 /// How every program of ours begins and ends: parses, runs, and turns whatever went wrong into
@@ -11,6 +12,9 @@ package enum Program<Command: ParsableCommand> {
         name: String? = nil,
         check: ([String]) throws(Failure) -> Void = { _ throws(Failure) in }
     ) async {
+        // Before any thread, and before anything is started.
+        Environment.conceal()
+        OwnProcess.raiseDescriptors()
         do {
             try check(Array(CommandLine.arguments.dropFirst()))
             var command = try Command.parseAsRoot()

@@ -126,7 +126,12 @@ extension OperationDescription {
             throw .invalid(field: field, why: why)
         }
         for variable in command.inheritEnvironment {
-            try limits.check(name: variable, of: "inherited variable of “\(name)”")
+            let field = "inherited variable of “\(name)”"
+            try limits.check(name: variable, of: field)
+            guard CommandDescription.mayInherit(variable) else {
+                let why = "\(variable) is not inherited: \(CommandDescription.ownVariables)"
+                throw .invalid(field: field, why: why)
+            }
         }
         try check("grace", command.grace)
         try check("cpuTime", command.cpuTime, isPositive: true)
@@ -139,6 +144,16 @@ extension OperationDescription {
     package static func isVariable(_ name: String) -> Bool {
         !name.isEmpty && !name.utf8.contains { $0 == 0 || $0 == 0x3D }
     }
+}
+
+extension CommandDescription {
+    /// Whether a command may ask for this variable of its worker. Those that begin with `OPERON_`
+    /// are what the worker itself was given, the broker's password among them.
+    package static func mayInherit(_ variable: String) -> Bool {
+        !variable.hasPrefix("OPERON_")
+    }
+
+    package static let ownVariables = "variables named OPERON_… are the worker's own"
 }
 
 extension Limits {

@@ -23,11 +23,10 @@ package struct ChildProgram: Hashable, Sendable {
 
     /// This program, with the arguments it was started with.
     package static func own() -> ChildProgram {
-        ChildProgram(
-            path: nil,
-            arguments: OwnProcess.arguments,
-            environment: OwnProcess.environment
-        )
+        var environment = OwnProcess.environment
+        // It talks to its parent, and to no broker.
+        environment[OwnProcess.brokerVariable] = nil
+        return ChildProgram(path: nil, arguments: OwnProcess.arguments, environment: environment)
     }
 }
 
@@ -185,8 +184,8 @@ extension ProcessRunner {
             result.end = reported.end
             result.output = reported.output
         // Never started, or ended by us.
-        case .failed where process.status == nil, .failed(.timeout), .cancelled: break
-        case .failed, .crashed, .notYet: result.end = .crashed
+        case .failed where process.status == nil, .failed(.timeout), .cancelled, .notYet: break
+        case .failed, .crashed: result.end = .crashed
         }
         return result
     }

@@ -1,5 +1,6 @@
 import COperonProcess
 import Glibc
+import NIOConcurrencyHelpers
 
 /// What this process is and was given.
 package enum OwnProcess {
@@ -40,6 +41,35 @@ package enum OwnProcess {
             unsafe next += 1
         }
         return environment
+    }
+
+    /// Where the broker is, with a password: not for operations.
+    package static let brokerVariable = "OPERON_BROKER"
+
+    /// The soft limit of descriptors becomes the hard one, but not for what is started from here.
+    package static func raiseDescriptors() { operon_process_raise_descriptors() }
+
+    /// From here on no other process of this user reads the memory and the environment of this one,
+    /// and no core file has them. But one that an operation runs stays visible: the guard knows
+    /// what it has to end by its environment.
+    package static func conceal() {
+        guard environment[ProcessEnvironment.inputs] == nil else { return }
+        operon_process_conceal()
+    }
+
+    private static let secrets = NIOLockedValueBox<[String: String]>([:])
+
+    /// The value of a variable that others must not see; with the first call it is taken out of the
+    /// environment, where every process of this user can read it. `nil`: there is none.
+    package static func secret(_ name: String) -> String? {
+        secrets.withLockedValue { secrets in
+            if let taken = unsafe operon_process_take_variable(name) {
+                let value = unsafe String(cString: taken)
+                unsafe free(taken)
+                if !value.isEmpty { secrets[name] = value }
+            }
+            return secrets[name]
+        }
     }
 
     /// The program that runs here; the very same, even if its file was replaced meanwhile.

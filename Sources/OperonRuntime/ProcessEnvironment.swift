@@ -19,7 +19,14 @@ enum ProcessEnvironment {
         files: ProcessFiles.Attempt
     ) throws(SpawnFailure) -> [String: String] {
         var variables: [String: String] = [:]
-        for name in command.inheritEnvironment { variables[name] = worker[name] }
+        for name in command.inheritEnvironment {
+            guard CommandDescription.mayInherit(name) else {
+                throw SpawnFailure(
+                    message: "“\(name)” cannot be inherited: \(CommandDescription.ownVariables)."
+                )
+            }
+            variables[name] = worker[name]
+        }
         variables.merge(command.environment) { _, new in new }
         variables.merge(context.environmentAdditions) { _, new in new }
         variables[attempt] = String(context.ordinal)

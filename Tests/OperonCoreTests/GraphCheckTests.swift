@@ -36,6 +36,19 @@ struct GraphCheckTests {
         }
     }
 
+    @Test(arguments: ["OPERON_BROKER", "OPERON_TOKEN_FILE", "OPERON_"])
+    func `what the worker itself was given cannot be inherited`(variable: String) {
+        let command = CommandDescription(arguments: ["true"], inheritEnvironment: [variable])
+        let refusal = Refusal.invalid(
+            field: "inherited variable of “a”",
+            why: "\(variable) is not inherited: variables named OPERON_… are the worker's own"
+        )
+
+        #expect(throws: refusal) {
+            try compile([OperationDescription(name: "a", work: .command(command))])
+        }
+    }
+
     @Test func `an operation cannot wait for itself`() {
         #expect(throws: Refusal.dependencyCycle(path: ["a", "a"])) {
             try compile([.nothing("a", after: ["a"])])

@@ -78,6 +78,19 @@ struct ProcessStartTests {
         #expect(!result.text.contains("canary"))
     }
 
+    @Test(arguments: ["OPERON_BROKER", "OPERON_TOKEN", "OPERON_"])
+    func `what the worker itself was given is not inherited`(name: String) async throws {
+        var command = CommandDescription(arguments: ["true"])
+        command.inheritEnvironment = [name]
+
+        let message = spawnMessage(try await run(command))
+
+        #expect(
+            message
+                == "“\(name)” cannot be inherited: variables named OPERON_… are the worker's own."
+        )
+    }
+
     @Test(arguments: ["", "A=B", "A\0B"])
     func `a variable whose name cannot be is refused`(name: String) async throws {
         var command = CommandDescription(arguments: ["true"])
