@@ -1,5 +1,13 @@
+import Glibc
 import NIOCore
 import NIOSSL
+
+/// A private key that is none.
+private struct ReadableKey: Error, CustomStringConvertible {
+    let path: String
+
+    var description: String { "others can read the key in \(path): chmod 600 \(path)" }
+}
 
 extension BrokerAddress.TLS {
     /// What a connection is encrypted with. Reads the files.
@@ -12,11 +20,24 @@ extension BrokerAddress.TLS {
                 .map { .certificate($0) }
         }
         if let file = keyFile {
+            guard !Self.isReadableByOthers(file) else { throw ReadableKey(path: file) }
             configuration.privateKey = .privateKey(
                 try NIOSSLPrivateKey(file: file, format: .pem)
             )
         }
         return try NIOSSLContext(configuration: configuration)
+    }
+}
+
+extension BrokerAddress.TLS {
+    /// The group may read a key that root lends to it.
+    fileprivate static func isReadableByOthers(_ path: String) -> Bool {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return false
+        }
+        let lent: mode_t = status.st_uid == 0 && geteuid() != 0 ? 0o040 : 0
+        return status.st_mode & 0o077 & ~lent != 0
     }
 }
 

@@ -1,11 +1,20 @@
 import Foundation
+import OperonRuntime
 
 /// A file with one line that no list of processes should show.
 package enum SecretFile {
     /// Its first line, without white space around it.
     ///
-    /// - Throws: `Failure` for a file that cannot be read or has none; `what` it lacks then.
+    /// - Throws: `Failure` for a file that cannot be read, that others can read, or that has none;
+    ///   `what` it lacks then.
     package static func firstLine(of path: String, what: String) throws(Failure) -> String {
+        if let rights = FileRights(path), rights.tellsSecrets {
+            throw Failure(
+                ExitStatus.usage,
+                "other users can read the \(what) in \(path) (mode \(rights.text)): "
+                    + "chmod 600 \(path)"
+            )
+        }
         let text: String
         do {
             text = try String(contentsOfFile: path, encoding: .utf8)

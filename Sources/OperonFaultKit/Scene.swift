@@ -58,6 +58,8 @@ package final class Scene {
     package func write(_ name: String, _ text: String) throws -> String {
         let path = self.path(name)
         try text.write(toFile: path, atomically: true, encoding: .utf8)
+        // As a file has to be that has a secret.
+        chmod(path, 0o600)
         return path
     }
 

@@ -95,6 +95,12 @@ package final class HTTPServer: Sendable {
         _ channel: HTTP1Channel,
         _ files: TLSFiles
     ) throws(HTTPServerError) -> TLSChannel<HTTP1Channel> {
+        guard !SecretFile.isReadableByOthers(files.key) else {
+            throw HTTPServerError(
+                .file,
+                "Others can read the key in \(files.key): chmod 600 \(files.key)"
+            )
+        }
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
             var tls = TLSConfiguration.makeServerConfiguration(

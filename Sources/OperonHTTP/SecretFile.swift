@@ -37,6 +37,16 @@ enum SecretFile {
         }
     }
 
+    /// Whether others can read a private key. The group may read one that root lends to it.
+    static func isReadableByOthers(_ path: String) -> Bool {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return false
+        }
+        let lent: mode_t = status.st_uid == 0 && geteuid() != 0 ? 0o040 : 0
+        return status.st_mode & 0o077 & ~lent != 0
+    }
+
     /// Why a file cannot be opened; `nil`: it can.
     static func problem(of path: String) -> String? {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC)

@@ -15,6 +15,11 @@ package import OperonModel
 /// Nothing is synced but the id: what a power cut loses has no process left to end.
 package final class StateDirectory: Sendable {
     package let path: String
+    /// What a person should know of it; `nil`: nothing.
+    package var warning: String? {
+        guard let rights = FileRights(path), rights.isReadableByAll else { return nil }
+        return "all users can read the state directory \(path): chmod o= \(path)"
+    }
     /// Sixteen hexadecimal digits.
     package let worker: String
     /// The life before this one. It is dead, and so is all it ran; `nil`: there was none, or that
@@ -33,6 +38,7 @@ package final class StateDirectory: Sendable {
         self.incarnation = incarnation
         do throws(SystemError) {
             try Self.make(path)
+            try Self.checkRights(path)
             let lock = try Self.openLock("\(path)/lock")
             guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else {
                 throw errno == EWOULDBLOCK ? .held(Self.read("\(path)/lock")) : .current("locking")
@@ -86,6 +92,15 @@ extension StateDirectory {
         guard status.st_mode & S_IFMT == S_IFDIR else {
             throw SystemError(doing: "looking at \(path)", code: ENOTDIR)
         }
+    }
+
+    /// Who may write there can have this worker kill what it likes, and take its place.
+    private static func checkRights(_ path: String) throws(SystemError) {
+        guard let rights = FileRights(path), rights.isWritableByOthers else { return }
+        throw SystemError(
+            doing: "other users may write there (mode \(rights.text)); chmod go-w \(path)",
+            code: EPERM
+        )
     }
 
     private static func openLock(_ path: String) throws(SystemError) -> Descriptor {

@@ -26,6 +26,7 @@ final class StoreFile {
         guard bytes > 0 else {
             throw StoreFile.refused(path, "the file is empty, which a store never is")
         }
+        try StoreFile.checkRights(path)
         wasClosed = try StoreFile.size(of: path + "-wal") ?? 0 == 0
         do {
             queue = try DatabaseQueue(path: path, configuration: StoreFile.configuration(options))
@@ -220,6 +221,21 @@ final class StoreFile {
             throw StoreError(.failed, "“\(path)” is no file, so it can be no store.")
         }
         return Int64(facts.st_size)
+    }
+
+    /// Whoever may write a store may have any command run.
+    private static func checkRights(_ path: String) throws(StoreError) {
+        guard let mode = mode(of: path), mode & 0o022 != 0 else { return }
+        throw StoreError(
+            .failed,
+            "Other users may write the store “\(path)” (mode \(String(mode, radix: 8))): chmod "
+                + "go-w \(path)"
+        )
+    }
+
+    private static func mode(of path: String) -> mode_t? {
+        var facts = stat()
+        return unsafe stat(path, &facts) == 0 ? facts.st_mode & 0o7777 : nil
     }
 
     // MARK: - Errors

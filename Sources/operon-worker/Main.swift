@@ -97,6 +97,7 @@ struct OperonWorker: AsyncParsableCommand {
         var random = SystemRandomNumberGenerator()
         let incarnation = Incarnation(rawValue: random.next() | 1)
         let state = try takeStateDirectory(environment, for: incarnation)
+        if let warning = state?.warning { say(warning) }
         let configuration = makeConfiguration(incarnation, state)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
@@ -117,6 +118,7 @@ struct OperonWorker: AsyncParsableCommand {
         )
         var processConfiguration = ProcessRunner.Configuration(environment: environment)
         processConfiguration.stateDirectory = state
+        processConfiguration.report = say
         let processes = try ProcessRunner(processConfiguration)
         let patience = configuration.drainTimeout + Self.lastWordsTimeout
         let service = WorkerService(

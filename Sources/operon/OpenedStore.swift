@@ -10,6 +10,8 @@ struct OpenedStore {
     private let store: SQLiteStore
     let scheduler: Scheduler
     let restored: CoordinatorService.Restored
+    /// What a person should know of its file; `nil`: nothing.
+    let warning: String?
 
     /// How long a worker stays true to a reign that is on a disk: there is a day to start it again.
     private static let orphanAfter = Duration.seconds(24 * 3_600)
@@ -27,7 +29,13 @@ struct OpenedStore {
                 from: store,
                 configuration: configuration
             )
-            return OpenedStore(store: store, scheduler: scheduler, restored: restored)
+            let isOpen = FileRights(path)?.isReadableByAll == true
+            return OpenedStore(
+                store: store,
+                scheduler: scheduler,
+                restored: restored,
+                warning: isOpen ? "all users can read the store \(path): chmod o= \(path)" : nil
+            )
         } catch let error as StoreError {
             throw Failure(error.code == .held ? ExitStatus.held : ExitStatus.usage, error.message)
         }

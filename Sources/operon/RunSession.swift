@@ -85,6 +85,7 @@ struct RunSession {
     private func openStore() async throws -> OpenedStore? {
         guard let path = options.store else { return nil }
         let opened = try await OpenedStore.open(path: path)
+        if let warning = opened.warning { screen.say("warning: \(warning)") }
         let count = opened.scheduler.graphCount
         guard count == 0 || count == 1 && options.resumes else {
             await opened.close()

@@ -129,6 +129,42 @@ import Testing
         }
     }
 
+    @Test func `a file with a password that others can read is refused`() async throws {
+        try await Scene.play { scene in
+            let path = try scene.write("url", "amqp://me:s3cret@127.0.0.1:1/\n")
+            let manager = FileManager.default
+            try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+
+            let ended = try await scene.start("operon-worker", ["--broker-file", "url"]).end()
+
+            #expect(ended.end == .exit(2))
+            #expect(ended.errors.contains("other users can read the URL in url (mode 644)"))
+            #expect(!ended.errors.contains("s3cret"))
+        }
+    }
+
+    @Test func `commands cannot read the broker's password in the environment of what runs them`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let file = try scene.write(
+                "graph.yaml",
+                "operations: { look: "
+                    + "{ run: \"tr '\\\\0' '\\\\n' < /proc/$PPID/environ > seen\" } }\n"
+            )
+            let ended = try await scene.start(
+                "operon",
+                ["run", file, "--local"],
+                environment: ["OPERON_BROKER": "amqp://me:s3cret@broker/"]
+            ).end()
+
+            #expect(ended.end == .exit(0), "\(ended.errors)")
+            let seen = try scene.read("seen")
+            #expect(seen.contains("HOME="))
+            #expect(!seen.contains("s3cret"))
+        }
+    }
+
     @Test(arguments: [
         ("operon", ["run", "graph.yaml", "--brocker", "amqp://me:s3cr@t@host/"]),
         ("operon", ["validate", "graph.yaml", "amqp://me:s3cr@t@host/"]),

@@ -81,6 +81,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [0o777, 0o722, 0o770, 0o720] as [mode_t])
+    func `a directory in which others may write is refused`(mode: mode_t) async throws {
+        try await Self.withFolder { folder in
+            chmod(folder, mode)
+            let error = #expect(throws: StateDirectoryError.self) {
+                try StateDirectory(path: folder, incarnation: Self.first)
+            }
+
+            #expect(error?.isHeld == false)
+            #expect(error?.message.contains("other users may write there") == true)
+            #expect(error?.message.contains("chmod go-w \(folder)") == true)
+            #expect(access("\(folder)/lock", F_OK) != 0)
+        }
+    }
+
+    @Test func `a directory that everybody can read is used with a warning`() async throws {
+        try await Self.withFolder { folder in
+            chmod(folder, 0o755)
+            let state = try StateDirectory(path: folder, incarnation: Self.first)
+            #expect(state.warning?.contains("chmod o= \(folder)") == true)
+
+            chmod(folder, 0o750)
+            #expect(state.warning == nil)
+        }
+    }
+
     @Test func `one process holds it, and another is told which`() async throws {
         try await Self.withFolder { folder in
             let state = try StateDirectory(path: folder, incarnation: Self.first)

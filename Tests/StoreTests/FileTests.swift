@@ -43,6 +43,25 @@ import Testing
         #expect(world.files == ["store.db"])
     }
 
+    @Test(arguments: [0o666, 0o620, 0o602])
+    func `a store that others may write is refused`(mode: Int) async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        _ = try await filled(world, batches: 1)
+        let manager = FileManager.default
+        try manager.setAttributes([.posixPermissions: mode], ofItemAtPath: world.path)
+
+        let error = try await storeError { _ = try await world.sqlite().open() }
+
+        #expect(error.code == .failed)
+        #expect(error.message.contains("chmod go-w \(world.path)"))
+        #expect(world.files == ["store.db"])
+        try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: world.path)
+        let store = world.sqlite()
+        _ = try await store.open()
+        await store.close()
+    }
+
     @Test func `a file that is no store is refused and left as it is`() async throws {
         let world = try StoreWorld(.sqlite)
         defer { world.remove() }

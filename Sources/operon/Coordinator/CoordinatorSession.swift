@@ -43,6 +43,7 @@ struct CoordinatorSession {
 
     func run(on place: Place) async throws {
         let opened = try await OpenedStore.open(path: path)
+        if let warning = opened.warning { say(warning) }
         do {
             switch place {
             case .broker(let url, let prefix):
