@@ -57,7 +57,7 @@ enum JSONBytes {
     static func line(_ value: some Encodable) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Array(try encoder.encode(value))
+        return PrintableJSON.escaped(Array(try encoder.encode(value)))
     }
 
     static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) throws -> Value {

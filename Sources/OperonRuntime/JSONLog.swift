@@ -43,7 +43,7 @@ package struct JSONLog: LogHandler {
             Self.append(.dictionary(all), to: &line)
         }
         line += "}\n".utf8
-        write(line)
+        write(PrintableJSON.escaped(line))
     }
 
     private static func append(_ key: String, _ text: String, to line: inout [UInt8]) {

@@ -1,3 +1,5 @@
+import OperonModel
+
 /// What an examination found, one finding after the other, for a person and for a program.
 package struct CheckReport: Hashable, Sendable {
     package enum Mark: String, Hashable, Sendable {
@@ -79,6 +81,6 @@ package struct CheckReport: Hashable, Sendable {
             json.raw("}")
         }
         json.raw("\n]}\n")
-        return json.bytes
+        return PrintableJSON.escaped(json.bytes)
     }
 }

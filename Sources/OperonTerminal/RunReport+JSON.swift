@@ -11,12 +11,12 @@ extension RunReport {
             json.raw(index == 0 ? "\n" : ",\n")
             operation.write(to: &json)
             if json.bytes.count >= pieceBytes {
-                write(json.bytes)
+                write(PrintableJSON.escaped(json.bytes))
                 json.bytes.removeAll(keepingCapacity: true)
             }
         }
         json.raw(operations.isEmpty ? "]}\n" : "\n]}\n")
-        write(json.bytes)
+        write(PrintableJSON.escaped(json.bytes))
     }
 
     /// The JSON form in one piece.

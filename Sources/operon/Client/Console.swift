@@ -70,7 +70,8 @@ struct Console: Sendable {
     func writeJSON(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        output.write(Array(try encoder.encode(value)) + [UInt8(ascii: "\n")])
+        let line = PrintableJSON.escaped(Array(try encoder.encode(value)))
+        output.write(line + [UInt8(ascii: "\n")])
     }
 }
 
