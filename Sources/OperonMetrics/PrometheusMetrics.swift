@@ -13,6 +13,10 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
         0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 3_600,
     ]
 
+    /// Values of one family. A scrape of as many takes a fraction of a second; a monitoring system
+    /// takes in no more of one label.
+    package static let seriesMax = 10_000
+
     private let help: [String: String]
     private let families = NIOLockedValueBox<[String: Family]>([:])
 
@@ -59,7 +63,8 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
     package func destroyTimer(_ handler: any TimerHandler) {}
 
     /// The value of this label and these dimensions, made if it is new. One label is of one type:
-    /// what is made under it as another is counted, and not written.
+    /// what is made under it as another is counted, and not written, and so is what is made beyond
+    /// `seriesMax`.
     private func cell<Value: Cell>(
         _ label: String,
         _ dimensions: [(String, String)],
@@ -68,20 +73,46 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
     ) -> Value {
         let labels = Labels(dimensions)
         return families.withLockedValue { families in
-            var family = families[label] ?? Family(type: type)
-            if let known = family.cells[labels] as? Value { return known }
+            if let known = families[label]?.cells[labels] as? Value { return known }
             let new = make()
-            if family.type == type { family.cells[labels] = new }
-            families[label] = family
+            // In place: a copy for each new value would be quadratic in their number.
+            families[label, default: Family(type: type)].add(new, labels, type)
             return new
         }
     }
 
     // MARK: - Text
 
+    /// Values that are only known when somebody asks.
+    package struct Gauges: Sendable {
+        package var label: String
+        /// Each with its dimensions.
+        package var values: [(dimensions: [(String, String)], value: Double)]
+
+        package init(
+            label: String,
+            values: [(dimensions: [(String, String)], value: Double)]
+        ) {
+            self.label = label
+            self.values = values
+        }
+    }
+
     /// All values as they are now, sorted by label and dimensions.
-    package var text: String {
-        let families = families.withLockedValue { $0 }
+    package var text: String { text(with: []) }
+
+    /// The same, with values that nobody keeps: of no label that has others.
+    package func text(with gauges: [Gauges]) -> String {
+        var families = families.withLockedValue { $0 }
+        for gauges in gauges {
+            var family = Family(type: .gauge)
+            for (dimensions, value) in gauges.values {
+                let cell = GaugeCell()
+                cell.set(value)
+                family.add(cell, Labels(dimensions), .gauge)
+            }
+            families[gauges.label] = family
+        }
         var text = ""
         for (label, family) in families.sorted(by: { $0.key < $1.key }) {
             if let help = help[label] { text += "# HELP \(label) \(Labels.escaped(help))\n" }
@@ -104,6 +135,11 @@ private struct Family: Sendable {
     let type: MetricType
     /// Sorted before they are written.
     var cells: [Labels: any Cell] = [:]
+
+    mutating func add(_ cell: any Cell, _ labels: Labels, _ type: MetricType) {
+        guard self.type == type, cells.count < PrometheusMetrics.seriesMax else { return }
+        cells[labels] = cell
+    }
 }
 
 /// The dimensions of a value, sorted by name.

@@ -50,7 +50,7 @@ package struct CoordinatorMeters: Sendable {
         }
     }
 
-    private enum Label {
+    fileprivate enum Label {
         static let outcomes = "operon_outcomes_total"
         static let attempts = "operon_attempts_total"
         static let workersLost = "operon_workers_lost_total"
@@ -66,6 +66,8 @@ package struct CoordinatorMeters: Sendable {
         static let storeUp = "operon_store_up"
         static let queueReady = "operon_queue_ready"
         static let queueInFlight = "operon_queue_in_flight"
+        static let otherReady = "operon_other_queues_ready"
+        static let otherInFlight = "operon_other_queues_in_flight"
     }
 
     /// What each label means, for a backend that can say so.
@@ -85,6 +87,8 @@ package struct CoordinatorMeters: Sendable {
         Label.storeUp: "1: keeps records.",
         Label.queueReady: "Operations that could run: what an autoscaler looks at.",
         Label.queueInFlight: "Operations dispatched or executing.",
+        Label.otherReady: "Operations that could run, of queues that are not listed.",
+        Label.otherInFlight: "Operations dispatched or executing, of queues that are not listed.",
     ]
 
     // MARK: - Counting
@@ -133,7 +137,7 @@ package struct CoordinatorMeters: Sendable {
 
     // MARK: - How it is now
 
-    func set(_ view: ClusterView, isUp: Bool, isKept: Bool, queues: [QueueView]) {
+    func set(_ view: ClusterView, isUp: Bool, isKept: Bool) {
         set(Label.operations, ["state": "pending"], view.counts.pending)
         set(Label.operations, ["state": "ready"], view.counts.ready)
         set(Label.operations, ["state": "dispatched"], view.counts.dispatched)
@@ -142,10 +146,6 @@ package struct CoordinatorMeters: Sendable {
         set(Label.workers, [:], view.workers)
         set(Label.brokerUp, [:], isUp ? 1 : 0)
         set(Label.storeUp, [:], isKept ? 1 : 0)
-        for queue in queues {
-            set(Label.queueReady, ["queue": queue.name], queue.ready)
-            set(Label.queueInFlight, ["queue": queue.name], queue.inFlight)
-        }
     }
 
     private func set(
@@ -164,14 +164,73 @@ extension CoreMetrics.Timer {
     }
 }
 
+/// How many operations each queue has, as it is when somebody asks: no series outlives its queue.
+package struct QueueMeters: Sendable {
+    package struct Family: Sendable {
+        package let label: String
+        /// `nil`: of no queue in particular.
+        package let values: [(queue: String?, value: Int)]
+    }
+
+    struct Queue: Sendable {
+        var name: String
+        var ready: Int
+        var inFlight: Int
+    }
+
+    /// Queues that are listed one by one. Each is two series for as long as a monitoring system
+    /// remembers it, and names of queues come from whoever submits.
+    package static let listedMax = 1_000
+
+    let queues: [Queue]
+
+    /// The queues with the most operations one by one, and the sum of all others.
+    package var families: [Family] {
+        let ordered = queues.sorted { left, right in
+            let counts = (left.ready + left.inFlight, right.ready + right.inFlight)
+            return counts.0 == counts.1 ? left.name < right.name : counts.0 > counts.1
+        }
+        let listed = ordered.prefix(Self.listedMax)
+        let others = ordered.dropFirst(Self.listedMax)
+        func family(_ label: String, _ value: (Queue) -> Int) -> Family {
+            Family(label: label, values: listed.map { ($0.name, value($0)) })
+        }
+        func sum(_ label: String, _ value: (Queue) -> Int) -> Family {
+            Family(label: label, values: [(nil, others.reduce(0) { $0 + value($1) })])
+        }
+        return [
+            family(CoordinatorMeters.Label.queueReady) { $0.ready },
+            family(CoordinatorMeters.Label.queueInFlight) { $0.inFlight },
+            sum(CoordinatorMeters.Label.otherReady) { $0.ready },
+            sum(CoordinatorMeters.Label.otherInFlight) { $0.inFlight },
+        ]
+    }
+}
+
 extension CoordinatorService {
     /// Sets what is looked at when somebody asks; everything else is counted as it happens.
-    package func refreshMeters() {
+    ///
+    /// - Returns: the queues. They are sorted and written by the caller, for there may be many, and
+    ///   here everything else waits.
+    package func refreshMeters() -> QueueMeters {
         meters?.set(
             clusterView(version: ""),
             isUp: scheduler.isUp,
-            isKept: keeping?.trouble == nil,
-            queues: queueViews()
+            isKept: keeping?.trouble == nil
         )
+        return QueueMeters(
+            queues: scheduler.queueStatus.map { queue in
+                QueueMeters.Queue(
+                    name: queue.name,
+                    ready: queue.ready,
+                    inFlight: queue.inFlight
+                )
+            }
+        )
+    }
+
+    /// Why it is of no use at present; `nil`: it takes commands, and its workers can be reached.
+    package var unreadiness: String? {
+        trouble ?? (scheduler.isUp ? nil : "There is no connection to the broker.")
     }
 }

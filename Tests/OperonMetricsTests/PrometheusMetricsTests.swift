@@ -66,4 +66,39 @@ import Testing
 
         #expect(metrics.text == "# TYPE x counter\nx 1\n")
     }
+
+    /// With a copy of the family for each new series this takes hours.
+    @Test(.timeLimit(.minutes(5)))
+    func `a family has a bound, and what comes beyond it is counted and not written`() throws {
+        let metrics = PrometheusMetrics()
+        for number in 0..<200_000 {
+            let dimensions = [("queue", "q\(number)")]
+            let meter = Meter(label: "operon_x", dimensions: dimensions, factory: metrics)
+            meter.set(number)
+        }
+        #expect(metrics.text.split(separator: "\n").count == 1 + PrometheusMetrics.seriesMax)
+        #expect(metrics.text.contains("operon_x{queue=\"q0\"} 0\n"))
+    }
+
+    @Test func `values that are only known when somebody asks are kept by nobody`() {
+        let metrics = PrometheusMetrics(help: ["queued": "What waits."])
+        Meter(label: "other", factory: metrics).set(1)
+        let gauges = PrometheusMetrics.Gauges(
+            label: "queued",
+            values: [([("queue", "b")], 2), ([("queue", "a")], 1)]
+        )
+
+        #expect(
+            metrics.text(with: [gauges]) == """
+                # TYPE other gauge
+                other 1
+                # HELP queued What waits.
+                # TYPE queued gauge
+                queued{queue="a"} 1
+                queued{queue="b"} 2
+
+                """
+        )
+        #expect(metrics.text == "# TYPE other gauge\nother 1\n")
+    }
 }

@@ -173,7 +173,8 @@ struct CoordinatorSession {
         services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
     ) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let http = makeServer(of: service)
+        let pulse = CoordinatorPulse()
+        let http = makeServer(of: service, pulse)
         let manager = ServiceManager(socket: environment["NOTIFY_SOCKET"])
         let say = say
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -193,6 +194,7 @@ struct CoordinatorSession {
                     throw Failure(ExitStatus.usage, error.message)
                 }
             }
+            group.addTask { try await pulse.run { await service.unreadiness } }
             group.addTask { [retention] in try await service.keepPruned(within: retention) }
             group.addTask {
                 var isStopping = false
@@ -225,15 +227,19 @@ struct CoordinatorSession {
 
     private struct Ended: Error {}
 
-    private func makeServer(of service: CoordinatorService) -> HTTPServer {
+    private func makeServer(
+        of service: CoordinatorService,
+        _ pulse: CoordinatorPulse
+    ) -> HTTPServer {
         let health = HTTPHealth {
-            HealthAnswer(isGood: true, text: "ok")
+            let trouble = pulse.stagnation
+            return HealthAnswer(isGood: trouble == nil, text: trouble ?? "ok")
         } readyz: {
-            let trouble = await service.trouble
+            let trouble = pulse.unreadiness
             return HealthAnswer(isGood: trouble == nil, text: trouble ?? "ok")
         } metrics: { [metrics] in
-            await service.refreshMeters()
-            return metrics.text
+            let queues = await service.refreshMeters()
+            return metrics.text(with: queues.families.map { PrometheusMetrics.Gauges($0) })
         }
         return HTTPServer(server, codec: GraphFileCodec(), health: health, logger: logger) { name in
             LocalCoordinator(service: service, caller: name, version: Version.text)
@@ -250,5 +256,16 @@ struct CoordinatorSession {
         } catch {
             say("the service manager is not told: \(error.message)")
         }
+    }
+}
+
+extension PrometheusMetrics.Gauges {
+    fileprivate init(_ family: QueueMeters.Family) {
+        self.init(
+            label: family.label,
+            values: family.values.map { queue, value in
+                (dimensions: queue.map { [("queue", $0)] } ?? [], value: Double(value))
+            }
+        )
     }
 }
