@@ -11,7 +11,7 @@ internal import Synchronization
 /// ```swift
 /// let cluster = Cluster.inProcess
 /// let cluster = Cluster.embedded(store: "jobs.db")
-/// let cluster = Cluster.remote("http://coordinator.example:7350")
+/// let cluster = Cluster.remote()
 /// ```
 ///
 /// Everything else of a program stays the same. It connects when it is first used.
@@ -89,15 +89,16 @@ public final class Cluster: Sendable {
     /// The workers of a coordinator.
     ///
     /// - Parameters:
-    ///   - url: `http://host:7350` or `https://…`.
-    ///   - token: What the coordinator wants to be shown; it travels over `https` only, but to
-    ///     this machine itself.
+    ///   - url: `https://host:7350`, `http://…` for this machine, or `unix:PATH`; `nil`: the socket of this user's
+    ///     coordinator on this machine.
+    ///   - token: The access token. Sent only over HTTPS, or to this machine; `nil`: for this
+    ///     machine, the token that coordinators of this user ask for, if they made one.
     ///   - certificateAuthority: A file in PEM with the certificates that may vouch for the
     ///     coordinator's; `nil`: those of the system.
     ///   - patience: How long a coordinator that is away is tried again, before a call throws.
     ///   - logger: Gets what an operator wants to know.
     public static func remote(
-        _ url: String = "http://127.0.0.1:7350",
+        _ url: String? = nil,
         token: String? = nil,
         certificateAuthority: String? = nil,
         patience: Duration = .seconds(60),

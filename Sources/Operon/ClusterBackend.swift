@@ -43,7 +43,7 @@ extension ClusterBackend {
 
     /// Asks, and asks again while nobody answers: everything that is asked may be asked twice.
     ///
-    /// - Throws: `Refusal`, or ``OperonError``.
+    /// - Throws: `Refusal`, ``OperonError``, or `CancellationError` if the task is cancelled.
     func asked<Answer: Sendable>(
         _ question: (any CoordinatorClient) async throws -> Answer
     ) async throws -> Answer {
@@ -110,6 +110,7 @@ extension OperonError {
     /// `Refusal`.
     static func from(_ error: ClientError) -> any Error {
         if let refusal = error.refusal { return refusal }
+        if error.isGivenUp { return CancellationError() }
         if error.isClosed { return OperonError(.closed, "The cluster was closed.") }
         let code: Code =
             switch error.code {

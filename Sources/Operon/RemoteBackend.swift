@@ -3,6 +3,7 @@ internal import OperonGraphFile
 internal import OperonHTTP
 internal import OperonModel
 internal import OperonPorts
+internal import OperonRuntime
 internal import Synchronization
 
 /// A coordinator somewhere else, over HTTP.
@@ -18,23 +19,27 @@ final class RemoteBackend: ClusterBackend {
     }
 
     init(
-        url: String,
+        url: String?,
         token: String?,
         certificateAuthority: String?,
         patience: Duration,
         logger: Logger
     ) throws {
-        var configuration = HTTPCoordinatorClient.Configuration(url: url, token: token)
-        configuration.certificateAuthority = certificateAuthority
-        configuration.patience = nil
-        configuration.onLink = { link in
-            switch link {
-            case .cut(let why):
-                logger.warning("lost sight of the coordinator", metadata: ["reason": "\(why)"])
-            case .restored: logger.notice("the coordinator is back")
-            }
-        }
         do {
+            var configuration = try HTTPCoordinatorClient.Configuration(
+                url: url,
+                token: token,
+                environment: OwnProcess.environment
+            )
+            configuration.certificateAuthority = certificateAuthority
+            configuration.patience = nil
+            configuration.onLink = { link in
+                switch link {
+                case .cut(let why):
+                    logger.warning("lost sight of the coordinator", metadata: ["reason": "\(why)"])
+                case .restored: logger.notice("the coordinator is back")
+                }
+            }
             http = try HTTPCoordinatorClient(configuration, codec: GraphFileCodec())
         } catch {
             throw OperonError.from(error)

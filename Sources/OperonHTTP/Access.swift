@@ -86,8 +86,12 @@ struct Access: Sendable {
     }
 
     private func isOurs(host: String) -> Bool {
-        let names = ["localhost", "127.0.0.1", "::1", configuration.listen.host.lowercased()]
-        return names.contains(host) || configuration.hosts.contains { $0.lowercased() == host }
+        let names = ["localhost", "127.0.0.1", "::1"]
+        // A name that stands for no address of this machine is refused at the start. A socket has
+        // none of its own, but may be forwarded to a port that a browser reaches.
+        let own = configuration.listen.tcp.map { $0.host.lowercased() }
+        return names.contains(host) || host == own
+            || configuration.hosts.contains { $0.lowercased() == host }
     }
 
     /// Without the port and the brackets.

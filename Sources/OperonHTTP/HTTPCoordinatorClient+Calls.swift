@@ -107,15 +107,23 @@ extension HTTPCoordinatorClient {
         _ target: TargetSelector,
         _ request: CancelRequest
     ) async throws(ClientError) -> CommandView {
-        let time = configuration.answerTime + .seconds(request.wait ?? 0)
+        let time = time(over: request.wait)
         return try await value(Ask(.POST, target, "cancel").with(json: request).within(time))
+    }
+
+    /// For an answer that may take this many seconds more. What the coordinator would refuse is for
+    /// it to refuse; here it must only be a time.
+    private func time(over wait: Double?) -> Duration {
+        let longest = 366.0 * 86_400
+        guard let wait, wait > 0 else { return configuration.answerTime }
+        return configuration.answerTime + .seconds(min(wait, longest))
     }
 
     package func suspend(
         _ target: TargetSelector,
         _ request: SuspendRequest
     ) async throws(ClientError) -> CommandView {
-        let time = configuration.answerTime + .seconds(request.wait ?? 0)
+        let time = time(over: request.wait)
         return try await value(Ask(.POST, target, "suspend").with(json: request).within(time))
     }
 
@@ -189,7 +197,7 @@ extension HTTPCoordinatorClient {
         queue name: String,
         within seconds: Double
     ) async throws(ClientError) -> QueueView {
-        let time = configuration.answerTime + .seconds(seconds)
+        let time = time(over: seconds)
         return try await value(Ask(.GET, "queues", name).with("wait", seconds).within(time))
     }
 
@@ -228,7 +236,8 @@ extension HTTPCoordinatorClient {
         var ask = Ask(.POST, "backup").within(configuration.backupTime)
         ask.headers.add(name: "Accept", value: "*/*")
         let response = try await response(to: ask)
-        guard let length = response.headers.first(name: "Content-Length").flatMap({ Int($0) })
+        guard let length = response.headers.first(name: "Content-Length").flatMap({ Int($0) }),
+            length >= 0
         else {
             throw ClientError(
                 .internal,

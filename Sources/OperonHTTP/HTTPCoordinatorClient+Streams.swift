@@ -6,6 +6,14 @@ import NIOSSL
 package import OperonModel
 package import OperonPorts
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 extension HTTPCoordinatorClient {
     package func events(
         after sequence: UInt64?,
@@ -58,7 +66,7 @@ extension HTTPCoordinatorClient {
         let url = configuration.url
         if let error = error as? ClientError { return error }
         if isShutDown { return .closed }
-        if error is CancellationError { return ClientError(.timedOut, "It was given up.") }
+        if error is CancellationError { return .givenUp }
         if Self.isCut(error) { return .cut(url) }
         if let error = error as? HTTPClientError {
             switch error {
@@ -69,8 +77,7 @@ extension HTTPCoordinatorClient {
                     "\(url) took the request and did not answer in time: whether it was done is "
                         + "not known. Look with “operon status”."
                 )
-            case .cancelled, .requestStreamCancelled:
-                return ClientError(.timedOut, "It was given up.")
+            case .cancelled, .requestStreamCancelled: return .givenUp
             case .writeTimeout: return .cut(url)
             case .tlsHandshakeTimeout: return .noTLS(url, "it did not answer to TLS")
             default: break
@@ -84,6 +91,9 @@ extension HTTPCoordinatorClient {
                 .unreachable,
                 "There is no machine “\(error.host)”: look whether \(url) is right."
             )
+        }
+        if let error = error as? IOError, error.errnoCode == EACCES {
+            return ClientError(.forbidden, "\(url) is another user's: you may not connect to it.")
         }
         if error is NIOConnectionError || error is IOError || error is ChannelError {
             return .nobody(url)

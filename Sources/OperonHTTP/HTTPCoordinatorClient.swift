@@ -21,6 +21,7 @@ import Darwin
 package struct HTTPCoordinatorClient: CoordinatorClient {
     let configuration: Configuration
     let codec: any GraphCodec
+    private let url: CoordinatorURL
     /// Without a bound on silence: a command may wait for an hour.
     private let calls: HTTPClient
     /// Where silence means that the connection is dead: a stream says something every 15 s.
@@ -29,7 +30,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
     private let ending = NIOLockedValueBox(false)
 
     package struct Configuration: Sendable {
-        /// `http://HOST:PORT` or `https://…`; without a port, 7350.
+        /// `unix:PATH`, `http://HOST:PORT` or `https://…`; without a port, 7350.
         package var url: String
         package var token: String?
         /// A file in PEM with the certificates that may vouch for the coordinator's; `nil`: those
@@ -54,9 +55,38 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         /// Is told when a stream is cut, and when it goes on.
         package var onLink: @Sendable (Link) -> Void = { _ in }
 
-        package init(url: String = HTTPCoordinatorClient.standardURL, token: String? = nil) {
+        package init(url: String, token: String? = nil) {
             self.url = url
             self.token = token
+        }
+
+        /// What a program of a user is told by nobody: the socket of the user's own coordinator,
+        /// and, for an address of this machine, the token that the user's coordinators ask for.
+        ///
+        /// - Parameter url: `nil`: the socket.
+        /// - Parameter environment: says where both are.
+        /// - Throws: that nothing says where the socket is, or that others can read the token.
+        package init(
+            url: String?,
+            token: String?,
+            environment: [String: String]
+        ) throws(ClientError) {
+            guard let url = url ?? StateFolder.socket(environment).map({ "unix:" + $0 }) else {
+                throw ClientError(
+                    .invalid,
+                    "Neither XDG_STATE_HOME nor HOME says where your coordinator's socket is: name "
+                        + "the coordinator's URL."
+                )
+            }
+            self.init(url: url, token: token)
+            guard token == nil, case .tcp(let address) = try CoordinatorURL(url).address,
+                address.isLoopback, let file = StateFolder.token(environment)
+            else { return }
+            do throws(HTTPServerError) {
+                self.token = try OwnToken.load(file)
+            } catch {
+                throw ClientError(.invalid, error.message)
+            }
         }
     }
 
@@ -66,19 +96,18 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         case restored
     }
 
-    /// Where a coordinator listens by default.
-    package static let standardURL = "http://127.0.0.1:7350"
-
     /// - Throws: a URL that is none, a token that would travel in the clear, or a file of
     ///   certificates that cannot be read.
     package init(_ configuration: Configuration, codec: any GraphCodec) throws(ClientError) {
         var configuration = configuration
         let url = try CoordinatorURL(configuration.url)
         configuration.url = url.description
-        if configuration.token != nil, !url.isSecure, !url.address.isLoopback {
+        if configuration.token != nil, !url.isSecure, let host = url.address.tcp,
+            !host.isLoopback
+        {
             throw ClientError(
                 .invalid,
-                "The token would travel to \(url.address.host) in the clear: use https://."
+                "The token would travel to \(host.host) in the clear: use https://."
             )
         }
         var tls = TLSConfiguration.makeClientConfiguration()
@@ -93,6 +122,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         }
         self.configuration = configuration
         self.codec = codec
+        self.url = url
         calls = Self.client(tls, configuration, silence: nil)
         streams = Self.client(tls, configuration, silence: configuration.silence)
     }
@@ -207,9 +237,12 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         to ask: Ask,
         isStream: Bool = false
     ) async throws(ClientError) -> HTTPClientResponse {
-        var request = HTTPClientRequest(url: configuration.url + ask.path + ask.queryText)
+        try url.check()
+        var request = HTTPClientRequest(url: url.base + ask.path + ask.queryText)
         request.method = ask.method
         request.headers = ask.headers
+        // A socket has no name by itself; what forwards it to a port is known by this machine's.
+        if url.address.tcp == nil { request.headers.add(name: "Host", value: "localhost") }
         request.headers.add(name: "User-Agent", value: "operon")
         if !request.headers.contains(name: "Accept") {
             request.headers.add(name: "Accept", value: "application/json")
@@ -301,37 +334,4 @@ extension HTTPCoordinatorClient.Ask {
             + query.map { PercentText.encode($0.name) + "=" + PercentText.encode($0.value) }
             .joined(separator: "&")
     }
-}
-
-/// Where a coordinator is, as people write it.
-struct CoordinatorURL: Hashable, Sendable, CustomStringConvertible {
-    var isSecure: Bool
-    var address: HTTPAddress
-
-    init(_ text: String) throws(ClientError) {
-        let problem = ClientError(
-            .invalid,
-            "“\(text)” is no address of a coordinator: write http://HOST:PORT or https://HOST:PORT, "
-                + "such as \(HTTPCoordinatorClient.standardURL)."
-        )
-        var rest = text[...]
-        if rest.lowercased().hasPrefix("http://") {
-            isSecure = false
-            rest = rest.dropFirst("http://".count)
-        } else if rest.lowercased().hasPrefix("https://") {
-            isSecure = true
-            rest = rest.dropFirst("https://".count)
-        } else {
-            throw problem
-        }
-        if rest.last == "/" { rest = rest.dropLast() }
-        guard !rest.isEmpty, rest.first != ":" else { throw problem }
-        do {
-            address = try HTTPAddress(String(rest))
-        } catch {
-            throw problem
-        }
-    }
-
-    var description: String { (isSecure ? "https://" : "http://") + address.description }
 }

@@ -31,6 +31,7 @@ package final class HTTPServer: Sendable {
         let client: @Sendable (_ callerName: String) -> any CoordinatorClient
         let streams: StreamTable
         let bodies: BodyBudget
+        let connections: Connections
     }
 
     /// - Parameter client: the coordinator, for a caller of this name; empty: nobody had to say.
@@ -47,7 +48,8 @@ package final class HTTPServer: Sendable {
             health: health,
             client: client,
             streams: StreamTable(maximum: configuration.limits.streams),
-            bodies: BodyBudget(bytesMax: configuration.limits.bodyBytesInAll)
+            bodies: BodyBudget(bytesMax: configuration.limits.bodyBytesInAll),
+            connections: Connections(Connections.bounds(configuration.limits))
         )
         self.logger = logger
     }
@@ -55,7 +57,7 @@ package final class HTTPServer: Sendable {
     /// Serves until `stop`, or until the task is cancelled.
     /// - Parameter onListening: is told once where it listens.
     package func run(
-        onListening: @escaping @Sendable (HTTPAddress) async -> Void = { _ in }
+        onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) async throws(HTTPServerError) {
         let channel = HTTP1Channel(
             responder: Responder(context: context, logger: logger).respond,
@@ -75,13 +77,21 @@ package final class HTTPServer: Sendable {
     /// Readers of streams now.
     package var streamCount: Int { context.streams.count }
 
+    /// Connections now.
+    package var connectionCount: Int { context.connections.count }
+
     /// Bytes of bodies that are in memory now.
     package var bodyBytes: Int { context.bodies.count }
 
     private var channelConfiguration: HTTP1Channel.Configuration {
         let limits = context.configuration.limits
+        let connections = context.connections
+        let isLocal = context.configuration.listen.tcp == nil
         return HTTP1Channel.Configuration(
-            additionalChannelHandlers: [RefusalHandler()],
+            additionalChannelHandlers: [
+                ConnectionGuard(connections, headTime: limits.headTime, isLocal: isLocal),
+                RefusalHandler(),
+            ],
             idleTimeout: TimeAmount(limits.idleTime),
             httpDecoderConfiguration: .init(
                 maxHeaderFieldSize: limits.headerBytes,
@@ -121,31 +131,63 @@ package final class HTTPServer: Sendable {
 
     private func run<Child: ServerChildChannel>(
         _ child: Child,
-        _ onListening: @escaping @Sendable (HTTPAddress) async -> Void
+        _ onListening: @escaping @Sendable (ListenAddress) async -> Void
     ) async throws(HTTPServerError) {
-        let listen = context.configuration.listen
-        let limits = context.configuration.limits
-        let isExposed = NIOLockedValueBox(false)
-        let server = Server(
-            childChannelSetup: child,
-            configuration: ServerConfiguration(
-                address: .hostname(listen.host, port: listen.port),
-                availableConnectionsDelegate: MaximumAvailableConnections(
-                    limits.connections,
-                    logger: logger
-                )
-            ),
-            onServerRunning: { channel in
-                let address = channel.localAddress
+        switch context.configuration.listen {
+        case .socket(let path):
+            let file = try SocketFile(taking: path)
+            defer { file.remove() }
+            let problem = NIOLockedValueBox<HTTPServerError?>(nil)
+            try await run(child, at: .unixDomainSocket(path: path)) { _ in
+                do throws(HTTPServerError) {
+                    try file.protect()
+                } catch {
+                    problem.withLockedValue { $0 = error }
+                    return self.stop()
+                }
+                await onListening(.socket(path))
+            }
+            if let problem = problem.withLockedValue({ $0 }) { throw problem }
+        case .tcp(let listen):
+            let isExposed = NIOLockedValueBox(false)
+            try await run(child, at: .hostname(listen.host, port: listen.port)) { address in
                 // A name may stand for an address that others reach.
                 if listen.isLoopback, address?.isLoopback == false {
                     isExposed.withLockedValue { $0 = true }
                     return self.stop()
                 }
-                await onListening(
-                    HTTPAddress(host: listen.host, port: address?.port ?? listen.port)
+                let port = address?.port ?? listen.port
+                await onListening(.tcp(HTTPAddress(host: listen.host, port: port)))
+            }
+            guard !isExposed.withLockedValue({ $0 }) else {
+                throw HTTPServerError(
+                    .unsafe,
+                    "\(listen.host) stands for an address that other machines reach: listen on "
+                        + "127.0.0.1."
                 )
-            },
+            }
+        }
+    }
+
+    private func run<Child: ServerChildChannel>(
+        _ child: Child,
+        at address: BindAddress,
+        _ onListening: @escaping @Sendable (SocketAddress?) async -> Void
+    ) async throws(HTTPServerError) {
+        let listen = context.configuration.listen
+        let limits = context.configuration.limits
+        let server = Server(
+            childChannelSetup: child,
+            configuration: ServerConfiguration(
+                address: address,
+                // Connections are closed in favour of others a moment after those were taken, so a
+                // few more may be there for that long.
+                availableConnectionsDelegate: MaximumAvailableConnections(
+                    limits.connections + 2 * limits.reservedConnections,
+                    logger: logger
+                )
+            ),
+            onServerRunning: { channel in await onListening(channel.localAddress) },
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
             logger: Logger(label: logger.label) { _ in ServerLog(logger) }
         )
@@ -155,13 +197,6 @@ package final class HTTPServer: Sendable {
             throw Self.sentence(error, listen)
         } catch {
             throw HTTPServerError(.bind, "The API cannot listen on \(listen): \(error).")
-        }
-        guard !isExposed.withLockedValue({ $0 }) else {
-            throw HTTPServerError(
-                .unsafe,
-                "\(listen.host) stands for an address that other machines reach: listen on "
-                    + "127.0.0.1."
-            )
         }
     }
 
@@ -204,7 +239,7 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    private static func sentence(_ error: IOError, _ listen: HTTPAddress) -> HTTPServerError {
+    private static func sentence(_ error: IOError, _ listen: ListenAddress) -> HTTPServerError {
         switch error.errnoCode {
         case EADDRINUSE:
             HTTPServerError(
@@ -215,12 +250,14 @@ package final class HTTPServer: Sendable {
         case EACCES:
             HTTPServerError(
                 .bind,
-                "This user may not listen on \(listen): take a port from 1024 on."
+                listen.tcp == nil
+                    ? "This user may not listen on \(listen): take a directory of your own."
+                    : "This user may not listen on \(listen): take a port from 1024 on."
             )
         case EADDRNOTAVAIL:
             HTTPServerError(
                 .bind,
-                "\(listen.host) is no address of this machine: listen on one that is."
+                "\(listen) is no address of this machine: listen on one that is."
             )
         default: HTTPServerError(.bind, "The API cannot listen on \(listen): \(error).")
         }

@@ -3,48 +3,71 @@ import OperonModel
 
 /// Where the API listens, who may use it and how much of it.
 package struct HTTPServerConfiguration: Sendable {
-    package var listen: HTTPAddress
+    package var listen: ListenAddress
     /// `nil`: without TLS, which only this machine may use.
     package var tls: TLSFiles?
-    /// None: whoever reaches the address may do everything.
+    /// None: on a socket its user, and on an address of this machine everybody there, may do
+    /// everything.
     package var tokens: AccessTokens
     /// Names by which a browser on this machine may reach it without a token, over those of this
     /// machine itself.
     package var hosts: [String] = []
     package var limits = HTTPLimits()
 
-    /// - Throws: an address beyond this machine without TLS or without a token.
+    /// A socket, which only processes of this user reach.
+    package init(socket path: String, tokens: AccessTokens = AccessTokens()) {
+        listen = .socket(path)
+        self.tokens = tokens
+    }
+
+    /// - Parameter allowsAnyUser: Every user of this machine may do everything, without a token.
+    /// - Throws: an address without a token, or one beyond this machine without TLS.
     package init(
-        listen: HTTPAddress = .standard,
+        listen: HTTPAddress,
         tls: TLSFiles? = nil,
-        tokens: AccessTokens = AccessTokens()
+        tokens: AccessTokens = AccessTokens(),
+        allowsAnyUser: Bool = false
     ) throws(HTTPServerError) {
         if !listen.isLoopback {
-            if tls == nil, tokens.isEmpty {
-                throw HTTPServerError(
-                    .unsafe,
-                    "\(listen) can be reached from other machines: give a certificate and its key, "
-                        + "and a file of tokens, or listen on 127.0.0.1."
-                )
-            }
-            guard tls != nil else {
-                throw HTTPServerError(
-                    .unsafe,
-                    "\(listen) can be reached from other machines, and tokens would travel in "
-                        + "the clear: give a certificate and its key, or listen on 127.0.0.1."
-                )
-            }
-            guard !tokens.isEmpty else {
-                throw HTTPServerError(
-                    .unsafe,
-                    "\(listen) can be reached from other machines: give a file of tokens, or "
-                        + "listen on 127.0.0.1."
-                )
-            }
+            try Self.checkExposed(listen, tls: tls, tokens: tokens)
+        } else if tokens.isEmpty, !allowsAnyUser {
+            throw HTTPServerError(
+                .unsafe,
+                "Every user of this machine reaches \(listen), and could run commands as you: give "
+                    + "a token."
+            )
         }
-        self.listen = listen
+        self.listen = .tcp(listen)
         self.tls = tls
         self.tokens = tokens
+    }
+
+    private static func checkExposed(
+        _ listen: HTTPAddress,
+        tls: TLSFiles?,
+        tokens: AccessTokens
+    ) throws(HTTPServerError) {
+        if tls == nil, tokens.isEmpty {
+            throw HTTPServerError(
+                .unsafe,
+                "\(listen) can be reached from other machines: give a certificate and its key, "
+                    + "and a file of tokens, or listen on 127.0.0.1."
+            )
+        }
+        guard tls != nil else {
+            throw HTTPServerError(
+                .unsafe,
+                "\(listen) can be reached from other machines, and tokens would travel in "
+                    + "the clear: give a certificate and its key, or listen on 127.0.0.1."
+            )
+        }
+        guard !tokens.isEmpty else {
+            throw HTTPServerError(
+                .unsafe,
+                "\(listen) can be reached from other machines: give a file of tokens, or "
+                    + "listen on 127.0.0.1."
+            )
+        }
     }
 }
 
@@ -72,7 +95,7 @@ package struct HTTPAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Where the coordinator listens by default: `127.0.0.1:7350`.
+    /// This machine, and the port of a coordinator that is given none: `127.0.0.1:7350`.
     package static let standard = HTTPAddress(host: "127.0.0.1", port: 7350)
 
     /// Reads `HOST:PORT`, `HOST`, `:PORT` (this machine) or `[IPv6]:PORT`.
@@ -144,8 +167,18 @@ package struct HTTPLimits: Sendable {
     package var bodyBytes = 2 << 20
     /// Bytes of bodies that are being read at one time, in all: two of the largest graphs.
     package var bodyBytesInAll = 2 * Limits().graphFileBytes
-    /// Connections at a time; further ones wait until one closes.
+    /// Connections at a time, and never more than half of the descriptors that the process may
+    /// have: the other half is for the store, the broker and what operations need. One more takes
+    /// the place of the connection that has waited longest without a request.
     package var connections = 1_000
+    /// Of these, from one address of the network: one machine leaves room for others.
+    package var connectionsPerAddress = 500
+    /// Over these, for requests about health and metrics alone, so that whoever watches the
+    /// coordinator still reaches it.
+    package var reservedConnections = 16
+    /// From the connection to the end of the first head, with the handshake of TLS. Both together
+    /// take three round trips.
+    package var headTime = Duration.seconds(10)
     /// Streams of events and logs at a time; they hold a connection each.
     package var streams = 200
     /// Bytes of the head of a request: its address and all its fields.

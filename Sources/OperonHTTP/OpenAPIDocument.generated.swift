@@ -5884,7 +5884,7 @@ enum OpenAPIDocument {
    "token": {
     "type": "http",
     "scheme": "bearer",
-    "description": "Wanted if the coordinator was given tokens, which it must be to listen on other addresses than this machine's. A token may read, or operate."
+    "description": "Wanted over TCP, unless the coordinator was started with --allow-any-user, and on its user's socket if it was given --tokens. A token may read, or operate."
    }
   }
  }

@@ -90,7 +90,12 @@ extension Responder {
         }
         defer { alarm.cancel() }
         var left = 4 << 20
-        while left >= 0, let piece = try await iterator.next() { left -= piece.readableBytes }
+        do {
+            while left >= 0, let piece = try await iterator.next() { left -= piece.readableBytes }
+        } catch {
+            // Benign: it is cut, or is no HTTP any more. It has its answer already.
+            throw ConnectionIsOver()
+        }
         throw ConnectionIsOver()
     }
 

@@ -2,6 +2,7 @@ import HTTPTypes
 import HummingbirdCore
 import Logging
 import NIOCore
+import NIOHTTP1
 import OperonPorts
 
 /// From a request to its answer.
@@ -87,6 +88,15 @@ struct Responder: Sendable {
         }
         if error is CancellationError {
             return Failure(ClientError(.unavailable, "The coordinator leaves: try again."))
+        }
+        if error is HTTPParserError {
+            let message = "The body is not encoded as its head says."
+            return Failure(ClientError(.invalid, message), closes: true)
+        }
+        if error is IOError || error is ChannelError {
+            // Benign: the client went away before its body was whole. Nobody reads this.
+            let message = "The connection was cut before the body was whole."
+            return Failure(ClientError(.invalid, message), closes: true)
         }
         logger.error("a request ended with an error of ours", metadata: ["error": "\(error)"])
         let message = "A mistake of the coordinator, about which its log says more."
@@ -227,6 +237,12 @@ struct Responder: Sendable {
                 throw Failure.invalid("body", "is empty, and should be an object in JSON")
             }
         }
+        guard route.body != .none else {
+            // Before it is read: whoever is not known may ask here, too.
+            var failure = Failure.invalid("body", "is not taken here: leave it out")
+            failure.closes = true
+            throw failure
+        }
         let bytesMax = route.body == .graph ? limits.graphBytes : limits.bodyBytes
         let length = request.headers[.contentLength].flatMap { Int($0) } ?? 0
         guard length <= bytesMax else { throw tooLarge(bytesMax) }
@@ -258,9 +274,6 @@ struct Responder: Sendable {
                     closes: true
                 )
             }
-        }
-        if route.body == .none, !bytes.isEmpty {
-            throw Failure.invalid("body", "is not taken here: leave it out")
         }
         return bytes
     }

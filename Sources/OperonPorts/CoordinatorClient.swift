@@ -250,6 +250,8 @@ package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
     package var refusal: Refusal?
     /// It is this program that wants no answer any more: `closed`.
     package private(set) var isClosed = false
+    /// The task that asked was cancelled: `givenUp`.
+    package private(set) var isGivenUp = false
 
     package init(_ code: Code, _ message: String, refusal: Refusal? = nil) {
         self.code = code
@@ -281,6 +283,16 @@ package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
             "The client was closed: whether what was being asked then was done is not known."
         )
         error.isClosed = true
+        return error
+    }()
+
+    /// The task that asked was cancelled, here: whoever can throw `CancellationError` does.
+    package static let givenUp: ClientError = {
+        var error = ClientError(
+            .timedOut,
+            "The call was cancelled: whether what it asked was done is not known."
+        )
+        error.isGivenUp = true
         return error
     }()
 

@@ -36,7 +36,8 @@ struct FakeServer {
         let server = HTTPServer(
             try HTTPServerConfiguration(
                 listen: HTTPAddress(host: "127.0.0.1", port: 0),
-                tokens: tokens
+                tokens: tokens,
+                allowsAnyUser: tokens.isEmpty
             ),
             codec: GraphFileCodec(),
             health: HTTPHealth(
@@ -46,7 +47,7 @@ struct FakeServer {
             ),
             logger: logger
         ) { _ in coordinator }
-        let (addresses, listening) = AsyncStream<HTTPAddress>.makeStream()
+        let (addresses, listening) = AsyncStream<ListenAddress>.makeStream()
         let serving = Task {
             defer { listening.finish() }
             try await server.run { listening.yield($0) }

@@ -1,5 +1,4 @@
 import Foundation
-import FoundationNetworking
 import OperonFaultKit
 import Testing
 
@@ -18,9 +17,8 @@ import Testing
             let file = try scene.write("seen.yaml", Self.graph)
             #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
 
-            let url = try #require(URL(string: "http://\(up.address)/metrics"))
-            let (data, _) = try await URLSession.shared.data(from: url)
-            let lines = Set(String(decoding: data, as: UTF8.self).split(separator: "\n"))
+            let text = try RawAPI.ask(up.address, "/metrics").body
+            let lines = Set(text.split(separator: "\n").map(String.init))
             #expect(lines.contains("operon_outcomes_total{outcome=\"succeeded\"} 1"))
             #expect(lines.contains("operon_outcomes_total{outcome=\"failed\"} 1"))
             #expect(lines.contains("operon_attempts_total{end=\"failed\"} 1"))
@@ -43,7 +41,7 @@ import Testing
             let submitted = try await scene.operon(
                 ["submit", file, "--wait"],
                 environment: [
-                    "OPERON_COORDINATOR": "http://\(up.address)", "TRACEPARENT": parent,
+                    "OPERON_COORDINATOR": up.address, "TRACEPARENT": parent,
                 ]
             )
             #expect(submitted.end == .exit(1), "\(submitted.errors)")

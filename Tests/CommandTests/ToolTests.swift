@@ -232,7 +232,7 @@ import Testing
             ["submit"],
             [
                 "<file>", "--replay", "--graph", "--open", "--watch", "--wait", "--timeout",
-                "--idempotency-key", "--coordinator", "OPERON_COORDINATOR", "127.0.0.1:7350",
+                "--idempotency-key", "--coordinator", "OPERON_COORDINATOR", "operon.sock",
                 "--token-file", "OPERON_TOKEN_FILE", "--ca-file", "--output",
             ]
         ),

@@ -229,7 +229,7 @@ import Testing
 final class Up {
     private let scene: Scene
     private(set) var program: Program
-    /// The same in every life.
+    /// The same in every life: a socket.
     let address: String
 
     private let options: [String]
@@ -237,7 +237,7 @@ final class Up {
     init(_ scene: Scene, _ options: String...) async throws {
         self.scene = scene
         self.options = options
-        address = "127.0.0.1:\(try LoopbackPort.take())"
+        address = "unix:\(scene.path("operon.sock"))"
         program = try Self.start(in: scene, address, options)
         try await program.says("answers at \(address)")
     }
@@ -275,7 +275,7 @@ final class Up {
         _ ask: (HTTPCoordinatorClient) async throws -> Answer
     ) async throws -> Answer {
         let client = try HTTPCoordinatorClient(
-            HTTPCoordinatorClient.Configuration(url: "http://\(address)"),
+            HTTPCoordinatorClient.Configuration(url: address),
             codec: GraphFileCodec()
         )
         do {
@@ -293,7 +293,7 @@ final class Up {
     func operon(_ arguments: [String]) async throws -> Ended {
         try await scene.operon(
             arguments,
-            environment: ["OPERON_COORDINATOR": "http://\(address)"]
+            environment: ["OPERON_COORDINATOR": address]
         )
     }
 }

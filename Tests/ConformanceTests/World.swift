@@ -59,7 +59,7 @@ actor World {
             "operon",
             [
                 "coordinator", "--broker", broker.coordinator, "--prefix", prefix,
-                "--store", folder + "/graphs.db", "--listen", "127.0.0.1:0",
+                "--store", folder + "/graphs.db", "--listen", "unix:\(folder)/operon.sock",
             ],
             environment: Self.environment(folder),
             directory: folder
@@ -79,7 +79,7 @@ actor World {
             throw Failure("no address: \(said)")
         }
         let word = said[range.upperBound...].prefix { !$0.isWhitespace }
-        return word.hasPrefix("http") ? String(word) : "http://\(word)"
+        return String(word)
     }
 
     private static func environment(_ folder: String) -> [String: String] {

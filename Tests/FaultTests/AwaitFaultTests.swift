@@ -22,7 +22,7 @@ import Testing
                   gated: { queue: held, run: "echo gated >> ledger" }
                 """
             )
-            let keeper = try Keeper(scene)
+            let keeper = Keeper(scene)
             try await keeper.start()
             try scene.startWorkers(1, slots: 1)
             try await keeper.submit(file, key: "once")

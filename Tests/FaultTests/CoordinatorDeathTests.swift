@@ -13,7 +13,7 @@ import Testing
         try await Scene.play { scene in
             let (file, graph) = try scene.writeGraph(layers: 4, width: 3, milliseconds: 50...150)
             try scene.startWorkers(2, slots: 2)
-            let keeper = try Keeper(scene)
+            let keeper = Keeper(scene)
             // Early enough for everything to be in the middle, late enough for workers to be there.
             try await keeper.start(killAt: "\(point.rawValue):4")
             try await keeper.submit(file, key: "once")
@@ -35,7 +35,7 @@ import Testing
             )
             let before = 99 * 20 * 2
             try scene.startWorkers(3, slots: 2)
-            let keeper = try Keeper(scene)
+            let keeper = Keeper(scene)
             var generator = faultGenerator(4)
             try await keeper.start()
             try await keeper.submit(file, key: "once")
@@ -58,7 +58,7 @@ import Testing
 
     @Test func `a second coordinator on the same file says who has it`() async throws {
         try await Scene.play { scene in
-            let keeper = try Keeper(scene)
+            let keeper = Keeper(scene)
             try await keeper.start()
             let second = try await keeper.second()
             #expect(second.end == .exit(8))

@@ -12,7 +12,7 @@ import Testing
                 gates: [2: "asked"]
             )
             let workers = try scene.startWorkers(2, slots: 2)
-            let keeper = try Keeper(scene)
+            let keeper = Keeper(scene)
             try await keeper.start()
             for worker in workers { try await worker.says("welcomed by the coordinator") }
             try await keeper.submit(file, key: "once")
@@ -42,7 +42,7 @@ import Testing
 
     @Test func `a worker that is not there cannot be drained`() async throws {
         try await Scene.play { scene in
-            let keeper = try Keeper(scene)
+            let keeper = Keeper(scene)
             try await keeper.start()
             let drain = try await scene.operon(["drain", "w9"], environment: keeper.environment)
             #expect(drain.end == .exit(6))

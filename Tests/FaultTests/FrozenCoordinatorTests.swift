@@ -141,14 +141,14 @@ private struct Ruler {
     static func arguments(_ scene: Scene, _ store: String, broker: String) throws -> [String] {
         [
             "coordinator", "--broker", broker, "--prefix", scene.prefix,
-            "--store", scene.path(store), "--listen", "127.0.0.1:0",
+            "--store", scene.path(store), "--listen", "unix:" + scene.path(store + ".sock"),
         ]
     }
 
     private func operon(_ arguments: String...) async throws {
         let ended = try await scene.operon(
             arguments,
-            environment: ["OPERON_COORDINATOR": "http://\(address)"]
+            environment: ["OPERON_COORDINATOR": address]
         )
         #expect(ended.end == .exit(0), "\(ended.errors)")
     }

@@ -10,9 +10,9 @@ final class Keeper {
     private let address: String
     private(set) var deaths = 0
 
-    init(_ scene: Scene) throws {
+    init(_ scene: Scene) {
         self.scene = scene
-        address = "127.0.0.1:\(try LoopbackPort.take())"
+        address = "unix:\(scene.path("operon.sock"))"
     }
 
     private func arguments() throws -> [String] {
@@ -50,7 +50,7 @@ final class Keeper {
         deaths += 1
     }
 
-    var environment: [String: String?] { ["OPERON_COORDINATOR": "http://\(address)"] }
+    var environment: [String: String?] { ["OPERON_COORDINATOR": address] }
 
     /// Until somebody says that it is kept: with a key, twice is once.
     func submit(_ file: String, key: String) async throws {

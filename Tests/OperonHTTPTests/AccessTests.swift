@@ -159,7 +159,14 @@ import Testing
             _ = try HTTPServerConfiguration(listen: address, tls: tls, tokens: tokens)
         }
         for host in ["127.0.0.1", "127.1.2.3", "::1", "localhost"] {
-            _ = try HTTPServerConfiguration(listen: HTTPAddress(host: host, port: 0))
+            let address = HTTPAddress(host: host, port: 0)
+            _ = try HTTPServerConfiguration(listen: address, tokens: tokens)
+            let error = #expect(throws: HTTPServerError.self) {
+                _ = try HTTPServerConfiguration(listen: address)
+            }
+            #expect(error?.code == .unsafe)
+            #expect(error?.message.contains("could run commands as you") == true)
+            _ = try HTTPServerConfiguration(listen: address, allowsAnyUser: true)
         }
     }
 
@@ -219,7 +226,10 @@ import Testing
 
     @Test func `a port that is taken is said`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            let configuration = try HTTPServerConfiguration(listen: scene.address)
+            let configuration = try HTTPServerConfiguration(
+                listen: scene.address,
+                allowsAnyUser: true
+            )
             let server = HTTPServer(
                 configuration,
                 codec: NoCodec(),
@@ -237,13 +247,16 @@ import Testing
     @Test func `a server that is cancelled does not complain of it`() async throws {
         let said = NIOLockedValueBox<[String]>([])
         let server = HTTPServer(
-            try HTTPServerConfiguration(listen: HTTPAddress(host: "127.0.0.1", port: 0)),
+            try HTTPServerConfiguration(
+                listen: HTTPAddress(host: "127.0.0.1", port: 0),
+                allowsAnyUser: true
+            ),
             codec: NoCodec(),
             health: .good,
             logger: Logger(label: "test") { _ in Said(lines: said) },
             client: { _ in FakeCoordinator() }
         )
-        let (listening, address) = AsyncStream<HTTPAddress>.makeStream()
+        let (listening, address) = AsyncStream<ListenAddress>.makeStream()
         let running = Task { try await server.run { address.yield($0) } }
         for await _ in listening { break }
         running.cancel()

@@ -93,13 +93,15 @@ import Testing
     }
 
     /// An authority, and a certificate of it for `localhost`.
-    private struct Certificates {
-        let folder = try? Scratch.folder()
+    struct Certificates {
+        private let folder = try? Scratch.folder()
         var authority: String { path("ca.pem") }
         var server: String { path("server.pem") }
         var key: String { path("server.key") }
 
-        func path(_ name: String) -> String { folder?.appendingPathComponent(name).path ?? "" }
+        private func path(_ name: String) -> String {
+            folder?.appendingPathComponent(name).path ?? ""
+        }
 
         init() throws {
             try openssl(

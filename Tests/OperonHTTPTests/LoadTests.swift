@@ -129,25 +129,100 @@ import Testing
 
     // MARK: - Connections
 
-    @Test func `one connection more than there may be waits until another closes`() async throws {
+    @Test func `connections that say nothing keep nobody out`() async throws {
         var limits = HTTPLimits()
-        limits.connections = 2
+        limits.connections = 20
+        limits.reservedConnections = 2
         try await Scene.play(limits: limits) { (scene: Scene) async throws in
             let port = scene.address.port
-            let first = try await Kept(port)
-            let second = try await Kept(port)
-            let hasAnswer = NIOLockedValueBox(false)
-            let third = Task {
-                let answer = try await scene.raw("GET", "/healthz")
-                hasAnswer.withLockedValue { $0 = true }
-                return answer.status
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for index in 0..<200 {
+                    group.addTask {
+                        try await RawSocket.open(port) { inbound, outbound in
+                            // Half of them begin a request.
+                            if index % 2 == 0 {
+                                try await outbound.write(.init(string: "GET /v1/status HT"))
+                            }
+                            _ = try await inbound.bytes()
+                        }
+                    }
+                }
+                while scene.server.connectionCount < 20 {
+                    // How many a server has accepted gives no signal.
+                    try await Task.sleep(for: .milliseconds(1))
+                }
+                #expect(try await scene.raw("GET", "/healthz").status == 200)
+                #expect(try await scene.raw("GET", "/v1/status").status == 200)
+                #expect(scene.server.connectionCount <= 22)
+                group.cancelAll()
             }
-            // Time enough to be answered, if it were not to wait.
-            for _ in 0..<50 { try await first.ask() }
-            #expect(!hasAnswer.withLockedValue { $0 })
-            try await second.close()
-            #expect(try await third.value == 200)
-            try await first.close()
+        }
+    }
+
+    @Test func `while all connections are busy, health is answered, and whatever else is told so`()
+        async throws
+    {
+        var limits = HTTPLimits()
+        limits.connections = 2
+        limits.reservedConnections = 1
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            try await scene.client { client in
+                let first = try await client.events(after: nil, graph: nil)
+                let second = try await client.events(after: nil, graph: nil)
+                await scene.fake.world.waitForWatchers(2)
+                #expect(try await scene.raw("GET", "/healthz").status == 200)
+                #expect(try await scene.raw("GET", "/metrics").status == 200)
+                let refused = try await scene.raw("GET", "/v1/status")
+                #expect(refused.status == 503)
+                #expect(refused.fields["retry-after"] == "5")
+                #expect(refused.text.contains("Too many connections"))
+                withExtendedLifetime((first, second)) {}
+            }
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a connection without a request is closed in time, whatever it should speak`(
+        isTLS: Bool
+    ) async throws {
+        var limits = HTTPLimits()
+        limits.headTime = .milliseconds(100)
+        let certificates = isTLS ? try ClientTests.Certificates() : nil
+        let tls = certificates.map { TLSFiles(certificate: $0.server, key: $0.key) }
+        try await Scene.play(
+            tls: tls,
+            tokens: AccessTests.tokens,
+            limits: limits
+        ) { (scene: Scene) async throws in
+            // Returns when the server closes: it waits for bytes for a minute.
+            let bytes = try await RawSocket.open(scene.address.port) { inbound, _ in
+                try await inbound.bytes()
+            }
+            #expect(bytes.isEmpty)
+            guard !isTLS else { return }
+            let half = try await RawSocket.open(scene.address.port) { inbound, outbound in
+                try await outbound.write(.init(string: "GET /healthz HTTP/1.1\r\nHost: a"))
+                return try await inbound.bytes()
+            }
+            #expect(half.isEmpty)
+        }
+    }
+
+    @Test func `a connection that was answered may wait longer than for its first request`()
+        async throws
+    {
+        var limits = HTTPLimits()
+        // Long enough to ask for the first time, however busy the machine is.
+        limits.headTime = .seconds(2)
+        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+            let kept = try await Kept(scene.address.port)
+            // Another one, opened later, is closed for its silence: so much time has passed.
+            let silent = try await RawSocket.open(scene.address.port) { inbound, _ in
+                try await inbound.bytes()
+            }
+            #expect(silent.isEmpty)
+            try await kept.ask()
+            try await kept.close()
         }
     }
 }

@@ -68,6 +68,39 @@ import Testing
         }
     }
 
+    @Test func `a body that is not encoded as its head says is refused as a mistake of its sender`()
+        async throws
+    {
+        try await Scene.play { (scene: Scene) async throws in
+            let head =
+                "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\n"
+                + "Content-Type: application/json\r\n"
+            for rest in [
+                "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+                "Transfer-Encoding: chunked\r\n\r\n2\r\n{}x\r\n0\r\n\r\n",
+                "Transfer-Encoding: gzip\r\n\r\n{}",
+                "Transfer-Encoding: chunked, gzip\r\n\r\n{}",
+                "Transfer-Encoding: nonsense\r\n\r\n{}",
+            ] {
+                let bytes = Array((head + rest).utf8)
+                let answer = RawAnswer(try await RawSocket.ask(scene.address.port, bytes))
+                expectProblem(answer, 400)
+            }
+            #expect(await scene.fake.world.submissions.isEmpty)
+        }
+    }
+
+    @Test func `names reach no terminal with what it would act on`() async throws {
+        try await Scene.play { (scene: Scene) async throws in
+            let name = "a\u{9B}31m\u{7F}\u{202E}b"
+            _ = try await scene.fake.submit(Submission(graph: .of(name, [("x", [])])))
+            let answer = try await scene.raw("GET", "/v1/graphs/0")
+            #expect(answer.text.contains(#""name": "a\u009b31m\u007f\u202eb""#))
+            let client = try await scene.client { try await $0.graph("0") }
+            #expect(client.name == name)
+        }
+    }
+
     @Test func `a body is read strictly`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             _ = try await scene.fake.submit(Submission(graph: .diamond))

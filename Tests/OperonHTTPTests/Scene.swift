@@ -31,7 +31,8 @@ struct Scene: Sendable {
             tls: tls,
             tokens: tokens.map { text in
                 try AccessTokens(file: try Scratch.file("tokens", text, mode: 0o600))
-            } ?? AccessTokens()
+            } ?? AccessTokens(),
+            allowsAnyUser: tokens == nil
         )
         configuration.limits = limits
         let server = HTTPServer(
@@ -41,14 +42,14 @@ struct Scene: Sendable {
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             client: { fake.as($0) }
         )
-        let (addresses, continuation) = AsyncStream<HTTPAddress>.makeStream()
+        let (addresses, continuation) = AsyncStream<ListenAddress>.makeStream()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { continuation.finish() }
                 try await server.run { continuation.yield($0) }
             }
             var iterator = addresses.makeAsyncIterator()
-            if let address = await iterator.next() {
+            if let address = await iterator.next()?.tcp {
                 let scheme = tls == nil ? "http" : "https"
                 let scene = Scene(fake: fake, server: server, address: address, scheme: scheme)
                 defer { server.stop() }

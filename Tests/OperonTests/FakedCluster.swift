@@ -49,8 +49,7 @@ struct FakedCluster {
         let server = HTTPServer(
             try HTTPServerConfiguration(
                 listen: HTTPAddress(host: "127.0.0.1", port: 0),
-                tls: nil,
-                tokens: AccessTokens()
+                allowsAnyUser: true
             ),
             codec: GraphFileCodec(),
             health: HTTPHealth(
@@ -61,7 +60,7 @@ struct FakedCluster {
             logger: World.logger,
             client: { _ in client }
         )
-        let (addresses, continuation) = AsyncStream<HTTPAddress>.makeStream()
+        let (addresses, continuation) = AsyncStream<ListenAddress>.makeStream()
         let serving = Task {
             defer { continuation.finish() }
             try await server.run { continuation.yield($0) }

@@ -90,7 +90,7 @@ struct Publish: Operation {
         // snippet: scopes
         let here = Cluster.inProcess
         let kept = Cluster.embedded(store: "operations.db")
-        let cluster = Cluster.remote("http://coordinator.example:7350")
+        let cluster = Cluster.remote()
         // end
         _ = (here, kept, cluster)
     }

@@ -13,7 +13,8 @@ import OperonTestKit
         let fake = FakeCoordinator()
         try await prepare(fake)
         var configuration = try HTTPServerConfiguration(
-            listen: HTTPAddress(host: "127.0.0.1", port: 0)
+            listen: HTTPAddress(host: "127.0.0.1", port: 0),
+            allowsAnyUser: true
         )
         // A program that tries every address must come to the end of a stream.
         configuration.limits.streamTime = .milliseconds(200)

@@ -7,10 +7,11 @@ import OperonTerminal
 struct ClientArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The coordinator: http://host:port, or https:// for TLS.",
+            "The coordinator: unix:PATH, http://host:port, or https:// for TLS.",
             discussion: """
-                Default: the variable OPERON_COORDINATOR, if it is set, else \
-                \(ClientAddress.defaultURL).
+                Default: the variable OPERON_COORDINATOR, if it is set, else the socket of your \
+                own coordinator on this machine: operon.sock in $XDG_STATE_HOME/operon, else in \
+                ~/.local/state/operon.
                 """,
             valueName: "url"
         )
@@ -20,7 +21,10 @@ struct ClientArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "A file whose first line is the token.",
-            discussion: "Default: the variable OPERON_TOKEN_FILE, if it is set."
+            discussion: """
+                Default: the variable OPERON_TOKEN_FILE, if it is set; else, for a coordinator on \
+                this machine, the token that your own coordinators ask for.
+                """
         ),
         completion: .file()
     )
@@ -41,20 +45,23 @@ struct ClientArguments: ParsableArguments {
         }
         let file = tokenFile ?? variable("OPERON_TOKEN_FILE")
         return ClientAddress(
-            url: coordinator ?? variable("OPERON_COORDINATOR") ?? ClientAddress.defaultURL,
+            url: coordinator ?? variable("OPERON_COORDINATOR"),
             token: try file.map { file throws(Failure) in
                 try SecretFile.firstLine(of: file, what: "token")
             },
-            caFile: caFile
+            caFile: caFile,
+            environment: environment
         )
     }
 }
 
 /// Whom to ask, and how to show who asks.
 struct ClientAddress: Hashable, Sendable {
-    var url: String
+    /// `nil`: the socket of this user's coordinator.
+    var url: String?
+    /// `nil`: for this machine, that of this user's coordinators.
     var token: String?
     var caFile: String?
-
-    static let defaultURL = "http://127.0.0.1:7350"
+    /// Says where both are.
+    var environment: [String: String]
 }

@@ -14,9 +14,10 @@ enum ClientFactory {
         _ news: LinkNews,
         _ body: (any CoordinatorClient) async throws -> Void
     ) async throws {
-        var configuration = HTTPCoordinatorClient.Configuration(
+        var configuration = try HTTPCoordinatorClient.Configuration(
             url: address.url,
-            token: address.token
+            token: address.token,
+            environment: address.environment
         )
         configuration.certificateAuthority = address.caFile
         configuration.patience = nil

@@ -109,8 +109,8 @@ struct ClientSession: Sendable {
     private func hint(aboutGraph name: String) async -> String {
         var query = GraphQuery()
         query.limit = Self.namesMax
-        let page = try? await client.graphs(query)
-        let graphs = page?.graphs ?? []
+        // Without an answer nothing is known of what there is.
+        guard let graphs = (try? await client.graphs(query))?.graphs else { return "" }
         guard !graphs.isEmpty else { return "\nThere is none yet: operon submit FILE" }
         return near(name, among: graphs.map(\.name)) ?? "\nThose that exist: operon list"
     }

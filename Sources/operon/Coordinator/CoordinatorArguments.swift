@@ -20,13 +20,30 @@ struct CoordinatorArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Where the API listens; port 0 takes a free one.",
-            discussion: "Any address but this machine's own needs --tls-certificate, --tls-key and "
-                + "--tokens.",
-            valueName: "host:port"
+            "Where the API listens: unix:PATH, or HOST:PORT; port 0 takes a free one.",
+            discussion: """
+                Default: the socket operon.sock in $XDG_STATE_HOME/operon, else in \
+                ~/.local/state/operon, which your commands and programs find by themselves and \
+                other users cannot use. On an address of this machine, clients must show a \
+                token: one from --tokens, else the one in the file token beside that socket, \
+                which is made at the first start and which your commands and programs find, too. \
+                Any other address needs --tls-certificate, --tls-key and --tokens.
+                """,
+            valueName: "address"
         )
     )
-    var listen = "127.0.0.1:7350"
+    var listen: String?
+
+    @Flag(
+        help: ArgumentHelp(
+            "Ask for no token on an address of this machine.",
+            discussion: """
+                Every user of this machine can then run commands as you, and read whatever you can \
+                read.
+                """
+        )
+    )
+    var allowAnyUser = false
 
     @Option(
         help: ArgumentHelp(
@@ -66,6 +83,11 @@ struct CoordinatorArguments: ParsableArguments {
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
             throw ValidationError("--tls-certificate and --tls-key belong together")
         }
+        guard !allowAnyUser || (listen != nil && tokens == nil) else {
+            throw ValidationError(
+                "--allow-any-user is for --listen HOST:PORT without --tokens"
+            )
+        }
         for text in keep where Retention.part(text) == nil {
             throw ValidationError("--keep \(text): neither a time such as 30d nor a count")
         }
@@ -74,22 +96,72 @@ struct CoordinatorArguments: ParsableArguments {
     var retention: Retention { Retention(keep) }
 
     /// - Throws: `Failure` for an address, a certificate or a file of tokens that cannot be used.
-    func server() throws(Failure) -> HTTPServerConfiguration {
+    func server(environment: [String: String]) throws(Failure) -> HTTPServerConfiguration {
         do throws(HTTPServerError) {
-            var tls: TLSFiles?
-            if let tlsCertificate, let tlsKey {
-                tls = TLSFiles(certificate: tlsCertificate, key: tlsKey)
-            }
-            return try HTTPServerConfiguration(
-                listen: HTTPAddress(listen),
-                tls: tls,
-                tokens: try tokens.map { path throws(HTTPServerError) in
+            var given =
+                try tokens.map { path throws(HTTPServerError) in
                     try AccessTokens(file: path)
                 } ?? AccessTokens()
-            )
+            let address =
+                if let listen { try ListenAddress(listen) } else {
+                    try Self.ownSocket(environment)
+                }
+            switch address {
+            case .socket(let path):
+                guard tlsCertificate == nil, !allowAnyUser else {
+                    throw HTTPServerError(
+                        .invalid,
+                        "unix:\(path) takes neither TLS nor other users: leave those options out."
+                    )
+                }
+                return HTTPServerConfiguration(socket: path, tokens: given)
+            case .tcp(let address):
+                var tls: TLSFiles?
+                if let tlsCertificate, let tlsKey {
+                    tls = TLSFiles(certificate: tlsCertificate, key: tlsKey)
+                }
+                if given.isEmpty, address.isLoopback, !allowAnyUser {
+                    given.add("", token: try OwnToken.loadOrMake(Self.ownToken(environment)))
+                }
+                return try HTTPServerConfiguration(
+                    listen: address,
+                    tls: tls,
+                    tokens: given,
+                    allowsAnyUser: allowAnyUser
+                )
+            }
         } catch {
             throw Failure(ExitStatus.usage, error.message)
         }
+    }
+
+    /// The socket that this user's commands look for; makes its folder.
+    private static func ownSocket(
+        _ environment: [String: String]
+    ) throws(HTTPServerError) -> ListenAddress {
+        guard let folder = StateFolder.path(environment),
+            let socket = StateFolder.socket(environment)
+        else {
+            throw HTTPServerError(
+                .invalid,
+                "Neither XDG_STATE_HOME nor HOME says where the socket belongs: give --listen "
+                    + "unix:PATH."
+            )
+        }
+        try StateFolder.make(folder)
+        return .socket(socket)
+    }
+
+    private static func ownToken(
+        _ environment: [String: String]
+    ) throws(HTTPServerError) -> String {
+        guard let file = StateFolder.token(environment) else {
+            throw HTTPServerError(
+                .invalid,
+                "Neither XDG_STATE_HOME nor HOME says where the token belongs: give --tokens FILE."
+            )
+        }
+        return file
     }
 
     /// The path of the store; makes the directory of the default one.

@@ -35,7 +35,7 @@ struct CoordinatorSession {
     /// - Throws: `Failure` for arguments that cannot be used.
     init(_ arguments: CoordinatorArguments, environment: [String: String]) throws(Failure) {
         self.environment = environment
-        server = try arguments.server()
+        server = try arguments.server(environment: environment)
         path = try arguments.storePath(environment: environment)
         retention = arguments.retention
         (logger, say) = arguments.log.make("operon")

@@ -1,0 +1,132 @@
+/// Which connections there are, and which of them may stay: a value without clock or socket.
+///
+/// A connection waits until it has sent the head of a request, and again between two requests.
+/// When there is no room for another one, whoever has waited longest gives up its place: first
+/// among those that never sent a request. So connections that say nothing, however many, keep
+/// nobody out. If nobody waits, the reserve takes what only asks for health and metrics.
+package struct ConnectionTable: Sendable {
+    package struct Bounds: Sendable {
+        package var total: Int
+        package var perAddress: Int
+        package var reserve: Int
+
+        package init(total: Int, perAddress: Int, reserve: Int) {
+            self.total = total
+            self.perAddress = perAddress
+            self.reserve = reserve
+        }
+    }
+
+    package struct ID: Hashable, Sendable {
+        fileprivate let number: UInt64
+    }
+
+    package enum Admission: Hashable, Sendable {
+        /// In the place of another connection, which is to be closed.
+        case admitted(ID, instead: ID?)
+        case refused
+    }
+
+    private struct Entry {
+        /// `nil`: it has none, as on a socket that is a file.
+        let address: String?
+        /// Only health and metrics are answered.
+        var isReserve: Bool
+        /// Has sent the head of a request at some time.
+        var hasAsked = false
+        /// Since when it waits, as a place in the order of what happened; `nil`: it is answered.
+        var waitsSince: UInt64?
+    }
+
+    let bounds: Bounds
+    private var entries: [ID: Entry] = [:]
+    private var counts: [String: Int] = [:]
+    private var ordinaryCount = 0
+    /// Numbers connections, and what happens to them, in one order.
+    private var clock: UInt64 = 0
+
+    package init(_ bounds: Bounds) { self.bounds = bounds }
+
+    package var count: Int { entries.count }
+
+    package mutating func open(from address: String?) -> Admission {
+        let isAddressFull = address.map { counts[$0, default: 0] >= bounds.perAddress } ?? false
+        if !isAddressFull, ordinaryCount < bounds.total {
+            return .admitted(enter(address, isReserve: false), instead: nil)
+        }
+        let rival = longestWaiting { entry in
+            !entry.isReserve && (!isAddressFull || entry.address == address)
+        }
+        if let rival {
+            close(rival)
+            return .admitted(enter(address, isReserve: false), instead: rival)
+        }
+        if entries.count - ordinaryCount < bounds.reserve {
+            return .admitted(enter(address, isReserve: true), instead: nil)
+        }
+        guard let rival = longestWaiting(where: \.isReserve) else { return .refused }
+        close(rival)
+        return .admitted(enter(address, isReserve: true), instead: rival)
+    }
+
+    /// It sent the head of a request.
+    /// - Returns: whether it is answered: one of the reserve may ask for health and metrics alone,
+    ///   unless there is room for it by now.
+    package mutating func asks(_ id: ID, forHealth: Bool) -> Bool {
+        guard var entry = entries[id] else { return false }
+        if entry.isReserve, !forHealth {
+            let isAddressFull =
+                entry.address.map { counts[$0, default: 0] >= bounds.perAddress } ?? false
+            guard ordinaryCount < bounds.total, !isAddressFull else { return false }
+            entry.isReserve = false
+            count(entry, 1)
+        }
+        entry.hasAsked = true
+        entry.waitsSince = nil
+        entries[id] = entry
+        return true
+    }
+
+    /// Its requests are answered.
+    package mutating func waits(_ id: ID) {
+        clock += 1
+        entries[id]?.waitsSince = clock
+    }
+
+    /// It is gone; benign if it was closed in favour of another one before.
+    package mutating func close(_ id: ID) {
+        guard let entry = entries.removeValue(forKey: id), !entry.isReserve else { return }
+        count(entry, -1)
+    }
+
+    private mutating func enter(_ address: String?, isReserve: Bool) -> ID {
+        clock += 1
+        let id = ID(number: clock)
+        let entry = Entry(address: address, isReserve: isReserve, waitsSince: clock)
+        entries[id] = entry
+        if !isReserve { count(entry, 1) }
+        return id
+    }
+
+    private mutating func count(_ entry: Entry, _ change: Int) {
+        ordinaryCount += change
+        guard let address = entry.address else { return }
+        let count = counts[address, default: 0] + change
+        counts[address] = count == 0 ? nil : count
+    }
+
+    /// The order of the table does not show: no two have waited equally long.
+    private func longestWaiting(where isMeant: (Entry) -> Bool) -> ID? {
+        var found: (id: ID, hasAsked: Bool, since: UInt64)?
+        for (id, entry) in entries {
+            guard let since = entry.waitsSince, isMeant(entry) else { continue }
+            if let best = found {
+                let isFirst =
+                    entry.hasAsked == best.hasAsked ? since < best.since : !entry.hasAsked
+                guard isFirst else { continue }
+            }
+            found = (id, entry.hasAsked, since)
+        }
+        return found?.id
+    }
+}

@@ -1,0 +1,67 @@
+import OperonPorts
+
+/// Where a coordinator is, as people write it.
+struct CoordinatorURL: Hashable, Sendable, CustomStringConvertible {
+    var isSecure: Bool
+    var address: ListenAddress
+
+    init(_ text: String) throws(ClientError) {
+        let problem = ClientError(
+            .invalid,
+            "“\(text)” is no address of a coordinator: write unix:PATH, http://HOST:PORT or "
+                + "https://HOST:PORT, such as http://127.0.0.1:7350."
+        )
+        var rest = text[...]
+        if rest.hasPrefix(ListenAddress.socketPrefix) {
+            isSecure = false
+            do throws(HTTPServerError) {
+                address = try ListenAddress(text)
+                if case .socket(let path) = address { try SocketFile.checkLength(path) }
+            } catch {
+                throw ClientError(.invalid, error.message)
+            }
+            return
+        } else if rest.lowercased().hasPrefix("http://") {
+            isSecure = false
+            rest = rest.dropFirst("http://".count)
+        } else if rest.lowercased().hasPrefix("https://") {
+            isSecure = true
+            rest = rest.dropFirst("https://".count)
+        } else {
+            throw problem
+        }
+        if rest.last == "/" { rest = rest.dropLast() }
+        guard !rest.isEmpty, rest.first != ":" else { throw problem }
+        do {
+            address = .tcp(try HTTPAddress(String(rest)))
+        } catch {
+            throw problem
+        }
+    }
+
+    /// What stands before the path of a request.
+    var base: String {
+        switch address {
+        // As async-http-client names sockets.
+        case .socket(let path): "http+unix://" + PercentText.encode(path)
+        case .tcp: description
+        }
+    }
+
+    /// - Throws: that the socket there is another user's.
+    func check() throws(ClientError) {
+        guard case .socket(let path) = address else { return }
+        do throws(HTTPServerError) {
+            try SocketFile.checkOwner(path)
+        } catch {
+            throw ClientError(.forbidden, error.message)
+        }
+    }
+
+    var description: String {
+        switch address {
+        case .socket: "\(address)"
+        case .tcp: (isSecure ? "https://" : "http://") + "\(address)"
+        }
+    }
+}

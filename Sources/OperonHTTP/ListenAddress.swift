@@ -1,0 +1,76 @@
+import FoundationEssentials
+
+/// Where a coordinator listens, and where its clients find it: a socket that is a file, or TCP.
+package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
+    /// An absolute path.
+    case socket(String)
+    case tcp(HTTPAddress)
+
+    static let socketPrefix = "unix:"
+
+    /// Reads `unix:PATH`, or what `HTTPAddress` reads. A relative path begins at the current
+    /// directory.
+    /// - Throws: a sentence about what it should be.
+    package init(_ text: String) throws(HTTPServerError) {
+        guard text.hasPrefix(Self.socketPrefix) else {
+            self = .tcp(try HTTPAddress(text))
+            return
+        }
+        let path = String(text.dropFirst(Self.socketPrefix.count))
+        guard !path.isEmpty, path.last != "/", !path.utf8.contains(0) else {
+            throw HTTPServerError(
+                .invalid,
+                "“\(text)” names no socket: write unix:PATH, such as unix:/run/operon/operon.sock."
+            )
+        }
+        if path.first == "/" {
+            self = .socket(path)
+        } else {
+            self = .socket(FileManager.default.currentDirectoryPath + "/" + path)
+        }
+    }
+
+    package var tcp: HTTPAddress? {
+        guard case .tcp(let address) = self else { return nil }
+        return address
+    }
+
+    package var description: String {
+        switch self {
+        case .socket(let path): Self.socketPrefix + path
+        case .tcp(let address): address.description
+        }
+    }
+}
+
+/// Where the socket and the token of a user's coordinators are: one place for the coordinator, the
+/// commands and the library, so that they find one another without a word.
+package enum StateFolder {
+    /// `$XDG_STATE_HOME/operon`, else `~/.local/state/operon`; `nil`: neither variable is set.
+    package static func path(_ environment: [String: String]) -> String? {
+        if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
+            return state + "/operon"
+        }
+        if let home = environment["HOME"], home.hasPrefix("/") {
+            return home + "/.local/state/operon"
+        }
+        return nil
+    }
+
+    /// The socket of a coordinator that was told nothing else.
+    package static func socket(_ environment: [String: String]) -> String? {
+        path(environment).map { $0 + "/operon.sock" }
+    }
+
+    /// The file with the token that coordinators of this user ask for over TCP.
+    package static func token(_ environment: [String: String]) -> String? {
+        path(environment).map { $0 + "/token" }
+    }
+
+    /// Makes the folder if there is none, for this user alone.
+    /// - Throws: that it cannot be made, or that others may write to it.
+    package static func make(_ path: String) throws(HTTPServerError) {
+        try SafeFolder.make(path)
+        try SafeFolder.check(path)
+    }
+}

@@ -1,0 +1,67 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Folders in which nobody else can put a file in the place of ours.
+enum SafeFolder {
+    /// The bit of a mode that inode(7) calls S_ISVTX.
+    private static let sticky: mode_t = 0o1000
+
+    /// Makes what is missing of a path, for this user alone.
+    static func make(_ path: String) throws(HTTPServerError) {
+        var part = ""
+        for name in path.split(separator: "/") {
+            part += "/" + name
+            if unsafe access(part, F_OK) == 0 { continue }
+            if unsafe mkdir(part, 0o700) == 0 { continue }
+            // Another process may have made it meanwhile.
+            guard errno == EEXIST else {
+                throw HTTPServerError(.file, "\(part) cannot be made: \(SystemWords.lastError()).")
+            }
+        }
+    }
+
+    /// - Throws: that others may write there, or that it belongs to another user.
+    static func check(_ path: String) throws(HTTPServerError) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else {
+            throw HTTPServerError(.file, "\(path) cannot be used: \(SystemWords.lastError()).")
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw HTTPServerError(.file, "\(path) is not a directory.")
+        }
+        guard isTrusted(status.st_uid) else {
+            throw HTTPServerError(
+                .unsafe,
+                "\(path) belongs to another user, who could put a file in the place of ours: use a "
+                    + "directory of your own."
+            )
+        }
+        // In a directory with the sticky bit, such as /tmp, a file can only be replaced by its
+        // owner.
+        let isShared = status.st_mode & 0o022 != 0 && status.st_mode & Self.sticky == 0
+        guard !isShared else {
+            throw HTTPServerError(
+                .unsafe,
+                "Others may write to \(path), and put a file in the place of ours: "
+                    + "chmod go-w \(path)"
+            )
+        }
+    }
+
+    /// This user, and root, who may do everything anyway. Root trusts the files of everybody: it
+    /// names them itself.
+    static func isTrusted(_ user: uid_t) -> Bool {
+        let own = geteuid()
+        return user == own || user == 0 || own == 0
+    }
+}
+
+enum SystemWords {
+    /// What the system said last.
+    static func lastError() -> String { unsafe String(cString: strerror(errno)) }
+}

@@ -1,0 +1,252 @@
+import Foundation
+import Glibc
+import Logging
+import OperonGraphFile
+import OperonHTTP
+import OperonModel
+import OperonPorts
+import OperonTestKit
+import Testing
+
+/// A server on a socket of its user.
+@Suite(.timeLimit(.minutes(5))) struct SocketTests {
+    @Test
+    func `a socket is its user's alone, answers the user's clients, and goes with its server`()
+        async throws
+    {
+        let folder = try Scratch.folder().path
+        let path = folder + "/operon.sock"
+        try await SocketScene.play(path) { (fake: FakeCoordinator) async throws in
+            #expect(try mode(of: path) == 0o600)
+            _ = try await fake.submit(Submission(graph: .diamond))
+            try await Scene.client(.init(url: "unix:\(path)")) {
+                (client: HTTPCoordinatorClient) async throws in
+                #expect(try await client.graph("diamond").name == "diamond")
+                let stream = try await client.events(after: nil, graph: nil)
+                await fake.world.waitForWatchers(1)
+                _ = try await client.setQueue("q", QueueChange())
+                var iterator = stream.makeAsyncIterator()
+                #expect(try await iterator.next() != nil)
+            }
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `over a socket, another host's name and another site's page are refused`()
+        async throws
+    {
+        let path = try Scratch.folder().path + "/operon.sock"
+        try await SocketScene.play(path) { (fake: FakeCoordinator) async throws in
+            func status(_ method: String, _ target: String, _ field: String) throws -> Int {
+                let head = "\(method) \(target) HTTP/1.1\r\nConnection: close\r\n\(field)\r\n\r\n"
+                return RawAnswer(try LocalConnection.ask(path, head)).status
+            }
+            for host in ["localhost", "127.0.0.1", "localhost:8080", "[::1]:1"] {
+                #expect(try status("GET", "/v1/status", "Host: \(host)") == 200, "\(host)")
+            }
+            for host in ["evil.example", "127.0.0.1.evil.example", ""] {
+                #expect(try status("GET", "/v1/status", "Host: \(host)") == 403, "\(host)")
+            }
+            for origin in ["https://evil.example", "null", "http://evil.localhost"] {
+                let fields = "Host: localhost\r\nOrigin: \(origin)"
+                #expect(try status("POST", "/v1/queues/q/cancel", fields) == 403, "\(origin)")
+            }
+            let site = "Host: localhost\r\nSec-Fetch-Site: cross-site"
+            #expect(try status("POST", "/v1/queues/q/cancel", site) == 403)
+            #expect(await fake.world.calls.contains { $0.name == "cancel" } == false)
+        }
+    }
+
+    @Test func `the socket of a dead server is replaced, and that of a live one is not`()
+        async throws
+    {
+        let path = try Scratch.folder().path + "/operon.sock"
+        // Bound, and never removed: as a killed server leaves it.
+        let dead = try LocalConnection.listen(path)
+        close(dead)
+        #expect(FileManager.default.fileExists(atPath: path))
+        try await SocketScene.play(path) { (_: FakeCoordinator) async throws in
+            let second = await #expect(throws: HTTPServerError.self) {
+                try await SocketScene.play(path) { _ in }
+            }
+            #expect(second?.code == .addressInUse)
+            #expect(second?.message.contains("--listen unix:PATH") == true)
+            try await Scene.client(.init(url: "unix:\(path)")) {
+                (client: HTTPCoordinatorClient) async throws in
+                #expect(try await client.status().epoch == 1)
+            }
+        }
+        // A server that is none of ours holds no lock.
+        let other = try LocalConnection.listen(path)
+        defer { close(other) }
+        let third = await #expect(throws: HTTPServerError.self) {
+            try await SocketScene.play(path) { _ in }
+        }
+        #expect(third?.code == .addressInUse)
+    }
+
+    @Test func `a path that is not fit for a socket is refused and left as it was`() async throws {
+        let folder = try Scratch.folder().path
+        let file = folder + "/operon.sock"
+        try "mine".write(toFile: file, atomically: true, encoding: .utf8)
+        let long = folder + "/" + String(repeating: "a", count: 120)
+        for (path, word) in [(file, "is not a socket"), (long, "is longer than the 107 bytes")] {
+            let error = await #expect(throws: HTTPServerError.self) {
+                try await SocketScene.play(path) { _ in }
+            }
+            #expect(error?.message.contains(word) == true, "\(error?.message ?? "")")
+        }
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "mine")
+
+        #expect(chmod(folder, 0o777) == 0)
+        let shared = folder + "/shared.sock"
+        let error = await #expect(throws: HTTPServerError.self) {
+            try await SocketScene.play(shared) { _ in }
+        }
+        #expect(error?.code == .unsafe)
+        #expect(error?.message.contains("chmod go-w") == true)
+    }
+
+    @Test func `a client asks no socket that another user can put in the coordinator's place`()
+        async throws
+    {
+        let folder = try Scratch.folder().path
+        let path = folder + "/operon.sock"
+        let impostor = try LocalConnection.listen(path)
+        defer { close(impostor) }
+        #expect(chmod(folder, 0o777) == 0)
+        try await Scene.client(.init(url: "unix:\(path)")) {
+            (client: HTTPCoordinatorClient) async throws in
+            let error = await #expect(throws: ClientError.self) { _ = try await client.status() }
+            #expect(error?.code == .forbidden)
+            #expect(error?.message.contains("Others may write to") == true)
+        }
+    }
+
+    @Test func `a token is made once, for its user alone, and found by the user's clients`() throws
+    {
+        let state = try Scratch.folder().path
+        let environment = ["XDG_STATE_HOME": state, "HOME": "/nowhere"]
+        let file = try #require(StateFolder.token(environment))
+        #expect(file == state + "/operon/token")
+        func token(_ url: String?) throws -> String? {
+            try HTTPCoordinatorClient.Configuration(url: url, token: nil, environment: environment)
+                .token
+        }
+        #expect(try token("http://127.0.0.1:7350") == nil)
+
+        let made = try OwnToken.loadOrMake(file)
+        #expect(made.count == 64)
+        #expect(try OwnToken.loadOrMake(file) == made)
+        #expect(try mode(of: file) == 0o600)
+        #expect(try mode(of: state + "/operon") == 0o700)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: state + "/operon") == ["token"])
+        #expect(try token("http://127.0.0.1:7350") == made)
+        #expect(try token("http://localhost") == made)
+        // It is shown to nobody else, and needed by no socket.
+        #expect(try token("http://operon.example:7350") == nil)
+        #expect(try token("https://operon.example") == nil)
+        #expect(try token(nil) == nil)
+
+        #expect(chmod(file, 0o644) == 0)
+        let error = #expect(throws: ClientError.self) { _ = try token("http://127.0.0.1:7350") }
+        #expect(error?.message.contains("Others can read your token") == true)
+        #expect(throws: HTTPServerError.self) { _ = try OwnToken.loadOrMake(file) }
+    }
+
+    @Test func `the socket and the token are where XDG_STATE_HOME says, else at home`() throws {
+        #expect(
+            StateFolder.socket(["HOME": "/home/ann"])
+                == "/home/ann/.local/state/operon/operon.sock"
+        )
+        let both = ["HOME": "/home/ann", "XDG_STATE_HOME": "/var/state"]
+        #expect(StateFolder.socket(both) == "/var/state/operon/operon.sock")
+        // Relative paths are to be ignored (XDG Base Directory Specification).
+        let relative = ["HOME": "/home/ann", "XDG_STATE_HOME": "state"]
+        #expect(StateFolder.token(relative) == "/home/ann/.local/state/operon/token")
+        let error = #expect(throws: ClientError.self) {
+            _ = try HTTPCoordinatorClient.Configuration(url: nil, token: nil, environment: [:])
+        }
+        #expect(error?.message.contains("Neither XDG_STATE_HOME nor HOME") == true)
+    }
+
+    private func mode(of path: String) throws -> Int? {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        return (attributes[.posixPermissions] as? NSNumber)?.intValue
+    }
+}
+
+/// The real server around a coordinator in memory, on a socket.
+private enum SocketScene {
+    static func play(
+        _ path: String,
+        _ body: @Sendable @escaping (FakeCoordinator) async throws -> Void
+    ) async throws {
+        let fake = FakeCoordinator()
+        let server = HTTPServer(
+            HTTPServerConfiguration(socket: path),
+            codec: GraphFileCodec(),
+            health: .good,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            client: { fake.as($0) }
+        )
+        let (addresses, continuation) = AsyncStream<ListenAddress>.makeStream()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { continuation.finish() }
+                try await server.run { continuation.yield($0) }
+            }
+            for await address in addresses {
+                #expect(address == .socket(path))
+                defer { server.stop() }
+                try await body(fake)
+                break
+            }
+            server.stop()
+            try await group.waitForAll()
+        }
+    }
+}
+
+/// A connection to a socket that is a file, by the system's own calls.
+enum LocalConnection {
+    struct Failure: Error { let number = errno }
+
+    static func listen(_ path: String) throws -> Int32 {
+        let number = try make(path) { bind($0, $1, $2) }
+        guard Glibc.listen(number, 8) == 0 else { throw Failure() }
+        return number
+    }
+
+    /// Sends bytes and reads until the other side closes.
+    static func ask(_ path: String, _ text: String) throws -> [UInt8] {
+        let number = try make(path) { connect($0, $1, $2) }
+        defer { close(number) }
+        let sent = Array(text.utf8).withUnsafeBytes { write(number, $0.baseAddress, $0.count) }
+        guard sent == text.utf8.count else { throw Failure() }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 4_096)
+        while true {
+            let count = read(number, &piece, piece.count)
+            if count <= 0 { return bytes }
+            bytes += piece[..<count]
+        }
+    }
+
+    private static func make(
+        _ path: String,
+        _ use: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) throws -> Int32 {
+        let number = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let status = withUnsafePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                use(number, address, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status == 0 else { throw Failure() }
+        return number
+    }
+}
