@@ -3541,6 +3541,8 @@ enum OpenAPIDocument {
        "eventBytes",
        "yieldedOperations",
        "additionBytes",
+       "additionOperations",
+       "inputListBytes",
        "openRequests",
        "slots",
        "queues",

@@ -23,6 +23,8 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case yieldedOperations
     case awaitedOperations
     case additionBytes
+    case additionOperations
+    case inputListBytes
     case openRequests
     case slots
     case queues
@@ -54,6 +56,8 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .yieldedOperations: "operations of a worker that gave back their slot"
         case .awaitedOperations: "operations that one waits for at once"
         case .additionBytes: "bytes of operations added at once from inside an operation"
+        case .additionOperations: "operations added at once from inside an operation"
+        case .inputListBytes: "bytes that list the inputs of one operation"
         case .openRequests: "additions of running operations that a worker has open"
         case .slots: "slots of a worker"
         case .queues: "queues in a graph"
@@ -108,6 +112,13 @@ public struct Limits: Hashable, Sendable {
     public var eventBytes = 256 << 20
     /// Bytes of what a running operation adds at once, as it is stored: half a message.
     public var additionBytes = 4 << 20
+    /// Operations that a running operation adds at once: a few bytes of an addition become some
+    /// hundred bytes once it is decoded.
+    public var additionOperations = 50_000
+    /// Bytes that list the inputs of one operation in a dispatch: the names of its dependencies, and
+    /// for those that may leave something where that is. With the operation itself (`payloadBytes`)
+    /// and what travels inline (`inlineInputBytes`) it fits a message.
+    public var inputListBytes = 6 << 20
     /// Additions of running operations of one worker that have no verdict yet: a beat lists them.
     public var openRequests = 1_000
     /// Operations of one worker that wait for others without a slot.

@@ -36,6 +36,15 @@ struct FieldCursor {
         return field
     }
 
+    /// A number and a text behind its length, as in a list of names; `nil` at the end.
+    mutating func nextName(
+        in bytes: [UInt8]
+    ) throws(WireError) -> (number: Int, name: Range<Int>)? {
+        guard position < end else { return nil }
+        let before = Int(exactly: try number(in: bytes)) ?? .max
+        return (before, try take(Int(exactly: try number(in: bytes)) ?? .max))
+    }
+
     /// What lies behind its length, which is at `start`.
     static func bytes(withLengthAt start: Int, in bytes: [UInt8]) throws(WireError) -> Range<Int> {
         var cursor = FieldCursor(start..<bytes.count)
@@ -63,5 +72,7 @@ struct FieldCursor {
         throw Self.cutOff
     }
 
-    static var cutOff: WireError { WireError(.malformed, "a stored graph is cut off") }
+    static var cutOff: WireError {
+        WireError(.malformed, "a list of operations or names is cut off")
+    }
 }

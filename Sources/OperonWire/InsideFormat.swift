@@ -79,6 +79,9 @@ package enum InsideFormat {
 
     /// Without the length.
     package static func decodeRequest(_ bytes: [UInt8]) throws(WireError) -> Request {
+        guard ElementCount.isBounded(bytes, at: .question) else {
+            throw WireError(.tooLarge, "it names more than \(ElementCount.max) operations")
+        }
         let proto: ProtoInsideRequest = try parsed(bytes)
         switch proto.what {
         case .add(let operations):
@@ -121,7 +124,9 @@ package enum InsideFormat {
 
     private static func parsed<M: Message>(_ bytes: [UInt8]) throws(WireError) -> M {
         do {
-            return try M(serializedBytes: bytes)
+            var options = BinaryDecodingOptions()
+            options.messageDepthLimit = Wire.messageDepthMax
+            return try M(serializedBytes: bytes, options: options)
         } catch {
             throw WireError(.malformed, "it cannot be read: \(error)")
         }

@@ -51,7 +51,11 @@ extension ProtoDispatchedOperation {
         announcesStart = operation.announcesStart
         traceParent = operation.traceParent
         if let lease = operation.exclusiveLease { exclusiveLeaseNanoseconds = lease.nanoseconds }
-        if !operation.inputs.isEmpty { inputs = operation.inputs.map { ProtoNamedInput($0) } }
+        if !operation.inputs.isEmpty {
+            let packed = PackedInputs(operation.inputs)
+            inputs = packed.entries
+            if !packed.names.isEmpty { withoutOutput = byteString(packed.names) }
+        }
         switch operation.work {
         case .nothing: work = .nothing(ProtoEmpty())
         case .wait(let duration): work = .waitNanoseconds(duration.nanoseconds)
@@ -104,9 +108,8 @@ extension DispatchedOperation {
             rank: proto.rank,
             timeout: timeout,
             qualityOfService: try QualityOfService(proto.qualityOfService),
-            inputs: try proto.inputs.map { input throws(WireError) in
-                try NamedInput(input, limits: limits)
-            },
+            inputs: try PackedInputs(proto.inputs, names: [UInt8](proto.withoutOutput))
+                .unpacked(limits),
             isIsolated: proto.isIsolated,
             announcesStart: proto.announcesStart,
             exclusiveLease: exclusiveLease,
@@ -144,33 +147,6 @@ extension QualityOfService {
                 "operation.quality_of_service",
                 "is \(value), which this version does not know"
             )
-        }
-    }
-}
-
-extension ProtoNamedInput {
-    fileprivate init(_ input: NamedInput) {
-        self.init()
-        name = input.name
-        if let output = input.output { self.output = ProtoPayload(output) }
-        if let reference = input.reference { self.reference = ProtoOutputReference(reference) }
-        dropped = input.isDropped
-    }
-}
-
-extension NamedInput {
-    fileprivate init(_ proto: ProtoNamedInput, limits: Limits) throws(WireError) {
-        self.init(
-            name: try Check.name(proto.name, "input.name", limits: limits),
-            output: proto.hasOutput ? Payload(proto.output) : nil,
-            reference: proto.hasReference ? try OutputReference(proto.reference) : nil
-        )
-        guard output == nil || reference == nil else {
-            throw .invalid("input.reference", "is there beside the output itself")
-        }
-        isDropped = proto.dropped
-        guard !isDropped || output == nil && reference == nil else {
-            throw .invalid("input.dropped", "is said of an output that is there")
         }
     }
 }

@@ -119,7 +119,9 @@ package enum StoreFormat {
 
     private static func parse<M: Message>(_ bytes: [UInt8]) throws(WireError) -> M {
         do {
-            return try M(serializedBytes: bytes)
+            var options = BinaryDecodingOptions()
+            options.messageDepthLimit = Wire.messageDepthMax
+            return try M(serializedBytes: bytes, options: options)
         } catch {
             throw WireError(.malformed, "what is stored cannot be read: \(error)")
         }
@@ -132,7 +134,10 @@ extension ProtoStoredQueue {
     fileprivate init(_ queue: QueueSettings) {
         self.init()
         name = queue.name
-        if let maximum = queue.maxConcurrentOperationCount { self.maximum = UInt64(maximum) }
+        // Negative: whoever compiles the graph refuses it.
+        if let maximum = queue.maxConcurrentOperationCount {
+            self.maximum = UInt64(max(0, maximum))
+        }
         isSuspended = queue.isSuspended
         priority = Int32(queue.priority.rawValue)
     }

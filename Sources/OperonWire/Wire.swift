@@ -46,7 +46,17 @@ package enum Wire {
         guard bytes.count <= limits.messageBytes else {
             throw .tooLarge(bytes.count, limit: limits.messageBytes)
         }
+        try checkElements(of: bytes)
         return bytes
+    }
+
+    /// What its receiver refuses is not sent: it would be dropped there, and sent again for ever.
+    private static func checkElements(of bytes: [UInt8]) throws(WireError) {
+        guard !ElementCount.isBounded(bytes) else { return }
+        throw WireError(
+            .tooLarge,
+            "a message of \(bytes.count) bytes has more than \(ElementCount.max) elements"
+        )
     }
 
     // MARK: - From bytes
@@ -94,7 +104,7 @@ package enum Wire {
     }
 
     /// Ours nest 6 deep; what others may add gets room, and nobody gets a deep stack.
-    private static let messageDepthMax = 16
+    static let messageDepthMax = 16
 
     private static func parse(
         _ bytes: [UInt8],
@@ -103,12 +113,7 @@ package enum Wire {
         guard bytes.count <= limits.messageBytes else {
             throw .tooLarge(bytes.count, limit: limits.messageBytes)
         }
-        guard ElementCount.isBounded(bytes) else {
-            throw WireError(
-                .tooLarge,
-                "a message of \(bytes.count) bytes has more than \(ElementCount.max) elements"
-            )
-        }
+        try checkElements(of: bytes)
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = messageDepthMax
         let envelope: ProtoEnvelope

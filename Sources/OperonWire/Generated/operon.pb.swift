@@ -1296,7 +1296,7 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
     set {_uniqueStorage()._qualityOfService = newValue}
   }
 
-  /// The outputs of its direct dependencies, in the order it lists them.
+  /// The outputs of its direct dependencies, in the order it lists them. See also `without_output`.
   var inputs: [ProtoNamedInput] {
     get {_storage._inputs}
     set {_uniqueStorage()._inputs = newValue}
@@ -1369,6 +1369,15 @@ nonisolated struct ProtoDispatchedOperation: @unchecked Sendable {
   var traceParent: String {
     get {_storage._traceParent}
     set {_uniqueStorage()._traceParent = newValue}
+  }
+
+  /// Where an operation has very many dependencies: the names of those that left nothing, which then
+  /// have no entry in `inputs`. For each of them, in the order of the list: how many entries of
+  /// `inputs` stand between it and the name before it, how many bytes the name has (both as
+  /// varints), and the name. One field, because each element of a list costs its reader memory.
+  var withoutOutput: Data {
+    get {_storage._withoutOutput}
+    set {_uniqueStorage()._withoutOutput = newValue}
   }
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -3932,7 +3941,7 @@ nonisolated extension ProtoDispatch: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".DispatchedOperation"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{4}\u{a}trace_parent\0\u{c}\u{f}\u{1}\u{c}\u{13}\u{9}\u{c}\u{1d}\u{3}")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}held\0\u{1}ordinal\0\u{3}graph_name\0\u{1}name\0\u{1}queue\0\u{1}priority\0\u{1}rank\0\u{3}timeout_nanoseconds\0\u{3}quality_of_service\0\u{1}inputs\0\u{1}nothing\0\u{3}wait_nanoseconds\0\u{1}command\0\u{1}registered\0\u{4}\u{2}exclusive_lease_nanoseconds\0\u{3}is_isolated\0\u{3}announces_start\0\u{4}\u{a}trace_parent\0\u{3}without_output\0\u{c}\u{f}\u{1}\u{c}\u{13}\u{9}\u{c}\u{1e}\u{2}")
 
   fileprivate class _StorageClass {
     var _held: ProtoHeldAttempt? = nil
@@ -3950,6 +3959,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
     var _isIsolated: Bool = false
     var _announcesStart: Bool = false
     var _traceParent: String = String()
+    var _withoutOutput: Data = Data()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -3975,6 +3985,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       _isIsolated = source._isIsolated
       _announcesStart = source._announcesStart
       _traceParent = source._traceParent
+      _withoutOutput = source._withoutOutput
     }
   }
 
@@ -4054,6 +4065,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         case 17: try { try decoder.decodeSingularBoolField(value: &_storage._isIsolated) }()
         case 18: try { try decoder.decodeSingularBoolField(value: &_storage._announcesStart) }()
         case 28: try { try decoder.decodeSingularStringField(value: &_storage._traceParent) }()
+        case 29: try { try decoder.decodeSingularBytesField(value: &_storage._withoutOutput) }()
         default: break
         }
       }
@@ -4127,6 +4139,9 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
       if !_storage._traceParent.isEmpty {
         try visitor.visitSingularStringField(value: _storage._traceParent, fieldNumber: 28)
       }
+      if !_storage._withoutOutput.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._withoutOutput, fieldNumber: 29)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -4151,6 +4166,7 @@ nonisolated extension ProtoDispatchedOperation: SwiftProtobuf.Message, SwiftProt
         if _storage._isIsolated != rhs_storage._isIsolated {return false}
         if _storage._announcesStart != rhs_storage._announcesStart {return false}
         if _storage._traceParent != rhs_storage._traceParent {return false}
+        if _storage._withoutOutput != rhs_storage._withoutOutput {return false}
         return true
       }
       if !storagesAreEqual {return false}
