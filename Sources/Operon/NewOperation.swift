@@ -9,7 +9,8 @@ public struct NewOperation: Sendable {
     /// `graph/operation`; and by which of its outcomes each lets it go.
     public var dependencies: [DependencyDescription]
 
-    /// The operation queue that it belongs to; `nil`: that of the operation that adds it.
+    /// The operation queue that it belongs to, which its graph has; `nil`: that of the operation
+    /// that adds it.
     public var queue: String?
 
     /// How it is to be run: what a handle may be given, too. The name in them does not count.

@@ -104,10 +104,10 @@ public struct OperationContext: Sendable {
     /// That takes as long as the coordinator is away.
     ///
     /// - Returns: How many of them are new, with what their conditions bring.
-    /// - Throws: `Refusal` for a name that the graph has already, a dependency that it has not, a
-    ///   cycle, a limit, or a graph that was cancelled; ``OperonError`` with the code `invalid` for
-    ///   what cannot be sent. Then nothing was added. `CancellationError` if this attempt was given
-    ///   up.
+    /// - Throws: `Refusal` for a name that the graph has already, a dependency or a queue that it
+    ///   has not, a cycle, a limit, or a graph that was cancelled; ``OperonError`` with the code
+    ///   `invalid` for what cannot be sent. Then nothing was added. `CancellationError` if this
+    ///   attempt was given up.
     @discardableResult
     public func add(_ operations: [NewOperation]) async throws -> Int {
         let descriptions = try operations.flatMap { try $0.descriptions(queue: queueName) }
@@ -136,7 +136,7 @@ public struct OperationContext: Sendable {
     ///   - name: Its name, unique in the graph.
     ///   - dependencies: Names of operations that it waits for, unless they fail; for
     ///     other conditions add a ``NewOperation``.
-    ///   - queue: The queue it belongs to; `nil`: that of this operation.
+    ///   - queue: The queue it belongs to, one that the graph has; `nil`: that of this operation.
     ///   - priority: Its place among ready operations; `nil`: as `options` say.
     ///   - options: How it is to be run; `nil`: as the operation itself says.
     /// - Returns: Whether it is new; an earlier attempt may have added it.

@@ -158,6 +158,7 @@ extension CompiledGraph {
         for operation in graph.operations {
             try LimitName.payloadBytes.check(operation.work.byteCount, limits.payloadBytes)
         }
+        try InputList.check(graph, limits)
     }
 }
 
@@ -165,15 +166,36 @@ extension Work {
     /// About what it takes in a message to a worker.
     package var dispatchedByteCount: Int { isExternal ? 0 : byteCount }
 
-    /// About what it is made of, in bytes.
+    /// What it is made of, in bytes: all that is encoded of it, with `textBytes` for each text of a
+    /// command.
     package var byteCount: Int {
         switch self {
         case .nothing, .wait: 0
-        case .registered(_, let input), .external(let input): input.bytes.count
-        case .command(let command):
-            command.arguments.reduce(0) { $0 + $1.utf8.count }
-                + command.environment.values.reduce(0) { $0 + $1.utf8.count }
+        case .registered(_, let input), .external(let input): input.encodedByteCount
+        case .command(let command): command.byteCount
         }
+    }
+
+    /// What a text costs beside its bytes: a pointer to it, for the program that is started; and
+    /// with it no command that is within its limit has more texts than a message may have.
+    fileprivate static var textBytes: Int { 8 }
+}
+
+extension Payload {
+    /// The type of nearly every payload is not encoded.
+    fileprivate var encodedByteCount: Int {
+        bytes.count + (contentType == Payload.json ? 0 : contentType.utf8.count)
+    }
+}
+
+extension CommandDescription {
+    fileprivate var byteCount: Int {
+        func size(_ text: String) -> Int { text.utf8.count + Work.textBytes }
+        var bytes = arguments.reduce(0) { $0 + size($1) }
+        // A sum: the order of the dictionary does not matter.
+        bytes += environment.reduce(0) { $0 + size($1.key) + size($1.value) }
+        bytes += inheritEnvironment.reduce(0) { $0 + size($1) }
+        return bytes + (directory.map(size) ?? 0)
     }
 }
 

@@ -113,8 +113,9 @@ extension Scheduler {
         return (waiting, isSkipDemanded)
     }
 
-    /// Of an operation of a graph that there is or was.
+    /// `nil`: it has not ended, or there is none of this number.
     package func outcomeKind(of operation: OperationID) -> OutcomeKind? {
+        guard exists(operation.graph) else { return nil }
         let graph = Int(operation.graph.rawValue)
         guard Int(operation.index) < graphs[graph].outcome.count else {
             return graphs[graph].remains[operation.index]

@@ -67,7 +67,7 @@ extension Scheduler {
             // attempt that was taken for lost and may yet count.
             if case .finished(let held, let result) = event {
                 let late = LateResult(
-                    result: result,
+                    result: result.bounded(by: configuration.limits),
                     start: now.monotonic - (sentAt - result.startedAt),
                     end: now.monotonic - (sentAt - result.endedAt)
                 )
@@ -79,7 +79,8 @@ extension Scheduler {
         switch event {
         case .started(_, let at):
             started(place, at: now.monotonic - (sentAt - at), into: &effects)
-        case .finished(_, let result):
+        case .finished(_, let said):
+            let result = said.bounded(by: configuration.limits)
             let start = now.monotonic - (sentAt - result.startedAt)
             let end = now.monotonic - (sentAt - result.endedAt)
             started(place, at: start, into: &effects)

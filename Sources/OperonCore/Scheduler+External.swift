@@ -159,7 +159,8 @@ extension Scheduler {
     private func checkSize(of completion: Completion, _ field: String) throws(Refusal) {
         let bytes: Int
         switch completion {
-        case .succeeded(let output): bytes = output.bytes.count
+        case .succeeded(let output):
+            bytes = output.bytes.count + output.contentType.utf8.count
         case .failed(.deadline), .failed(.workerLost):
             throw .invalid(field: field, why: "only the coordinator fails it in this way")
         case .failed(let error): bytes = error.byteCount

@@ -29,6 +29,13 @@ extension Scheduler {
         return base(of: id)
     }
 
+    /// Whether an attempt is in flight and the sender's: what anybody else asks in its name is not
+    /// even looked at.
+    package func owns(_ held: HeldAttempt, _ sender: WorkerIdentity) -> Bool {
+        guard let worker = workerNumbers[sender.incarnation] else { return false }
+        return attemptPlace(of: held, ownedBy: worker) != nil
+    }
+
     /// A worker waits for an answer: nothing that it said after the question is handled before it.
     /// Only who runs may ask.
     ///
@@ -87,7 +94,8 @@ extension Scheduler {
         case .fits(let addition):
             let graph = order.held.operation.graph
             let closed = refusalOfCancelled(graph)
-            if let refusal = closed ?? refusal(of: addition, to: graph) {
+            let refused = closed ?? refusal(of: addition, to: graph)
+            if let refusal = refused ?? refusalOfQueues(of: addition, inside: graph) {
                 content = .refused(refusal.cutShort)
             } else {
                 let count = grow(graph, by: addition, of: order.held, at: now, into: &effects)
@@ -123,6 +131,26 @@ extension Scheduler {
         return graph.isCancelled ? .graphClosed(name: graph.compiled.name) : nil
     }
 
+    /// What runs adds to queues that its graph has: a worker may serve few queues, and what it says
+    /// that an operation adds must not run elsewhere than the graph does.
+    private func refusalOfQueues(
+        of addition: CompiledAddition,
+        inside id: GraphID
+    ) -> Refusal? {
+        let graph = graphs[Int(id.rawValue)]
+        let submitted = Set(graph.compiled.queues.map(\.name))
+        let others = addition.graph.queues.map(\.name).filter { !submitted.contains($0) }
+        guard !others.isEmpty else { return nil }
+        // What clients added since. O(policies), and seldom needed.
+        let used = Set(graph.rules.map(\.queue))
+        let strange = others.first { queueNumbers[$0].map { used.contains($0) } != true }
+        guard let name = strange else { return nil }
+        let why =
+            "“\(graph.compiled.name)” has no queue of this name: a running operation adds only to "
+            + "queues of its graph"
+        return .invalid(field: "queue “\(name)”", why: why)
+    }
+
     /// The verdicts on what a beat lists. One that was lost with whoever gave it is asked for anew:
     /// the same addition gets the same answer.
     mutating func verdicts(
@@ -136,6 +164,7 @@ extension Scheduler {
         }
         dropWaits(of: worker, notIn: listed, sent: beat.sent, into: &effects)
         var verdicts: [Verdict] = []
+        var bytes = 0
         let limits = configuration.limits
         for request in beat.open.prefix(limits.openRequests + limits.yieldedOperations) {
             // It is on its way, or behind a gap.
@@ -143,6 +172,11 @@ extension Scheduler {
             if isWaiting(request) { continue }
             let known = workers[worker].verdicts.last { $0.number == request.number }
             if let known {
+                // The next beat lists those that had no room.
+                guard verdicts.isEmpty || bytes + known.byteCount <= limits.chunkBytes else {
+                    continue
+                }
+                bytes += known.byteCount
                 verdicts.append(known)
             } else if attemptPlace(of: request.held, ownedBy: worker) != nil {
                 verdicts.append(
@@ -154,12 +188,63 @@ extension Scheduler {
     }
 }
 
+extension Verdict {
+    /// About what it takes in a message.
+    fileprivate var byteCount: Int {
+        let fixed = 48
+        switch content {
+        case .added, .again: return fixed
+        case .ended(let outcomes): return fixed + outcomes.count
+        case .output(let output): return fixed + (output?.bytes.count ?? 0)
+        // It was cut short.
+        case .refused(.dependencyCycle(let path)):
+            return path.reduce(fixed) { $0 + 4 + $1.utf8.count }
+        case .refused: return fixed + 2 * Refusal.textBytes
+        }
+    }
+}
+
 extension Refusal {
-    /// Of a cycle only so much as a person reads: a verdict travels with every beat until it has
-    /// arrived.
+    /// Bytes of each text in a verdict: more than a sentence with two names needs.
+    fileprivate static let textBytes = 1_024
+
+    /// Only so much as a person reads: a verdict travels with every beat until it has arrived, and
+    /// its names are those that an operation gave.
     var cutShort: Refusal {
-        let shown = 64
-        guard case .dependencyCycle(let path) = self, path.count > shown else { return self }
-        return .dependencyCycle(path: path.prefix(shown / 2) + ["…"] + path.suffix(shown / 2))
+        switch self {
+        case .dependencyCycle(let path):
+            let shown = 64
+            let few =
+                path.count > shown
+                ? path.prefix(shown / 2) + ["…"] + path.suffix(shown / 2) : path
+            return .dependencyCycle(path: few.map(Self.short))
+        case .unknownOperation(let name, let namedBy):
+            return .unknownOperation(name: Self.short(name), namedBy: Self.short(namedBy))
+        case .duplicateOperation(let name): return .duplicateOperation(name: Self.short(name))
+        case .alreadySubmitted(let name): return .alreadySubmitted(name: Self.short(name))
+        case .alreadyStarted(let name): return .alreadyStarted(name: Self.short(name))
+        case .alreadyFinished(let name): return .alreadyFinished(name: Self.short(name))
+        case .graphClosed(let name): return .graphClosed(name: Self.short(name))
+        case .invalid(let field, let why):
+            return .invalid(field: Self.short(field), why: Self.short(why))
+        case .limitExceeded: return self
+        case .unreachable(let why): return .unreachable(Self.short(why))
+        }
+    }
+
+    private static func short(_ text: String) -> String { text.cut(toBytes: textBytes) }
+}
+
+extension String {
+    /// Its first characters, with an ellipsis, if it has more bytes than these.
+    func cut(toBytes maximum: Int) -> String {
+        guard utf8.count > maximum else { return self }
+        var bytes = 0
+        // By scalars: one character may have any number of bytes.
+        let kept = unicodeScalars.prefix { scalar in
+            bytes += UTF8.width(scalar)
+            return bytes <= maximum
+        }
+        return String(kept) + "…"
     }
 }

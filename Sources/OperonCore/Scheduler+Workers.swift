@@ -391,13 +391,19 @@ extension Scheduler {
         return orders
     }
 
-    /// Where an attempt is kept, if it is in flight and this worker's.
-    func attemptPlace(of held: HeldAttempt, ownedBy worker: Int) -> UInt32? {
+    /// Where an attempt is kept, if it is in flight.
+    func attemptPlace(of held: HeldAttempt) -> UInt32? {
         guard exists(held.operation) else { return nil }
         let graph = Int(held.operation.graph.rawValue)
         let place = graphs[graph].attempt[Int(held.operation.index)]
-        guard place != GraphState.noAttempt, let attempt = attempts[Int(place)],
-            attempt.id == held.attempt, attempt.worker == worker
+        guard place != GraphState.noAttempt, attempts[Int(place)]?.id == held.attempt
+        else { return nil }
+        return place
+    }
+
+    /// The same, if it is this worker's.
+    func attemptPlace(of held: HeldAttempt, ownedBy worker: Int) -> UInt32? {
+        guard let place = attemptPlace(of: held), attempts[Int(place)]?.worker == worker
         else { return nil }
         return place
     }
@@ -478,10 +484,7 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         let operation = held.operation
-        guard exists(operation) else { return }
-        let place = graphs[Int(operation.graph.rawValue)].attempt[Int(operation.index)]
-        guard place != GraphState.noAttempt, attempts[Int(place)]?.id == held.attempt
-        else { return }
+        guard let place = attemptPlace(of: held) else { return }
         _ = removeAttempt(place)
         effects.records.append(.attemptEnded(held.attempt, operation, .failed(error)))
         effects.notices.append(

@@ -137,9 +137,10 @@ extension WorkerAgent {
         into effects: inout Effects
     ) {
         guard let holding = held[attempt], holding.state != .waiting else { return }
-        let result = reported.fitting(configuration.limits)
         if holding.state == .yielded { yieldedCount -= 1 } else { runningCount -= 1 }
         remove(attempt)
+        // What could not be sent would keep whatever is behind it.
+        let result = reported.bounded(by: configuration.limits)
         switch holding.end {
         case .report: record(.finished(holding.operation.held, result))
         case .giveBack:

@@ -115,9 +115,9 @@ public struct Limits: Hashable, Sendable {
     /// Operations that a running operation adds at once: a few bytes of an addition become some
     /// hundred bytes once it is decoded.
     public var additionOperations = 50_000
-    /// Bytes that list the inputs of one operation in a dispatch: the names of its dependencies, and
-    /// for those that may leave something where that is. With the operation itself (`payloadBytes`)
-    /// and what travels inline (`inlineInputBytes`) it fits a message.
+    /// Bytes that list the inputs of one operation in a dispatch: the names of its dependencies,
+    /// and for those that may leave something where that is. With the operation itself
+    /// (`payloadBytes`) and what travels inline (`inlineInputBytes`) it fits a message.
     public var inputListBytes = 6 << 20
     /// Additions of running operations of one worker that have no verdict yet: a beat lists them.
     public var openRequests = 1_000

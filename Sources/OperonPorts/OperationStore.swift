@@ -25,6 +25,9 @@ package protocol OperationStore: Sendable {
     /// `nil`: nothing is ever to be synced, as nothing outlives the process.
     var syncInterval: Duration? { get }
 
+    /// Where its file is, for what lies beside it; `nil`: it has none.
+    var filePath: String? { get }
+
     /// What a finished operation left, if it is still kept.
     func output(of operation: OperationID) async throws -> Payload?
 
@@ -64,6 +67,8 @@ extension OperationStore {
     /// At this pace a disk that syncs in a few milliseconds does little else than to take what is
     /// written.
     package var syncInterval: Duration? { .milliseconds(20) }
+
+    package var filePath: String? { nil }
 
     /// Drops what is kept for nothing, where no coordinator knows of it. The number of graphs.
     package func prune(

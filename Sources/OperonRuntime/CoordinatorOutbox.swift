@@ -1,3 +1,4 @@
+import OperonCore
 package import OperonModel
 
 /// What a coordinator has decided to send and its transport has not taken yet.
@@ -117,27 +118,12 @@ extension CoordinatorEnvelope {
 }
 
 extension DispatchedOperation {
-    /// What it takes in a message, to within what numbers take.
+    /// What it takes in a message: no less, but for what numbers take.
     var approximateBytes: Int {
-        let element = 16
         var bytes = 128 + name.utf8.count + graphName.utf8.count + queue.utf8.count
-        bytes += traceParent.utf8.count
-        switch work {
-        case .nothing, .wait, .external: break
-        case .command(let command):
-            for text in command.arguments + command.inheritEnvironment {
-                bytes += element + text.utf8.count
-            }
-            // A sum: their order does not matter.
-            for (name, value) in command.environment {
-                bytes += element + name.utf8.count + value.utf8.count
-            }
-            bytes += command.directory?.utf8.count ?? 0
-        case .registered(let kind, let input):
-            bytes += kind.utf8.count + input.bytes.count + input.contentType.utf8.count
-        }
+        bytes += traceParent.utf8.count + work.byteCount
         for input in inputs {
-            bytes += element + input.name.utf8.count
+            bytes += 16 + input.name.utf8.count
             if let output = input.output {
                 bytes += output.bytes.count + output.contentType.utf8.count
             }

@@ -26,6 +26,13 @@ extension CoordinatorService {
 
     private func judge(_ order: Scheduler.WaitOrder) -> Scheduler.WaitJudgement {
         let graph = order.held.operation.graph
+        // Looked at before as many names are looked up.
+        do throws(Refusal) {
+            let count = order.request.names.count
+            try LimitName.awaitedOperations.check(count, limits.awaitedOperations)
+        } catch {
+            return .refused(error)
+        }
         var awaited: [OperationID] = []
         awaited.reserveCapacity(order.request.names.count)
         for name in order.request.names {
@@ -92,7 +99,7 @@ extension CoordinatorService {
         let graph = order.held.operation.graph
         let parent = order.held.operation.index
         let number = Int(graph.rawValue)
-        let description = found(try Self.read(order.request, limits), in: graph)
+        let description = try read(order.request, of: order.held)
         let new = try CompiledAddition.compile(
             description,
             addedBy: parent,
@@ -134,22 +141,22 @@ extension CoordinatorService {
         .unreachable("the output of “\(name(of: id).name)” cannot be read from the store")
     }
 
-    private static func read(
+    /// The added operations, with dependencies on other graphs resolved. An addition that
+    /// `serve` has decoded is not decoded again.
+    private func read(
         _ request: AdditionRequest,
-        _ limits: Limits
+        of held: HeldAttempt
     ) throws(Refusal) -> GraphDescription {
-        guard request.operations.count <= limits.additionBytes else {
-            throw .limitExceeded(
-                limit: .additionBytes,
-                value: request.operations.count,
-                maximum: limits.additionBytes
-            )
-        }
-        do throws(WireError) {
-            return try StoreFormat.decodeGraph(request.operations).graph
-        } catch {
-            throw .invalid(field: "operations", why: error.message)
-        }
+        let key = AdditionKey(held: held, number: request.number)
+        let description =
+            try decoded[key] ?? StoreFormat.decodeAddition(request.operations, limits: limits)
+        return found(description, in: held.operation.graph)
+    }
+
+    /// Names one addition of one attempt.
+    struct AdditionKey: Hashable, Sendable {
+        let held: HeldAttempt
+        let number: UInt64
     }
 
     // MARK: - Reads
@@ -188,18 +195,20 @@ extension CoordinatorService {
 
     // MARK: - Outputs
 
-    /// Handles these events once the outputs that requests among them ask for are at hand: what is
-    /// added may start in the same step.
-    func take(_ events: [Scheduler.Event]) async {
+    /// Handles these events once the outputs that their requests ask for are at hand: an added
+    /// operation may start in the same step.
+    func serve(_ events: [Scheduler.Event]) async {
         await loadOutputs(for: events)
         handle(events)
+        decoded = [:]
     }
 
-    /// Nothing, as a rule, and then it costs nothing. While one output is read, another operation
-    /// may end: it is looked again until nothing had to be waited for.
+    /// Loads the outputs that these events ask for. While one output is read, another operation
+    /// may end, so the events are looked at again until nothing had to be waited for.
     private func loadOutputs(for events: [Scheduler.Event]) async {
         loadedOutputs = [:]
         unloadedOutputs = []
+        decoded = [:]
         guard let store else { return }
         var hasWaited = true
         while hasWaited {
@@ -211,18 +220,23 @@ extension CoordinatorService {
         }
     }
 
-    /// The finished operations whose outputs requests among these events ask for.
+    /// The finished operations whose outputs requests among these events ask for. The events are
+    /// in hand only meanwhile: anybody may end the coordinator while an output is read.
     private func outputsAsked(by events: [Scheduler.Event]) -> [OperationID] {
         var asked: [OperationID] = []
-        for case .workerMessage(let envelope) in events {
-            guard case .events(let batch) = envelope.body else { continue }
+        for event in events {
+            guard case .workerMessage(let envelope) = event,
+                case .events(let batch) = envelope.body
+            else { continue }
+            take(event)
+            defer { putDown(isHandled: false) }
             for event in batch.events {
-                let graph = event.held.operation.graph
-                guard contents.indices.contains(Int(graph.rawValue)) else { continue }
+                // Requests of attempts that are not the sender's are refused later, unread.
+                guard scheduler.owns(event.held, envelope.sender) else { continue }
                 switch event {
-                case .added(_, let request): asked += outputsAsked(by: request, of: graph)
-                case .read(_, let request):
-                    guard let id = resolve(request.name, in: graph),
+                case .added(let held, let request): asked += outputsAsked(by: request, of: held)
+                case .read(let held, let request):
+                    guard let id = resolve(request.name, in: held.operation.graph),
                         scheduler.outcomeKind(of: id) == .succeeded
                     else { continue }
                     asked.append(id)
@@ -235,13 +249,15 @@ extension CoordinatorService {
 
     private func outputsAsked(
         by request: AdditionRequest,
-        of graph: GraphID
+        of held: HeldAttempt
     ) -> [OperationID] {
+        let key = AdditionKey(held: held, number: request.number)
         do throws(Refusal) {
-            let operations = found(try Self.read(request, limits), in: graph).operations
-            return contents.wanted(by: operations, of: graph).filter { id in
-                contents.indices.contains(Int(id.graph.rawValue)) && isMissing(id)
+            if decoded[key] == nil {
+                decoded[key] = try StoreFormat.decodeAddition(request.operations, limits: limits)
             }
+            let operations = try read(request, of: held).operations
+            return contents.wanted(by: operations, of: held.operation.graph).filter(isMissing)
         } catch {
             return []  // It is refused when it is judged.
         }
@@ -268,6 +284,20 @@ extension CoordinatorService {
         } catch {
             unloadedOutputs.insert(id)
             logger.error("output not loaded", metadata: ["reason": "\(error)"])
+        }
+    }
+}
+
+extension Scheduler.Event {
+    /// Whether running operations ask for something that may have to be loaded first.
+    var hasRequests: Bool {
+        guard case .workerMessage(let envelope) = self, case .events(let batch) = envelope.body
+        else { return false }
+        return batch.events.contains { event in
+            switch event {
+            case .added, .read: true
+            case .started, .finished, .returned, .yielded: false
+            }
         }
     }
 }

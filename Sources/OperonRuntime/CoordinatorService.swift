@@ -22,6 +22,8 @@ package actor CoordinatorService {
     var loadedOutputs: [OperationID: Payload] = [:]
     /// Those that could not be read.
     var unloadedOutputs: Set<OperationID> = []
+    /// Additions of the events that are being served. Only looked up.
+    var decoded: [AdditionKey: GraphDescription] = [:]
     let transport: any CoordinatorTransport
     private let observer: Observer
     let growthObserver: GrowthObserver
@@ -32,6 +34,8 @@ package actor CoordinatorService {
     /// Where it reads the time of everything that belongs to its graphs.
     let time: TimeSource
     let startedAt: WallTime
+    /// `nil`: nothing is kept on a disk, or there is no room for it.
+    let inHand: EventsInHand?
     /// What is kept on a disk; `nil`: nothing is.
     var keeping: Keeping?
     /// The worker in the same process, which leaves when this does.
@@ -106,6 +110,7 @@ package actor CoordinatorService {
         register = restored?.register ?? GraphRegister()
         workerNames = restored?.workerNames ?? [:]
         workerNamesMax = scheduler.configuration.limits.storedWorkers
+        inHand = restored?.store.filePath.flatMap { Self.eventsInHand(besideStore: $0, logger) }
         keeping = restored.map { Keeping(store: $0.store, lastEvent: $0.lastEvent) }
         self.transport = transport
         self.logger = logger
@@ -292,8 +297,20 @@ package actor CoordinatorService {
             for event in batch {
                 if let event = await translate(event) { events.append(event) }
             }
-            await take(events)
+            for group in await vetted(events) { await receive(group) }
         }
+    }
+
+    private nonisolated func receive(_ events: [Scheduler.Event]) async {
+        // What was said before a request decides whose the attempt is that asks.
+        var rest = events[...]
+        while let place = rest.firstIndex(where: \.hasRequests) {
+            if rest.startIndex < place { await handle(Array(rest[..<place])) }
+            let request = [rest[place]]
+            await serve(request)
+            rest = rest[(place + 1)...]
+        }
+        if !rest.isEmpty { await handle(Array(rest)) }
     }
 
     private nonisolated func translate(
@@ -355,6 +372,7 @@ package actor CoordinatorService {
             let now = Moment(monotonic: time.now(), wall: time.wall())
             for event in pending {
                 if case .transportUp = event { connected.open() }
+                take(event)
                 scheduler.handle(event, at: now, into: &effects)
                 judgeRequests(at: now)
             }
@@ -375,6 +393,7 @@ package actor CoordinatorService {
                 }
             }
         }
+        putDown()
         alarm.set(wakeAt, by: time) { [weak self] in await self?.wake() }
         dateAlarm.set(nextDate, by: time) { [weak self] in await self?.dateCame() }
         raiseSignals()

@@ -311,11 +311,5 @@ private struct KeptOutput: Sendable {
 
 extension OperationDescription {
     /// Whether its kind does anything with outputs of dependencies.
-    var wantsInputs: Bool {
-        switch work {
-        // Of what is completed from outside no worker gets anything; clients read it elsewhere.
-        case .nothing, .wait, .external: false
-        case .command, .registered: !dependencies.isEmpty
-        }
-    }
+    var wantsInputs: Bool { work.takesInputs && !dependencies.isEmpty }
 }

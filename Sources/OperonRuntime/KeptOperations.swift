@@ -166,7 +166,8 @@ extension KeptOperations {
                 last = (outline.policy, policy)
             }
             var bytes = outline.workBytes
-            if bytes > GraphAssembly.littleBytes {
+            // An empty text takes two bytes there, and counts as eight.
+            if 4 * bytes > GraphAssembly.littleBytes {
                 bytes = try stored.description(of: index).work.byteCount
             }
             assembly.append(policy: policy, byteCount: bytes)

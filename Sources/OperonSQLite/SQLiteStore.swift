@@ -21,6 +21,7 @@ package final class SQLiteStore: OperationStore {
     }
 
     package let path: String
+    package var filePath: String? { path }
     private let options: Options
     private let newReign: Reign
     private let opened = NIOLockedValueBox<OpenStore?>(nil)

@@ -241,7 +241,7 @@ extension Simulator {
         _ order: Scheduler.AdditionOrder
     ) throws -> (description: GraphDescription, addition: CompiledAddition)? {
         let graph = order.held.operation.graph
-        let description = try StoreFormat.decodeGraph(order.request.operations).graph
+        let description = try StoreFormat.decodeAddition(order.request.operations)
         return try CompiledAddition.compile(
             description,
             addedBy: order.held.operation.index,

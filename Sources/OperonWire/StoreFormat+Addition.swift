@@ -2,9 +2,9 @@ package import OperonModel
 
 extension StoreFormat {
     /// What a running operation adds, as `encode` writes it. An operation is a stranger: how many
-    /// operations and parts there are is counted before any is decoded, they are decoded one by one,
-    /// and what only a store may say (an operation of another graph by its number, who added it) is
-    /// refused.
+    /// operations and parts there are is counted before any is decoded, they are decoded one by
+    /// one, and what only a store may say (an operation of another graph by its number, who added
+    /// it) is refused.
     ///
     /// - Throws: `limitExceeded` or `invalid`.
     package static func decodeAddition(

@@ -6,7 +6,8 @@ import Testing
 
 /// A coordinator that keeps its graphs is killed, and started again on the same file.
 @Suite(.serialized) struct CoordinatorDeathTests {
-    @Test(arguments: FailPoint.allCases)
+    /// The operations of this graph ask for nothing.
+    @Test(arguments: FailPoint.allCases.filter { $0 != .requestInHand })
     func `a coordinator that dies between two steps loses nothing and repeats nothing`(
         point: FailPoint
     ) async throws {
@@ -53,6 +54,56 @@ import Testing
 
             #expect(keeper.deaths == 20)
             try scene.expectEachOnce(graph)
+        }
+    }
+
+    @Test
+    func `what ends the coordinator three times in a row is set aside, and only its sender fails`()
+        async throws
+    {
+        try await Scene.play { scene in
+            let operon = try Program.executable("operon")
+            _ = try scene.write("more.jsonl", #"{"name": "child", "run": "true"}"# + "\n")
+            let file = try scene.write(
+                "graph.yaml",
+                """
+                name: poison
+                operations:
+                  poison:
+                    run: |
+                      touch has-begun
+                      while [ ! -e go ]; do sleep 0.05; done
+                      '\(operon)' add more.jsonl
+                  other: { run: "while [ ! -e done ]; do sleep 0.05; done" }
+                """
+            )
+            let keeper = try Keeper(scene)
+            try await keeper.start()
+            try scene.startWorkers(1, slots: 2)
+            try await keeper.submit(file, key: "once")
+            try await scene.waitForFile("has-begun")
+            try await keeper.kill()
+            _ = try scene.write("go", "")
+            for _ in 1...3 {
+                try await keeper.start(killAt: "requestInHand:1")
+                try await keeper.waitForDeath()
+            }
+            try await keeper.start()
+            _ = try scene.write("done", "")
+            let ended = try await scene.operon(
+                ["wait", "poison", "--timeout", "120s"],
+                environment: keeper.environment
+            )
+            let list = try await scene.operon(
+                ["operations", "poison", "--output", "json"],
+                environment: keeper.environment
+            )
+
+            #expect(ended.end == .exit(1), "\(ended.errors)")
+            #expect(keeper.deaths == 4)
+            #expect(list.output.contains("undecodable"), "\(list.output)")
+            #expect(list.output.contains("succeeded"), "\(list.output)")
+            #expect(!list.output.contains("child"), "\(list.output)")
         }
     }
 

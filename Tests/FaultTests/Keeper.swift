@@ -44,6 +44,8 @@ final class Keeper {
         try await died()
     }
 
+    func waitForDeath() async throws { try await died() }
+
     private func died() async throws {
         let ended = try await program?.end()
         #expect(ended?.end == .signal(SIGKILL), "\(ended?.errors ?? "")")

@@ -1,0 +1,122 @@
+import Logging
+import OperonCore
+import OperonModel
+
+// An event that ends the process each time it is handled is set aside at the fourth time: its
+// sender would send it to every next coordinator. A coordinator without a store needs none of this:
+// its reign ends with it, and nothing of it is sent to the next.
+extension CoordinatorService {
+    /// The same events in groups that may be handled, one after the other: what was in hand at a
+    /// death alone, so that it is known whether it was the cause; and what was in hand at three
+    /// deaths in a row replaced, or left out.
+    func vetted(_ events: [Scheduler.Event]) -> [[Scheduler.Event]] {
+        guard let inHand, inHand.hasSuspects else { return [events] }
+        var groups: [[Scheduler.Event]] = [[]]
+        for event in events {
+            guard case .workerMessage(let envelope) = event else {
+                groups[groups.count - 1].append(event)
+                continue
+            }
+            if case .events(let batch) = envelope.body {
+                vet(batch, of: envelope, by: inHand, into: &groups)
+                continue
+            }
+            let key = EventIdentity(envelope)?.key
+            guard let key, inHand.isSuspect(key) else {
+                groups[groups.count - 1].append(event)
+                continue
+            }
+            if inHand.isFatal(key) {
+                logger.error(
+                    "message set aside: the coordinator ended three times while it handled it",
+                    metadata: ["worker": "\(envelope.sender.name)"]
+                )
+            } else {
+                groups += [[event], []]
+            }
+        }
+        return groups.filter { !$0.isEmpty }
+    }
+
+    private func vet(
+        _ batch: EventBatch,
+        of envelope: WorkerEnvelope,
+        by inHand: EventsInHand,
+        into groups: inout [[Scheduler.Event]]
+    ) {
+        var part = batch
+        part.events = []
+        func message() -> Scheduler.Event {
+            var copy = envelope
+            copy.body = .events(part)
+            return .workerMessage(copy)
+        }
+        func close() {
+            if !part.events.isEmpty { groups[groups.count - 1].append(message()) }
+            // Wrapping: the numbers come from outside.
+            part.firstNumber &+= UInt64(part.events.count)
+            part.events = []
+        }
+        for event in batch.events {
+            let key = EventIdentity(event).key
+            guard inHand.isSuspect(key) else {
+                part.events.append(event)
+                continue
+            }
+            if inHand.isFatal(key) {
+                part.events.append(setAside(event, sentAt: batch.sentAt))
+                inHand.forget(key)
+                continue
+            }
+            close()
+            part.events = [event]
+            groups.append([message()])
+            groups.append([])
+            part.firstNumber &+= 1
+            part.events = []
+        }
+        close()
+    }
+
+    /// What is handled in its place: the end of its sender's attempt.
+    private func setAside(_ event: WorkerEvent, sentAt: Timestamp) -> WorkerEvent {
+        let held = event.held
+        logger.error(
+            "event set aside: the coordinator ended three times while it handled it",
+            metadata: ["operation": "\(held.operation)", "attempt": "\(held.attempt)"]
+        )
+        let why = "the coordinator ended three times while it handled what this operation sent"
+        return .finished(
+            held,
+            AttemptResult(end: .failed(.undecodable(why)), startedAt: sentAt, endedAt: sentAt)
+        )
+    }
+
+    /// Without it a coordinator works as well, until something ends it again and again.
+    static func eventsInHand(besideStore path: String, _ logger: Logger) -> EventsInHand? {
+        do throws(SystemError) {
+            return try EventsInHand(besideStore: path)
+        } catch {
+            logger.warning(
+                "an event that ends the coordinator would not be found out",
+                metadata: ["reason": "\(error)"]
+            )
+            return nil
+        }
+    }
+
+    /// Before anything of it is looked at.
+    func take(_ event: Scheduler.Event) {
+        guard let inHand, case .workerMessage(let envelope) = event else { return }
+        guard case .events(let batch) = envelope.body else {
+            if let identity = EventIdentity(envelope) { inHand.take(identity.key) }
+            return
+        }
+        for event in batch.events { inHand.take(EventIdentity(event).key) }
+        reached(.inHand)
+        if event.hasRequests { reached(.requestInHand) }
+    }
+
+    /// Whatever was taken is handled; or, with `false`, it is to be taken again.
+    func putDown(isHandled: Bool = true) { inHand?.clear(isHandled: isHandled) }
+}
