@@ -16,6 +16,7 @@ extension Scheduler {
         workers[worker].heardAt = now.monotonic
         workers[worker].isReturned = false
         workers[worker].leaseEnd = now.monotonic + configuration.lease
+        workers[worker].successor = nil
     }
 
     mutating func leaseDue(_ worker: Int, at now: Moment, into effects: inout Effects) {

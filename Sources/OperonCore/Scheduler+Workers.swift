@@ -27,8 +27,7 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         if envelope.reign == reign, envelope.epoch > epoch {
-            // Somebody rules after this one, which has been asleep: nothing is its to say any more.
-            effects.notices.append(.superseded(by: envelope.epoch))
+            hearOfSuccessor(envelope.epoch, from: envelope.sender, at: now, into: &effects)
             return
         }
         if case .hello(let hello) = envelope.body {
@@ -73,6 +72,29 @@ extension Scheduler {
         case .fetch(let requests):
             order(requests, from: index, isRepeated: false, into: &effects)
         }
+    }
+
+    /// A worker says that another coordinator rules after this one. If that is so, this one has
+    /// been asleep, and must not act any more.
+    ///
+    /// The word of one worker is not enough while another one follows this coordinator: it may be
+    /// wrong, or a lie. Neither is it within the first lease of a connection, in which honest
+    /// workers may not have been heard yet. Until it is believed, a worker that says so is given
+    /// nothing new and keeps what it has, so that nothing is given to somebody else.
+    private mutating func hearOfSuccessor(
+        _ later: Epoch,
+        from sender: WorkerIdentity,
+        at now: Moment,
+        into effects: inout Effects
+    ) {
+        if let index = workerNumbers[sender.incarnation], workers[index].isWatched {
+            renewLease(of: index, at: now)
+            workers[index].successor = later
+        }
+        guard now.monotonic >= connectedAt + configuration.lease,
+            workers.allSatisfy({ !$0.isAlive || $0.successor != nil })
+        else { return }
+        effects.notices.append(.superseded(by: later))
     }
 
     private func resync(_ sender: WorkerIdentity, into effects: inout Effects) {

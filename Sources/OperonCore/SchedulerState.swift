@@ -200,6 +200,8 @@ struct WorkerState: Sendable {
     /// It has attempts of an earlier epoch, and nothing was heard of it in this one. Its lease runs
     /// from the moment at which it can be heard.
     var isExpected = false
+    /// The later epoch that it named in its last message; `nil`: it follows this coordinator.
+    var successor: Epoch?
     /// It takes nothing more, by its own word.
     var isDraining = false
     /// A client wants it to leave: it is told so until it says that it drains.
@@ -244,7 +246,7 @@ struct WorkerState: Sendable {
     var receivedAtBeat: UInt64?
 
     /// Something may be given to it.
-    var takesWork: Bool { isAlive && !isDraining && !isAskedToDrain }
+    var takesWork: Bool { isAlive && !isDraining && !isAskedToDrain && successor == nil }
 
     /// Its silence will be noticed.
     var isWatched: Bool { isAlive || isExpected }

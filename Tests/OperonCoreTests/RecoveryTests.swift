@@ -231,14 +231,45 @@ struct RecoveryTests {
 
     // MARK: Who rules
 
-    @Test func `a coordinator that meets a later epoch says nothing more`() throws {
+    private static let halfLease = Scheduler.Configuration().lease / 2
+
+    @Test func `a coordinator whose workers all name a later epoch says nothing more`() throws {
         var world = try running()
         try world.keep()
+        // Not before everybody has had a lease in which to be heard.
+        for _ in 0..<2 {
+            world.bench.send(.resultsNobodyWants, from: 0, epoch: Epoch(rawValue: 3))
+            #expect(try world.keep().notices.isEmpty)
+            world.bench.advance(by: Self.halfLease)
+            try world.keep()
+        }
         world.bench.send(.resultsNobodyWants, from: 0, epoch: Epoch(rawValue: 3))
 
         let effects = try world.keep()
         #expect(effects.records.isEmpty && effects.messages.isEmpty)
         #expect(effects.notices == [.superseded(by: Epoch(rawValue: 3))])
+    }
+
+    @Test func `one worker that names a later epoch ends nothing while another one follows`() throws
+    {
+        var world = try running()
+        world.bench.join()
+        world.bench.start("b")
+        try world.keep()
+        for _ in 0..<4 {
+            world.bench.send(.resultsNobodyWants, from: 0, epoch: Epoch(rawValue: 3))
+            world.bench.send(.resultsNobodyWants, from: 1)
+            world.bench.advance(by: Self.halfLease)
+            let notices = try world.keep().notices
+            #expect(!notices.contains(.superseded(by: Epoch(rawValue: 3))))
+        }
+        // It has not been given up either: what it runs goes on.
+        #expect(world.bench.state("a") == .executing)
+        try world.bench.submit([.nothing("c")])
+        #expect(world.bench.state("c") == .ready, "the worker that follows has no free slot")
+
+        world.bench.send(.resultsNobodyWants, from: 1, epoch: Epoch(rawValue: 3))
+        #expect(try world.keep().notices.contains(.superseded(by: Epoch(rawValue: 3))))
     }
 
     @Test func `a beat that was meant for the coordinator before is not believed`() throws {
