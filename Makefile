@@ -1,6 +1,6 @@
 # Names for the scripts; `make` alone lists them. Nothing needs make: every target is one script.
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build test test-faults soak check-api check-docs check benchmark format lint up package down
+.PHONY: help quickstart build test test-faults test-hostile soak check-api check-docs check benchmark format lint up package down
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -17,6 +17,9 @@ test: ## the tests, with a private RabbitMQ
 
 test-faults: ## only the tests of faults: killed, frozen, cut, slow and silent
 	@scripts/test-faults
+
+test-hostile: ## a hostile operation, worker and client beside honest work: make test-hostile SECONDS=600
+	@scripts/test-hostile $(SECONDS)
 
 soak: ## a row of the conformance suite again and again: make soak ROW=F2 TIMES=50
 	@scripts/soak $(ROW) $(TIMES)

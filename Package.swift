@@ -311,7 +311,7 @@ let package = Package(
         .target(
             name: "OperonFaultKit",
             dependencies: [
-                "COperonProcess",
+                "COperonProcess", "OperonCore", "OperonModel", "OperonWire",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
@@ -383,6 +383,16 @@ let package = Package(
             name: "test-worker",
             dependencies: ["Operon"],
             path: "Tests/TestWorker",
+            swiftSettings: testSettings
+        ),
+        // Sends whatever its login lets it send, for as long as it is told to.
+        .executableTarget(
+            name: "hostile",
+            dependencies: [
+                "OperonFaultKit",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tests/Hostile",
             swiftSettings: testSettings
         ),
         .executableTarget(
@@ -466,7 +476,7 @@ let package = Package(
         ),
         .testTarget(
             name: "OperonWireTests",
-            dependencies: ["OperonModel", "OperonWire"],
+            dependencies: ["OperonFaultKit", "OperonModel", "OperonWire"],
             resources: [.copy("Corpus")],
             swiftSettings: testSettings
         ),
@@ -491,8 +501,8 @@ let package = Package(
         .testTarget(
             name: "OperonRuntimeTests",
             dependencies: [
-                "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonRuntime",
-                "OperonTestKit", "OperonWire",
+                "COperonProcess", "OperonCore", "OperonFaultKit", "OperonModel", "OperonPorts",
+                "OperonRuntime", "OperonTestKit", "OperonWire",
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -557,8 +567,8 @@ let package = Package(
         .testTarget(
             name: "FaultTests",
             dependencies: [
-                "operon", "operon-worker", "OperonAMQP", "OperonCore", "OperonFaultKit",
-                "OperonModel", "OperonPorts", "OperonRuntime",
+                "hostile", "operon", "operon-worker", "OperonAMQP", "OperonCore",
+                "OperonFaultKit", "OperonModel", "OperonPorts", "OperonRuntime", "OperonWire",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -94,12 +94,14 @@ extension Scene {
 }
 
 extension Scene {
-    /// Every operation ran once, each behind the ends of what it depends on.
+    /// Every operation ran once, each behind the ends of what it depends on. Without a ledger: that
+    /// of the scene.
     func expectEachOnce(
         _ graph: LayeredGraph,
+        in other: Ledger? = nil,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        let ledger = try ledger()
+        let ledger = try other ?? ledger()
         #expect(ledger.unreadable == [], sourceLocation: sourceLocation)
         var ended: Set<String> = []
         var started: Set<String> = []

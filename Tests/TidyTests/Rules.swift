@@ -46,7 +46,10 @@ enum Rules {
             ]),
             "OperonMetrics": ["CoreMetrics", "NIOConcurrencyHelpers"],
             "OperonTestKit": ports.union(core).union(["OperonCore", "OperonWire", "Foundation"]),
-            "OperonFaultKit": nio.union(libc).union(["COperonProcess", "Foundation"]),
+            // It speaks the wire as others would.
+            "OperonFaultKit": nio.union(libc).union([
+                "COperonProcess", "Foundation", "OperonCore", "OperonModel", "OperonWire",
+            ]),
             // It makes what programs make, and leaves the choice to them. Not Foundation, which
             // has an Operation of its own.
             "Operon": ports.union([
