@@ -148,8 +148,8 @@ extension CoordinatorService {
         of held: HeldAttempt
     ) throws(Refusal) -> GraphDescription {
         let key = AdditionKey(held: held, number: request.number)
-        let description =
-            try decoded[key] ?? StoreFormat.decodeAddition(request.operations, limits: limits)
+        if let known = decoded[key] { return found(known, in: held.operation.graph) }
+        let description = try StoreFormat.decodeAddition(request.operations, limits: limits)
         return found(description, in: held.operation.graph)
     }
 

@@ -320,8 +320,8 @@ extension CoordinatorService {
     /// Those who wait for the disk, or for an event.
     package var waiterCount: Int { keeping?.waiters.count ?? 0 }
 
-    /// Returns when something that was decided this long ago is not on the disk: it is full, or does
-    /// not answer. Never, if there is none.
+    /// Returns when something that was decided this long ago is not on the disk, which is full, or
+    /// does not answer. Never, without a store.
     ///
     /// - Throws: `CancellationError`.
     package func waitUntilStoreIsStuck(for patience: Duration) async throws {

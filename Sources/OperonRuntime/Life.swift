@@ -51,8 +51,8 @@ struct Life: Hashable {
     ///
     /// - Parameters:
     ///   - groups: those it ran; `nil`: they cannot be read.
-    ///   - boot: of the machine now, and the space of process numbers; `nil`: it cannot be read, and
-    ///     then nothing says that this life was another one's.
+    ///   - boot: of the machine now; `nil`: it cannot be read, so nothing says that it was another.
+    ///   - numbers: the space of process numbers now; likewise.
     func isEnded(
         groups: [ProcessGroupTable.Entry]?,
         boot current: String? = Life.currentBoot,

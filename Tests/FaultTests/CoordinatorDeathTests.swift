@@ -77,7 +77,7 @@ import Testing
                   other: { run: "while [ ! -e done ]; do sleep 0.05; done" }
                 """
             )
-            let keeper = try Keeper(scene)
+            let keeper = Keeper(scene)
             try await keeper.start()
             try scene.startWorkers(1, slots: 2)
             try await keeper.submit(file, key: "once")

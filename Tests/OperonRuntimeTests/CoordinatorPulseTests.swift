@@ -12,7 +12,8 @@ import Testing
             TimeSource(
                 now: { self.now.withLockedValue { $0 } },
                 wall: { WallTime(nanosecondsSince1970: 0) },
-                sleep: { _ in }
+                sleep: { _ in },
+                sleepUntilDate: { _ in }
             )
         }
 

@@ -1,3 +1,4 @@
+import OperonFaultKit
 import OperonModel
 import OperonWire
 import Testing
