@@ -160,7 +160,12 @@ extension Scheduler {
         let bytes: Int
         switch completion {
         case .succeeded(let output):
-            bytes = output.bytes.count + output.contentType.utf8.count
+            let typeBytes = output.contentType.utf8.count
+            let nameBytes = configuration.limits.nameBytes
+            guard typeBytes <= nameBytes else {
+                throw .limitExceeded(limit: .nameBytes, value: typeBytes, maximum: nameBytes)
+            }
+            bytes = output.bytes.count
         case .failed(.deadline), .failed(.workerLost):
             throw .invalid(field: field, why: "only the coordinator fails it in this way")
         case .failed(let error): bytes = error.byteCount

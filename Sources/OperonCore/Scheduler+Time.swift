@@ -113,8 +113,17 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        // benign: a timer of an earlier delay, or the first of the two of this one.
-        guard let delay = delay(of: operation), delay.isOver(at: now) else { return }
+        // benign: a timer of an earlier delay.
+        guard var delay = delay(of: operation) else { return }
+        // A date that has come is not undone: its timer is spent, so after a step back of the
+        // calendar nothing would look at the operation again.
+        if let time = delay.time, time > now.monotonic, let date = delay.date, date <= now.wall {
+            delay.date = nil
+            delay.recorded = now.wall + (time - now.monotonic)
+            graphs[Int(operation.graph.rawValue)].delays[operation.index] = delay
+            effects.records.append(.delayed(operation, until: delay.recorded))
+        }
+        guard delay.isOver(at: now) else { return }
         effects.records.append(.delayed(operation, until: nil))
         enqueue(operation)
     }

@@ -122,6 +122,7 @@ extension DispatchedOperation {
     var approximateBytes: Int {
         var bytes = 128 + name.utf8.count + graphName.utf8.count + queue.utf8.count
         bytes += traceParent.utf8.count + work.byteCount
+        if case .registered(let kind, _) = work { bytes += kind.utf8.count }
         for input in inputs {
             bytes += 16 + input.name.utf8.count
             if let output = input.output {

@@ -103,8 +103,9 @@ extension Simulator {
         ledger.broken("the pause of \(operation) was cut short")
     }
 
+    /// A date that has come is not undone by a clock that is set back.
     private mutating func checkDate(of operation: OperationID) {
-        guard let date = policy(of: operation).notBefore, date > moment.wall,
+        guard let date = policy(of: operation).notBefore, date > latestWall,
             !attempted.contains(operation)
         else { return }
         ledger.broken("\(operation) was let go before its date")
@@ -128,6 +129,7 @@ extension Simulator {
 
     /// What the coordinator hears, of whom.
     mutating func noteHeard(_ event: Scheduler.Event) {
+        latestWall = max(latestWall, moment.wall)
         switch event {
         case .workerMessage(let envelope):
             let sender = envelope.sender

@@ -42,6 +42,8 @@ package struct Simulator {
     var coordinatorAliveSince = Timestamp.zero
     /// How far the wall clock is ahead of the monotonic one, and when it was set last.
     var clockOffset = Duration.zero
+    /// The latest date that the coordinator has seen.
+    var latestWall = WallTime(nanosecondsSince1970: 0)
     var clockSetAt = Timestamp.zero
     /// The date that the scheduler named last, and the number of the look at it.
     var nextDate: WallTime?

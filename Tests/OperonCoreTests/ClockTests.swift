@@ -113,6 +113,25 @@ struct ClockTests {
         #expect(bench.state("a") == .dispatched)
     }
 
+    @Test func `a date that has come stays so, though the clock is set back during a delay`()
+        throws
+    {
+        var bench = SchedulerBench()
+        bench.join()
+        let date = bench.now.wall + .seconds(1)
+        try bench.submit([
+            .nothing("a") {
+                $0.delay = .seconds(2)
+                $0.notBefore = date
+            }
+        ])
+        bench.advance(by: .seconds(1))
+        #expect(bench.explain("a") == [.notBefore(.time(bench.now.monotonic + .seconds(1)))])
+        bench.now.wall = date + .seconds(-3_600)
+        bench.advance(by: .seconds(1))
+        #expect(bench.state("a") == .dispatched)
+    }
+
     @Test(arguments: [Duration.seconds(3_600), .seconds(-3_600)])
     func `an open graph is closed for want of work by the monotonic clock`(
         _ step: Duration

@@ -249,6 +249,10 @@ struct ExternalTests {
         for error in [OperationError.deadline, .workerLost] {
             #expect(throws: Refusal.self) { try complete(&bench, "a", nil, .failed(error)) }
         }
+        let named = Payload(contentType: String(repeating: "t", count: 257), bytes: [])
+        #expect(
+            throws: Refusal.limitExceeded(limit: .nameBytes, value: 257, maximum: 256)
+        ) { try complete(&bench, "a", nil, .succeeded(named)) }
         #expect(bench.effects.records.isEmpty)
         let exact = Payload(bytes: Array(text.utf8.dropLast()))
         try complete(&bench, "a", nil, .succeeded(exact))
