@@ -85,14 +85,22 @@ extension Simulator {
         return attempt.id
     }
 
-    /// Nothing waits for somebody longer than it may.
+    /// Nothing waits for somebody longer than it may. What began in an earlier life is over by the
+    /// wall clock or, when that was set back, as long after the start of this life as it may take.
     private mutating func checkTimeouts() {
         guard coordinatorIsUp, now - coordinatorUpSince > Self.timeoutSlack else { return }
         for held in ledger.openOutside {
             guard let timeout = ledger.kept.grown.members[held.operation]?.timeout,
-                let start = ledger.kept.outsideSince[held.attempt],
-                now - start > timeout + Self.timeoutSlack
+                let start = ledger.kept.outsideSince[held.attempt]
             else { continue }
+            let beganEarlier = start.monotonic < coordinatorAliveSince
+            let elapsed =
+                beganEarlier
+                ? max(moment.wall - start.wall, now - coordinatorAliveSince)
+                : now - start.monotonic
+            // The coordinator looks at the calendar once in a second.
+            let mayBeLate = beganEarlier && now - clockSetAt <= Self.timeoutSlack
+            guard elapsed > timeout + Self.timeoutSlack, !mayBeLate else { continue }
             ledger.broken("\(held.operation) is executing beyond its timeout")
         }
     }
@@ -118,7 +126,7 @@ extension SimulatorLedger {
         guard isExternal == (incarnation == .nobody) else {
             return broken("\(operation) was given to whom it is not for")
         }
-        if isExternal { kept.outsideSince[attempt] = now }
+        if isExternal { kept.outsideSince[attempt] = Moment(monotonic: now, wall: wall) }
     }
 
     /// Nothing is granted while it pauses.

@@ -206,6 +206,7 @@ package struct Simulator {
             guard now <= end else { return notDrained() }
             if let trace { trace("\(now.nanoseconds / 1_000) µs \(entry.happening)") }
             ledger.now = now
+            ledger.wall = moment.wall
             perform(entry.happening)
             ledger.fold(now.nanoseconds)
             if let broken = ledger.violation ?? scheduler.violatedInvariant() { return broken }

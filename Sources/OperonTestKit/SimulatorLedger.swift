@@ -6,6 +6,8 @@ import OperonModel
 package struct SimulatorLedger {
     var topology: GraphTopology?
     var now = Timestamp.zero
+    /// What the coordinator's calendar says.
+    var wall = WallTime(nanosecondsSince1970: 0)
     /// The first rule that was broken.
     package private(set) var violation: String?
     /// Attempts sent to a worker that had them, or had finished them.
@@ -56,7 +58,7 @@ package struct SimulatorLedger {
         var keyLimit = 1
         var keyed: Set<OperationID> = []
         /// When attempts began that somebody outside is to complete, and those that are over.
-        var outsideSince: [AttemptID: Timestamp] = [:]
+        var outsideSince: [AttemptID: Moment] = [:]
         var outsideOver: [HeldAttempt] = []
         /// What may not be granted before a time, until it is said that the time has come.
         var pauses: [OperationID: WallTime] = [:]
