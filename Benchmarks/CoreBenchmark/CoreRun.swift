@@ -21,6 +21,7 @@ struct CoreRun {
 
     /// The line to print.
     mutating func measure() throws -> String {
+        if shape == .keptGraphs || shape == .droppedGraphs { return try measureGraphs() }
         let before = try ResidentMemory.current()
         var graphs = GraphGenerator(seed: 1)
         let compiled = graph(of: topology(from: &graphs))
@@ -44,10 +45,37 @@ struct CoreRun {
             """
     }
 
+    /// Many graphs instead of one, so that what is kept of each shows.
+    private mutating func measureGraphs() throws -> String {
+        let before = try ResidentMemory.current()
+        let compiled = CompiledGraph(
+            name: shape.rawValue,
+            topology: GraphTopology(dependencyOffsets: [0, 0], dependencyEdges: []),
+            queues: [QueueSettings(name: QueueSettings.defaultName)],
+            kinds: [Work.nothingKind],
+            keys: [],
+            policies: [OperationPolicy()],
+            policy: [0],
+            rank: [0]
+        )
+        for number in 0..<UInt32(operations) {
+            let graph = GraphID(rawValue: number)
+            cluster.submit(compiled)
+            cluster.runToTheEnd()
+            if shape == .droppedGraphs { cluster.drive(.graphsForgotten([graph])) }
+        }
+        let after = try ResidentMemory.current()
+        return """
+            {"shape":"\(shape.rawValue)","graphs":\(operations),\
+            "bytesPerGraph":\(rounded(Double(after - before) / Double(operations), 1)),\
+            "peakBytes":\(try ResidentMemory.peak())}
+            """
+    }
+
     private mutating func act() {
         let graph = GraphID(rawValue: 0)
         switch shape {
-        case .layered, .fanOut, .fanIn, .chain, .independent: break
+        case .layered, .fanOut, .fanIn, .chain, .independent, .keptGraphs, .droppedGraphs: break
         case .cancelled: cluster.drive(.cancelRequested(.graph(graph), reason: "", cascade: false))
         case .suspended:
             for _ in 0..<10 {
@@ -73,7 +101,8 @@ struct CoreRun {
         case .fanOut: topology { $0 == 0 ? 0..<0 : 0..<1 }
         case .fanIn: topology { $0 == operations - 1 ? 0..<operations - 1 : 0..<0 }
         case .chain: topology { $0 == 0 ? 0..<0 : $0 - 1..<$0 }
-        case .independent, .suspended, .suspendedOneByOne: topology { _ in 0..<0 }
+        case .independent, .suspended, .suspendedOneByOne, .keptGraphs, .droppedGraphs:
+            topology { _ in 0..<0 }
         }
     }
 

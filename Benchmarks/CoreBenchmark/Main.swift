@@ -64,4 +64,8 @@ enum Shape: String, CaseIterable, ExpressibleByArgument {
     case suspended
     /// No dependencies; each operation is suspended, then each is resumed, before they run.
     case suspendedOneByOne
+    /// Graphs of one operation each, which are kept when they have ended.
+    case keptGraphs
+    /// The same, and each is dropped when it has ended.
+    case droppedGraphs
 }

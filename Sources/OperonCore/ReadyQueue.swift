@@ -31,6 +31,11 @@ struct Lane: Sendable {
     let kind: Int
     /// No worker runs them.
     let isExternal: Bool
+    /// How many rules of graphs name it.
+    var users = 0
+    /// It is one of `Scheduler.externalLanes`.
+    var isListed = false
+    var isFree = false
     var heap = Heap<ReadyEntry>()
 }
 

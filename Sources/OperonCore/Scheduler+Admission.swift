@@ -7,11 +7,13 @@ extension Scheduler {
     mutating func admit(at now: Moment, into effects: inout Effects) {
         guard !isLeaving else { return }
         if isConnected { resumeYielded(into: &effects) }
+        dropEmptyExternalLanes()
         guard mayStartSomething else { return }
         // Admission changes only the share of the queue it serves, so that one is put back in line
         // and all others stay where they are: O(log queues) for each, not a walk.
         var eligible: [QueueTurn] = []
-        for queue in queues.indices where mayServe(queue) { eligible.append(turn(of: queue)) }
+        visitCount += readyQueues.count
+        for queue in readyQueues where mayServe(queue) { eligible.append(turn(of: queue)) }
         var turns = Heap(eligible)
         while let queue = turns.popMin()?.queue {
             guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else { continue }
@@ -89,7 +91,7 @@ extension Scheduler {
             {
                 lanes[lane].heap.removeMax()
                 graphs[graph].flags[Int(entry.index)].insert(.heldBack)
-                queues[lanes[lane].queue].ready -= 1
+                countReady(-1, in: lanes[lane].queue)
                 passKeysOn(of: operation)
                 continue
             }
@@ -97,7 +99,7 @@ extension Scheduler {
                 lanes[lane].heap.removeMax()
                 graphs[graph].flags[Int(entry.index)].insert(.parked)
                 park(entry, of: lane, at: key)
-                queues[lanes[lane].queue].ready -= 1
+                countReady(-1, in: lanes[lane].queue)
                 passKeysOn(of: operation)
                 continue
             }
@@ -225,7 +227,7 @@ extension Scheduler {
         let id = nextAttempt(of: operation)
         let queue = graphs[graph].queue(operation.index)
         let expected = estimate(operation)
-        queues[queue].ready -= 1
+        countReady(-1, in: queue)
         servings += 1
         queues[queue].servedAt = servings
         graphs[graph].state[index] = .dispatched
@@ -405,7 +407,7 @@ extension Scheduler {
         while let entry = keys[key].parked[place].heap.popMax() {
             let graph = Int(entry.graph)
             let index = Int(entry.index)
-            guard graphs[graph].state[index] == .ready,
+            guard exists(entry.operation), graphs[graph].state[index] == .ready,
                 graphs[graph].flags[index].contains(.parked),
                 entry.urgency == graphs[graph].urgency(index)
             else { continue }

@@ -142,7 +142,7 @@ extension Scheduler {
 
     func members(of queue: Int) -> [OperationID] {
         var members: [OperationID] = []
-        for number in graphs.indices where graphs[number].unfinished > 0 {
+        for number in graphs.kept where graphs[number].unfinished > 0 {
             for index in 0..<UInt32(graphs[number].state.count)
             where graphs[number].queue(index) == queue {
                 members.append(

@@ -47,7 +47,8 @@ extension Scheduler {
             }
         }
         guard !graphs[graph].outerDependents.isEmpty else { return }
-        for dependent in graphs[graph].outerDependents[operation.index] ?? [] {
+        for dependent in graphs[graph].outerDependents[operation.index]?.all ?? []
+        where !isGone(dependent.operation.graph) {
             body(dependent.operation, dependent.condition)
         }
     }
@@ -76,8 +77,11 @@ extension Scheduler {
     mutating func connect(_ operation: OperationID, _ dependency: Dependency) {
         graphs[Int(operation.graph.rawValue)].outer[operation.index, default: []]
             .append(dependency)
+        graphs[Int(operation.graph.rawValue)].outerEdgeCount += 1
         let on = dependency.operation
-        graphs[Int(on.graph.rawValue)].outerDependents[on.index, default: []]
+        // What is kept only by its outcome tells nobody of it any more.
+        guard !isGone(on.graph) else { return }
+        graphs[Int(on.graph.rawValue)].outerDependents[on.index, default: OuterDependents()]
             .append(Dependency(operation: operation, condition: dependency.condition))
     }
 
@@ -118,16 +122,14 @@ extension Scheduler {
         guard exists(operation.graph) else { return nil }
         let graph = Int(operation.graph.rawValue)
         guard Int(operation.index) < graphs[graph].outcome.count else {
-            return graphs[graph].remains[operation.index]
+            return graphs.dropped.outcome(of: operation)
         }
         return graphs[graph].outcome[Int(operation.index)]
     }
 
     /// It is there, or was, and its outcome is.
     package func isKnown(_ operation: OperationID) -> Bool {
-        exists(operation)
-            || exists(operation.graph)
-                && graphs[Int(operation.graph.rawValue)].remains[operation.index] != nil
+        exists(operation) || graphs.dropped.outcome(of: operation) != nil
     }
 }
 
@@ -171,7 +173,7 @@ extension Scheduler {
         effects.results.append(result(of: [operation]))
     }
 
-    private func refusalToAdd(_ dependency: Dependency, of operation: OperationID) -> Refusal? {
+    private mutating func refusalToAdd(_ dependency: Dependency, of operation: OperationID) -> Refusal? {
         if let refusal = refusalToChange(operation) { return refusal }
         guard isKnown(dependency.operation) else {
             return .unknownOperation(
@@ -185,11 +187,7 @@ extension Scheduler {
             return .limitExceeded(limit: .edgesPerGraph, value: count, maximum: maximum)
         }
         guard configuration.violation != .allowsCycles else { return nil }
-        let path =
-            path(from: dependency.operation, to: operation)
-            // Neither by what running operations wait for.
-            ?? (waits.isEmpty ? nil : waitPath(from: [dependency.operation], to: operation))
-        guard let path else { return nil }
+        guard let path = cycle(adding: dependency.operation, of: operation) else { return nil }
         return .dependencyCycle(path: ([operation] + path).map(\.description))
     }
 
@@ -239,13 +237,12 @@ extension Scheduler {
             $0.operation == dependency
         }) {
             graphs[graph].outer[operation.index]?.remove(at: place)
+            graphs[graph].outerEdgeCount -= 1
             if graphs[graph].outer[operation.index]?.isEmpty == true {
                 graphs[graph].outer[operation.index] = nil
             }
             let other = Int(dependency.graph.rawValue)
-            graphs[other].outerDependents[dependency.index]?.removeAll {
-                $0.operation == operation
-            }
+            graphs[other].outerDependents[dependency.index]?.remove(operation)
             if graphs[other].outerDependents[dependency.index]?.isEmpty == true {
                 graphs[other].outerDependents[dependency.index] = nil
             }
@@ -289,7 +286,7 @@ extension Scheduler {
         }
         takeOutOfLane(operation)
         // A round of something, and this has come back from its worker.
-        mayHaveCycle = true
+        suspects.append(operation)
         graphs[graph].state[Int(operation.index)] = .pending
         countDependencies(of: operation)
         if waiting == 0 {
@@ -297,27 +294,5 @@ extension Scheduler {
             drainWorklist(at: now, into: &effects)
         }
         return true
-    }
-
-    /// How one operation waits for another one, each for the next, both included; `nil` if it does
-    /// not. Iterative, O(operations + edges) of what it waits for.
-    func path(from start: OperationID, to end: OperationID) -> [OperationID]? {
-        guard start != end else { return [start] }
-        var reachedFrom: [OperationID: OperationID] = [:]
-        var frontier = [start]
-        while let operation = frontier.popLast() {
-            var isFound = false
-            forEachDependency(of: operation) { dependency, _ in
-                guard dependency != start, reachedFrom[dependency] == nil else { return }
-                reachedFrom[dependency] = operation
-                frontier.append(dependency)
-                if dependency == end { isFound = true }
-            }
-            guard isFound else { continue }
-            var path = [end]
-            while let last = path.last, let before = reachedFrom[last] { path.append(before) }
-            return path.reversed()
-        }
-        return nil
     }
 }

@@ -49,25 +49,27 @@ extension Scheduler {
     }
 
     private func allOutcomes(of graph: Int) -> [OutcomeKind?] {
-        graphs[graph].isGone ? graphs[graph].remains.all : graphs[graph].outcome
+        guard graphs.isDropped(graph) else { return graphs[graph].outcome }
+        return graphs.dropped[GraphID(rawValue: UInt32(graph))].all
     }
 
     private func queueDifference(from other: Scheduler) -> String? {
-        for queue in queues {
-            guard let number = other.queueNumbers[queue.name] else {
-                return "queue “\(queue.name)” is gone"
-            }
-            guard durable(queue) == other.durable(other.queues[number]) else {
-                return
-                    "queue “\(queue.name)” was \(durable(queue)), "
-                    + "became \(other.durable(other.queues[number]))"
+        // One that is not there is as every queue begins. The first by name is told of.
+        for name in Set(queueNumbers.keys).union(other.queueNumbers.keys).sorted() {
+            let (queue, otherQueue) = (durable(queueNamed: name), other.durable(queueNamed: name))
+            guard queue == otherQueue else {
+                return "queue “\(name)” was \(queue), became \(otherQueue)"
             }
         }
         return nil
     }
 
+    private func durable(queueNamed name: String) -> DurableQueue {
+        durable(queueNumbers[name].map { queues[$0] } ?? QueueState(name: name))
+    }
+
     private func keyDifference(from other: Scheduler) -> String? {
-        for key in keys {
+        for key in keys where !key.isFree {
             let same = other.keyNumbers[key.name].map { other.keys[$0] } ?? KeyState(name: key.name)
             guard key.holders.sorted() == same.holders.sorted() else {
                 return "key “\(key.name)” changed its holders"
@@ -89,7 +91,7 @@ extension Scheduler {
             submittedAt: graph.submittedAt.wall,
             operationCount: graph.state.count,
             isOpen: graph.isOpen,
-            isIdle: graph.idleSince != nil,
+            isIdle: graph.idleness != nil,
             suspension: graph.suspension,
             cancelReason: graph.isCancelled ? graph.cancelReason : nil
         )

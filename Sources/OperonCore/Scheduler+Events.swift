@@ -209,7 +209,7 @@ extension Scheduler {
         )
         graphs[graph].state[index] = .ready
         graphs[graph].flags[index].insert(.comesBack)
-        if graphs[graph].rule(operation.index).hasKeys { mayHaveCycle = true }
+        if graphs[graph].rule(operation.index).hasKeys { suspects.append(operation) }
         effects.records.append(.retryScheduled(operation, at: now.wall + pause))
         effects.notices.append(.retry(operation, at: now.monotonic + pause))
         if pause > .zero {

@@ -231,7 +231,7 @@ extension Scheduler {
 
     /// How the operations of a graph ended of which nothing else is kept; empty for any other.
     package func remains(of graph: GraphID) -> OutcomeRuns {
-        graphs[Int(graph.rawValue)].remains
+        graphs.dropped[graph]
     }
 
     package func attemptCount(of operation: OperationID) -> Int {

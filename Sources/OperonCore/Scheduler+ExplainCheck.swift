@@ -6,7 +6,7 @@ extension Scheduler {
     /// the scheduler holds rather than from what it keeps beside it. The first that is not, as a
     /// sentence; `nil` if all are. For tests: O(operations × what is in flight).
     package func violatedExplanation() -> String? {
-        for number in graphs.indices {
+        for number in graphs.kept {
             for index in 0..<UInt32(graphs[number].state.count) {
                 let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
                 let reasons = explain(operation)
@@ -216,7 +216,7 @@ extension Scheduler {
     /// What is waited for in this state, by anything.
     package var reasonKinds: Set<Reason.Kind> {
         var kinds: Set<Reason.Kind> = []
-        for number in graphs.indices {
+        for number in graphs.kept {
             for index in 0..<UInt32(graphs[number].state.count) {
                 let id = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
                 for reason in explain(id) { kinds.insert(reason.kind) }

@@ -12,7 +12,7 @@ extension Scheduler {
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
-        queues[graphs[graph].queue(operation.index)].ready -= 1
+        countReady(-1, in: graphs[graph].queue(operation.index))
         graphs[graph].flags[index].remove(.comesBack)
         graphs[graph].ordinal[index] += 1
         let attempt = ExternalAttempt(

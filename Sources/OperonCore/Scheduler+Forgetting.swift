@@ -6,135 +6,115 @@ package import OperonModel
 extension Scheduler {
     /// Whether nothing is kept of it but the outcomes of its operations.
     package func isGone(_ graph: GraphID) -> Bool {
-        exists(graph) && graphs[Int(graph.rawValue)].isGone
+        exists(graph) && graphs.isDropped(Int(graph.rawValue))
     }
 
-    /// O(what waits and what becomes due), for all of them together.
+    /// Graphs for whose operations there is room: as many as were kept at once at most.
+    package var graphPlaceCount: Int { graphs.placeCount }
+
+    /// What becomes due and what stands in line, some of it of dropped graphs.
+    package var lineCount: Int { entryCount }
+
+    /// O(operations and dependencies of these graphs), on average.
     mutating func forget(_ ids: [GraphID]) {
-        var gone: Set<GraphID> = []
+        var hasForgotten = false
         for id in ids where isForgettable(id) {
-            disconnect(id)
             let graph = graphs[Int(id.rawValue)]
             var outcomes = OutcomeRuns()
             for case .some(let outcome) in graph.outcome { outcomes.append(outcome) }
             if configuration.violation == .forgetsOutcomes { outcomes = OutcomeRuns() }
-            graphs[Int(id.rawValue)] = Self.remains(outcomes)
-            gone.insert(id)
+            graphs.drop(Int(id.rawValue), outcomes)
+            disconnect(graph, id)
+            releaseNames(of: graph)
+            goneSinceSweep += graph.state.count + 1
+            visitCount += graph.state.count
+            hasForgotten = true
         }
-        guard !gone.isEmpty else { return }
-        // What was left where it did no harm until it came up.
-        deadlines = Heap(deadlines.unordered.filter { !$0.kind.isOf(gone) })
-        dates = Heap(dates.unordered.filter { !$0.kind.isOf(gone) })
+        if hasForgotten, goneSinceSweep > entryCount { sweep() }
+    }
+
+    /// Finished, and needed by nothing that is not: as the store sees it.
+    private mutating func isForgettable(_ id: GraphID) -> Bool {
+        guard exists(id), !isGone(id), isFinished(id) else { return false }
+        let lists = graphs[Int(id.rawValue)].outerDependents
+        visitCount += lists.values.reduce(0) { $0 + $1.all.count }
+        // Whether all of them are finished does not depend on their order.
+        return lists.values.allSatisfy { dependents in
+            dependents.all.allSatisfy { isFinished($0.operation.graph) }
+        }
+    }
+
+    /// What a dropped graph waited for knows of it no more.
+    private mutating func disconnect(_ gone: GraphState, _ id: GraphID) {
+        // Each is taken away by itself: their order does not matter.
+        for dependencies in gone.outer.values {
+            for dependency in dependencies where dependency.operation.graph != id {
+                let other = Int(dependency.operation.graph.rawValue)
+                let index = dependency.operation.index
+                // Taken out meanwhile, so that the list is changed where it is.
+                guard var dependents = graphs[other].outerDependents.removeValue(forKey: index)
+                else { continue }
+                visitCount += dependents.lose { isGone($0) }
+                if !dependents.isEmpty { graphs[other].outerDependents[index] = dependents }
+            }
+        }
+    }
+
+    // MARK: - What was left where it does no harm
+
+    /// What becomes due and what stands in line, of whatever graph.
+    private var entryCount: Int {
+        lanes.reduce(deadlines.count + dates.count) { $0 + $1.heap.count }
+            + keys.reduce(0) { $0 + $1.parked.reduce(0) { $0 + $1.heap.count } }
+    }
+
+    /// Takes away times and places in line of dropped graphs, which are passed over when they come
+    /// up. Done when so many operations were dropped as there are entries: so it costs a constant
+    /// number of steps for each operation that is dropped.
+    private mutating func sweep() {
+        visitCount += entryCount
+        goneSinceSweep = 0
+        deadlines = Heap(deadlines.unordered.filter { !isGone($0.kind) })
+        dates = Heap(dates.unordered.filter { !isGone($0.kind) })
         for lane in lanes.indices {
             lanes[lane].heap = Heap(
-                lanes[lane].heap.unordered.filter { !gone.contains($0.operation.graph) }
+                lanes[lane].heap.unordered.filter { !isGone($0.operation.graph) }
             )
         }
-        for key in keys.indices {
+        for key in keys.indices where !keys[key].parked.isEmpty {
             for place in keys[key].parked.indices {
                 let waiting = keys[key].parked[place].heap.unordered
                 keys[key].parked[place].heap = Heap(
-                    waiting.filter { !gone.contains($0.operation.graph) }
+                    waiting.filter { !isGone($0.operation.graph) }
                 )
             }
             keys[key].parked.removeAll { $0.heap.isEmpty }
         }
     }
 
-    /// Finished, and needed by nothing that is not: as the store sees it.
-    private func isForgettable(_ id: GraphID) -> Bool {
-        guard exists(id), !isGone(id), isFinished(id) else { return false }
-        // Whether all of them are finished does not depend on their order.
-        return graphs[Int(id.rawValue)].outerDependents.values.allSatisfy { dependents in
-            dependents.allSatisfy { isFinished($0.operation.graph) }
+    /// Whether it would become due of a graph that was dropped.
+    func isGone(_ kind: Deadline.Kind) -> Bool {
+        switch kind {
+        case .lease, .probe, .patience: false
+        case .release(let operation), .deadline(let operation), .timeout(let operation, _):
+            isGone(operation.graph)
+        case .resume(.operation(let operation), _): isGone(operation.graph)
+        case .resume(.graph(let graph), _), .idle(let graph): isGone(graph)
+        case .resume(.queue, _): false
         }
     }
 
-    /// What it waited for knows of it no more.
-    private mutating func disconnect(_ id: GraphID) {
-        // Each is taken away by itself: their order does not matter.
-        for dependencies in graphs[Int(id.rawValue)].outer.values {
-            for dependency in dependencies where dependency.operation.graph != id {
-                let other = Int(dependency.operation.graph.rawValue)
-                let index = dependency.operation.index
-                graphs[other].outerDependents[index]?.removeAll { $0.operation.graph == id }
-                if graphs[other].outerDependents[index]?.isEmpty == true {
-                    graphs[other].outerDependents[index] = nil
+    /// Nothing that counts points into what is gone.
+    func violatedInvariantOfGone() -> String? {
+        for number in graphs.kept {
+            for dependents in graphs[number].outerDependents.values {
+                let gone = dependents.all.count { isGone($0.operation.graph) }
+                guard gone == dependents.goneCount else {
+                    return "graph \(number) counts \(dependents.goneCount) dependents of dropped "
+                        + "graphs of \(gone)"
                 }
             }
         }
-    }
-
-    /// Nothing points into what is gone.
-    func violatedInvariantOfGone() -> String? {
-        let gone = Set(graphs.indices.filter { graphs[$0].isGone }.map { GraphID($0) })
-        guard !gone.isEmpty else { return nil }
-        if deadlines.unordered.contains(where: { $0.kind.isOf(gone) })
-            || dates.unordered.contains(where: { $0.kind.isOf(gone) })
-        {
-            return "something becomes due of a graph that is gone"
-        }
-        let waiting =
-            lanes.flatMap(\.heap.unordered)
-            + keys.flatMap { $0.parked.flatMap(\.heap.unordered) }
-        if let entry = waiting.first(where: { gone.contains($0.operation.graph) }) {
-            return "\(entry.operation) waits, and its graph is gone"
-        }
-        for graph in graphs {
-            for dependents in graph.outerDependents.values {
-                guard let dependent = dependents.first(where: { gone.contains($0.operation.graph) })
-                else { continue }
-                return "\(dependent.operation) is told of an outcome, and its graph is gone"
-            }
-        }
         return nil
-    }
-
-    /// What is left of a graph in memory.
-    static func remains(_ outcomes: OutcomeRuns) -> GraphState {
-        var graph = GraphState(
-            compiled: CompiledGraph(
-                name: "",
-                topology: GraphTopology(dependencyOffsets: [0], dependencyEdges: []),
-                queues: [],
-                kinds: [],
-                keys: [],
-                policies: [],
-                policy: [],
-                rank: []
-            ),
-            rules: [],
-            keys: [],
-            submittedAt: Moment(monotonic: .zero, wall: WallTime(nanosecondsSince1970: 0)),
-            state: [],
-            outcome: [],
-            flags: [],
-            level: [],
-            waiting: [],
-            attempt: [],
-            ordinal: [],
-            retries: [],
-            unfinished: 0
-        )
-        graph.isGone = true
-        graph.remains = outcomes
-        return graph
-    }
-}
-
-extension GraphID {
-    fileprivate init(_ number: Int) { self.init(rawValue: UInt32(number)) }
-}
-
-extension Deadline.Kind {
-    fileprivate func isOf(_ graphs: Set<GraphID>) -> Bool {
-        switch self {
-        case .lease, .probe, .patience: false
-        case .release(let operation), .deadline(let operation), .timeout(let operation, _):
-            graphs.contains(operation.graph)
-        case .resume(.operation(let operation), _): graphs.contains(operation.graph)
-        case .resume(.graph(let graph), _), .idle(let graph, _): graphs.contains(graph)
-        case .resume(.queue, _): false
-        }
     }
 }

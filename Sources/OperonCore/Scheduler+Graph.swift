@@ -42,6 +42,7 @@ extension Scheduler {
                 compiled.topology.dependencies(of: UInt32(index)).count
             )
         }
+        useNames(of: graph)
         graphs.append(graph)
         countUnfinished(of: compiled.policy, rules)
         armDeadlines(of: id, from: 0, at: now)
@@ -54,6 +55,7 @@ extension Scheduler {
             drainWorklist(at: now, into: &effects)
         }
         if count == 0 { hasNothingToDo(id, at: now, into: &effects) }
+        forgetUnused(compiled.queues)
     }
 
     /// That there are new operations of these policies.
@@ -83,12 +85,10 @@ extension Scheduler {
     }
 
     mutating func rules(of compiled: CompiledGraph) -> [PolicyRule] {
-        let known = (queues.count, kinds.count)
-        let queueNumbers = compiled.queues.map { self.queueNumbers[$0.name] ?? makeQueue($0) }
-        let kindNumbers = compiled.kinds.map { kindNumber($0) }
-        if known != (queues.count, kinds.count) {
-            for index in workers.indices { learnNames(of: index) }
+        let queueNumbers = compiled.queues.map {
+            self.queueNumbers[$0.name] ?? makeQueue($0.name)
         }
+        let kindNumbers = compiled.kinds.map { kindNumber($0) }
         return compiled.policies.map { policy in
             let queue = queueNumbers[Int(policy.queue)]
             let kind = kindNumbers[Int(policy.kind)]
@@ -103,27 +103,6 @@ extension Scheduler {
         }
     }
 
-    private mutating func kindNumber(_ name: String) -> Int {
-        if let number = kindNumbers[name] { return number }
-        let number = kinds.count
-        kinds.append(
-            KindState(
-                name: name,
-                canKillWorker: !Work.reservedKinds.contains(name),
-                isExternal: name == Work.externalKind
-            )
-        )
-        kindNumbers[name] = number
-        return number
-    }
-
-    mutating func keyNumber(_ name: String) -> Int {
-        if let number = keyNumbers[name] { return number }
-        let number = keys.count
-        keys.append(KeyState(name: name))
-        keyNumbers[name] = number
-        return number
-    }
 }
 
 // MARK: - Becoming ready
@@ -167,6 +146,10 @@ extension Scheduler {
         let index = Int(operation.index)
         clearAside(operation)
         let rule = graphs[graph].rule(operation.index)
+        if lanes[rule.lane].isExternal, !lanes[rule.lane].isListed {
+            lanes[rule.lane].isListed = true
+            externalLanes.append(rule.lane)
+        }
         lanes[rule.lane].heap.insert(
             ReadyEntry(
                 urgency: graphs[graph].urgency(index),
@@ -175,7 +158,7 @@ extension Scheduler {
                 index: operation.index
             )
         )
-        queues[rule.queue].ready += 1
+        countReady(1, in: rule.queue)
     }
 
     /// It is not set aside any more, whatever for.
@@ -189,22 +172,11 @@ extension Scheduler {
         graphs[graph].flags[index].subtract([.delayed, .parked, .heldBack])
     }
 
-    private mutating func laneNumber(queue: Int, kind: Int) -> Int {
-        let place = LanePlace(queue: queue, kind: kind)
-        if let lane = laneNumbers[place] { return lane }
-        let lane = lanes.count
-        lanes.append(Lane(queue: queue, kind: kind, isExternal: kinds[kind].isExternal))
-        if kinds[kind].isExternal { externalLanes.append(lane) }
-        queues[queue].lanes.append(lane)
-        laneNumbers[place] = lane
-        return lane
-    }
-
-    /// Whether it stands in a lane and may be taken from it.
+    /// Whether it stands in a lane and may be taken from it. What was dropped may not.
     func isEnqueued(_ operation: OperationID) -> Bool {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
-        return graphs[graph].state[index] == .ready
+        return exists(operation) && graphs[graph].state[index] == .ready
             && graphs[graph].flags[index].isDisjoint(with: [.delayed, .parked, .heldBack])
     }
 
@@ -278,7 +250,7 @@ extension Scheduler {
             "an outcome is final: every caller looks at the state first"
         )
         let wasEnqueued = isEnqueued(operation)
-        if wasEnqueued { queues[graphs[graph].queue(operation.index)].ready -= 1 }
+        if wasEnqueued { countReady(-1, in: graphs[graph].queue(operation.index)) }
         if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
         if graphs[graph].flags[index].contains(.delayed) { clearAside(operation) }
         graphs[graph].state[index] = .finished
@@ -318,7 +290,7 @@ extension Scheduler {
         if !graphs[graph].outerDependents.isEmpty,
             let outer = graphs[graph].outerDependents[operation.index]
         {
-            for dependent in outer {
+            for dependent in outer.all where !isGone(dependent.operation.graph) {
                 release(
                     dependent.operation,
                     dependent.condition,

@@ -28,9 +28,8 @@ extension Scheduler {
     }
 
     func edgeCount(of id: GraphID) -> Int {
-        let graph = graphs[Int(id.rawValue)]
-        // Sums: the order of the dictionary does not matter.
-        return graph.compiled.topology.edgeCount + graph.outer.values.reduce(0) { $0 + $1.count }
+        let graph = Int(id.rawValue)
+        return graphs[graph].compiled.topology.edgeCount + graphs[graph].outerEdgeCount
     }
 
     mutating func refuseMissing(_ missing: OuterDependency, into effects: inout Effects) {
@@ -103,6 +102,7 @@ extension Scheduler {
             letGo(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
         }
+        forgetUnused(addition.graph.queues)
         return count - Int(first)
     }
 
@@ -137,7 +137,7 @@ extension Scheduler {
         graphs[graph].retries.append(contentsOf: repeatElement(0, count: count))
         graphs[graph].unfinished += count
         countUnfinished(of: added.policy, rules)
-        if count > 0 { graphs[graph].idleSince = nil }
+        if count > 0 { graphs[graph].idleness = nil }
         let (offsets, edges) = edges(of: addition, in: id)
         graphs[graph].compiled.topology.append(
             dependencyOffsets: offsets,
@@ -184,6 +184,7 @@ extension Scheduler {
             if let local = growth.keys[number] { return local }
             let local = UInt32(graphs[graph].keys.count)
             graphs[graph].keys.append(number)
+            self.keys[number].users += 1
             growth.keys[number] = local
             return local
         }
@@ -195,6 +196,7 @@ extension Scheduler {
             let number = UInt32(graphs[graph].rules.count)
             graphs[graph].compiled.policies.append(policy)
             graphs[graph].rules.append(rule)
+            use(rule)
             growth.policies[place] = number
             return number
         }
@@ -233,7 +235,7 @@ extension Scheduler {
 
     mutating func close(_ id: GraphID, into effects: inout Effects) {
         graphs[Int(id.rawValue)].isOpen = false
-        graphs[Int(id.rawValue)].idleSince = nil
+        graphs[Int(id.rawValue)].idleness = nil
         effects.records.append(.graphClosed(id))
         if graphs[Int(id.rawValue)].unfinished == 0 {
             effects.notices.append(.graphFinished(id))
@@ -252,29 +254,53 @@ extension Scheduler {
             return
         }
         // Nobody may come any more: after a while it is closed.
-        graphs[Int(id.rawValue)].idleSince = now.wall
         let end = now.monotonic + configuration.limits.openGraphIdle
-        arm(.idle(id, since: now.wall), at: end)
+        waitIdly(id, Idleness(end: end))
     }
 
-    /// It became idle in an earlier life: only the wall clock can tell how long ago.
+    /// It became idle in an earlier life: only the wall clock can tell how long ago. A clock that
+    /// is behind does not keep it open for longer than the whole time once more.
     mutating func goOnIdly(_ id: GraphID, since: WallTime, at now: Moment) {
-        graphs[Int(id.rawValue)].idleSince = since
-        let end = since + configuration.limits.openGraphIdle
-        arm(.idle(id, since: since), on: end, at: now)
-        // A clock that is behind does not keep it open for ever.
-        arm(.idle(id, since: since), at: now.monotonic + configuration.limits.openGraphIdle)
+        let idle = configuration.limits.openGraphIdle
+        waitIdly(id, Idleness(end: now.monotonic + idle, date: since + idle))
+        arm(.idle(id), on: since + idle, at: now)
     }
 
-    mutating func idleDue(
-        _ id: GraphID,
-        since: WallTime,
-        into effects: inout Effects
-    ) {
+    private mutating func waitIdly(_ id: GraphID, _ idleness: Idleness) {
+        let graph = Int(id.rawValue)
+        graphs[graph].idleness = idleness
+        // One timer for each graph, however often it becomes idle until the timer is due.
+        guard graphs[graph].idleTimer == nil else { return }
+        graphs[graph].idleTimer = idleness.end
+        arm(.idle(id), at: idleness.end)
+    }
+
+    mutating func idleDue(_ id: GraphID, at now: Moment, into effects: inout Effects) {
+        let graph = Int(id.rawValue)
+        if let timer = graphs[graph].idleTimer, timer <= now.monotonic {
+            graphs[graph].idleTimer = nil
+        }
         // benign: something was added, or it was closed, meanwhile.
-        guard graphs[Int(id.rawValue)].isOpen, graphs[Int(id.rawValue)].idleSince == since
-        else { return }
+        guard graphs[graph].isOpen, let idleness = graphs[graph].idleness else { return }
+        guard idleness.isOver(at: now) else {
+            // It had something to do meanwhile.
+            waitIdly(id, idleness)
+            return
+        }
         effects.notices.append(.graphClosedIdle(id))
         close(id, into: &effects)
+    }
+}
+
+/// An open graph in which everything is finished waits for more.
+struct Idleness: Sendable {
+    /// It is closed then at the latest.
+    let end: Timestamp
+    /// It is closed on this date if it became idle in an earlier life.
+    var date: WallTime?
+
+    func isOver(at now: Moment) -> Bool {
+        if let date, date <= now.wall { return true }
+        return end <= now.monotonic
     }
 }

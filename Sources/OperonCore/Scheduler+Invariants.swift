@@ -13,6 +13,7 @@ extension Scheduler {
             ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
             ?? violatedInvariantOfWaits() ?? violatedInvariantOfTimers()
             ?? violatedInvariantOfGone() ?? violatedInvariantOfExternals()
+            ?? violatedInvariantOfNames()
     }
 
     /// Traps where `violatedInvariant` finds something.
@@ -132,8 +133,11 @@ extension Scheduler {
         for number in graphs.indices {
             let graph = graphs[number]
             let isIdle = graph.isOpen && graph.unfinished == 0
-            guard isIdle == (graph.idleSince != nil) else {
+            guard isIdle == (graph.idleness != nil) else {
                 return "graph \(number) is \(isIdle ? "" : "not ")idle and takes itself for that"
+            }
+            guard !isIdle || graph.idleTimer != nil else {
+                return "nothing closes graph \(number), which is idle"
             }
         }
         var awaited: Set<WallTime> = []
@@ -144,7 +148,9 @@ extension Scheduler {
         }
         let suspensions =
             queues.compactMap(\.suspension)
-            + graphs.flatMap { [$0.suspension].compactMap { $0 } + $0.suspensions.values }
+            + graphs.kept.flatMap { number in
+                [graphs[number].suspension].compactMap { $0 } + graphs[number].suspensions.values
+            }
         for case let until? in suspensions.map(\.until) where !awaited.contains(until) {
             return "nothing ends a suspension when its time has come"
         }

@@ -33,7 +33,7 @@ extension Scheduler {
         if ending == .lost { lostAttempts[operation] = LostAttempt(attempt: attempt) }
         graphs[graph].state[index] = .ready
         graphs[graph].flags[index].insert(.comesBack)
-        if graphs[graph].rule(operation.index).hasKeys { mayHaveCycle = true }
+        if graphs[graph].rule(operation.index).hasKeys { suspects.append(operation) }
         let flags = graphs[graph].flags[index]
         let isCancelled =
             flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
@@ -145,7 +145,7 @@ extension Scheduler {
     mutating func takeOutOfLane(_ operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         if isEnqueued(operation) {
-            queues[graphs[graph].queue(operation.index)].ready -= 1
+            countReady(-1, in: graphs[graph].queue(operation.index))
             graphs[graph].flags[Int(operation.index)].insert(.heldBack)
             passKeysOn(of: operation)
         }

@@ -86,7 +86,7 @@ extension Scheduler {
         }
         guard isEnqueued(operation) else { return }
         // The old entry stays behind in the heap until it comes up: its urgency tells.
-        queues[graphs[graph].queue(operation.index)].ready -= 1
+        countReady(-1, in: graphs[graph].queue(operation.index))
         enqueue(operation)
     }
 
@@ -134,8 +134,9 @@ extension Scheduler {
             try settings.check(configuration.limits)
             if keyNumbers[settings.name] == nil {
                 let maximum = configuration.limits.keys
-                guard keys.count < maximum else {
-                    throw .limitExceeded(limit: .keys, value: keys.count + 1, maximum: maximum)
+                guard keyNumbers.count < maximum else {
+                    let value = keyNumbers.count + 1
+                    throw .limitExceeded(limit: .keys, value: value, maximum: maximum)
                 }
             }
         } catch {
@@ -152,13 +153,17 @@ extension Scheduler {
     /// More may wait for it than it had room for: the first of each lane competes.
     private mutating func setLimit(ofKey key: Int, to limit: Int) {
         keys[key].limit = limit
-        mayHaveCycle = true
+        suspects += keys[key].holders
         offer(key)
     }
 
     /// What a graph says of its keys: the latest word counts, but a command's counts more.
     mutating func defineKeys(of compiled: CompiledGraph, into effects: inout Effects) {
         for settings in compiled.keyLimits {
+            // One that nobody has named has room for one holder anyway.
+            if keyNumbers[settings.name] == nil, settings.limit == KeyState(name: "").limit {
+                continue
+            }
             let key = keyNumber(settings.name)
             guard !keys[key].isCommanded, keys[key].limit != settings.limit else { continue }
             setLimit(ofKey: key, to: settings.limit)
@@ -180,24 +185,14 @@ extension Scheduler {
             effects.refusals.append(error)
             return nil
         }
-        guard queues.count < limits.queues else {
-            let value = queues.count + 1
+        guard queueNumbers.count < limits.queues else {
+            let value = queueNumbers.count + 1
             effects.refusals.append(
                 .limitExceeded(limit: .queues, value: value, maximum: limits.queues)
             )
             return nil
         }
-        let queue = makeQueue(QueueSettings(name: name))
-        queues[queue].isStored = true
-        for index in workers.indices { learnNames(of: index) }
-        return queue
-    }
-
-    mutating func makeQueue(_ settings: QueueSettings) -> Int {
-        let number = queues.count
-        queues.append(QueueState(name: settings.name))
-        queueNumbers[settings.name] = number
-        return number
+        return makeQueue(name)
     }
 
     /// What a graph says of its queues: the latest word counts, but a command's counts more, and
@@ -213,8 +208,8 @@ extension Scheduler {
             if place < compiled.definedQueueCount {
                 define(queue, settings, at: now, into: &effects)
             }
-            guard !queues[queue].isStored || before != queues[queue].settings else { continue }
-            queues[queue].isStored = true
+            // One that is as every queue begins needs no record: whoever names it makes it anew.
+            guard before != queues[queue].settings else { continue }
             effects.records.append(.queueDefined(queues[queue].settings))
         }
     }

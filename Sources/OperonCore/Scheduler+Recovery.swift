@@ -74,7 +74,7 @@ extension Scheduler {
             }
             // The numbers of graphs that are gone stay taken.
             while graphs.count < Int(stored.id.rawValue) {
-                graphs.append(Self.remains(OutcomeRuns()))
+                graphs.append(dropped: OutcomeRuns())
             }
             if let compiled {
                 let added = additions.isEmpty ? [] : additions[place]
@@ -100,6 +100,7 @@ extension Scheduler {
         }
         countUnfinished()
         restoreRecalls()
+        forgetUnused(queues.map(\.settings))
     }
 
     // MARK: - Queues
@@ -107,25 +108,28 @@ extension Scheduler {
     /// What was counted while parts of graphs were put together counts no more.
     private mutating func countUnfinished() {
         for queue in queues.indices { queues[queue].unfinished = 0 }
-        for graph in graphs where graph.unfinished > 0 {
-            for index in graph.state.indices where graph.state[index] != .finished {
-                queues[graph.queue(UInt32(index))].unfinished += 1
+        for number in graphs.kept where graphs[number].unfinished > 0 {
+            for index in graphs[number].state.indices
+            where graphs[number].state[index] != .finished {
+                queues[graphs[number].queue(UInt32(index))].unfinished += 1
             }
         }
     }
 
     private mutating func restore(_ stored: StoredQueue) {
-        guard queueNumbers[stored.name] == nil else { return }
-        queueNumbers[stored.name] = queues.count
-        var queue = QueueState(
-            name: stored.name,
-            maximum: stored.maximum,
-            priority: stored.priority
-        )
-        if configuration.violation != .forgetsSuspensions { queue.suspension = stored.suspension }
-        queue.isStored = true
-        if configuration.violation != .forgetsCommands { queue.commanded = stored.commanded }
-        queues.append(queue)
+        // One without settings is made by whoever names it. Older versions kept those as well.
+        guard queueNumbers[stored.name] == nil, stored != StoredQueue(name: stored.name) else {
+            return
+        }
+        let queue = makeQueue(stored.name)
+        queues[queue].maximum = stored.maximum
+        queues[queue].priority = stored.priority
+        if configuration.violation != .forgetsSuspensions {
+            queues[queue].suspension = stored.suspension
+        }
+        if configuration.violation != .forgetsCommands {
+            queues[queue].commanded = stored.commanded
+        }
     }
 
     // MARK: - Graphs
@@ -159,6 +163,7 @@ extension Scheduler {
         let levels = levels(of: compiled, rules)
         for index in 0..<count { graph.level[index] = levels[Int(compiled.policy[index])] }
         graph.isOpen = stored.isOpen
+        useNames(of: graph)
         if !additions.isEmpty {
             graphs.append(graph)
             for addition in additions {
@@ -299,7 +304,7 @@ extension Scheduler {
                 outcomes.append(outcome.kind)
             }
         }
-        graphs.append(Self.remains(outcomes))
+        graphs.append(dropped: outcomes)
     }
 
     // MARK: - Attempts in flight

@@ -111,8 +111,12 @@ extension Scheduler {
         handleRest(of: order.worker, at: now, into: &effects)
     }
 
-    /// Kept until the worker has it.
+    /// Kept until the worker has it. Beyond so many as a beat may list the oldest is forgotten: if
+    /// it was lost, the worker is told to ask again.
     mutating func give(_ verdict: Verdict, to worker: Int, into effects: inout Effects) {
+        if workers[worker].verdicts.count >= listedRequestsMax {
+            workers[worker].verdicts.removeFirst()
+        }
         workers[worker].verdicts.append(verdict)
         let control = Control(acknowledged: workers[worker].handled, verdicts: [verdict])
         send(.plain(.control(control)), to: worker, into: &effects)
@@ -163,19 +167,23 @@ extension Scheduler {
             verdict.event <= beat.sent && !listed.contains(verdict.number)
         }
         dropWaits(of: worker, notIn: listed, sent: beat.sent, into: &effects)
+        guard !beat.open.isEmpty else { return [] }
         var verdicts: [Verdict] = []
+        var given: [UInt64: Verdict] = [:]
+        for verdict in workers[worker].verdicts { given[verdict.number] = verdict }
+        visitCount += given.count
         var bytes = 0
-        let limits = configuration.limits
-        for request in beat.open.prefix(limits.openRequests + limits.yieldedOperations) {
+        for request in beat.open.prefix(listedRequestsMax) {
+            visitCount += 1
             // It is on its way, or behind a gap.
             guard request.event <= workers[worker].handled else { continue }
             if isWaiting(request) { continue }
-            let known = workers[worker].verdicts.last { $0.number == request.number }
-            if let known {
+            if let known = given[request.number] {
                 // The next beat lists those that had no room.
-                guard verdicts.isEmpty || bytes + known.byteCount <= limits.chunkBytes else {
-                    continue
-                }
+                guard
+                    verdicts.isEmpty
+                        || bytes + known.byteCount <= configuration.limits.chunkBytes
+                else { continue }
                 bytes += known.byteCount
                 verdicts.append(known)
             } else if attemptPlace(of: request.held, ownedBy: worker) != nil {
@@ -185,6 +193,11 @@ extension Scheduler {
             }
         }
         return verdicts
+    }
+
+    /// Requests of one worker that a beat may list.
+    private var listedRequestsMax: Int {
+        configuration.limits.openRequests + configuration.limits.yieldedOperations
     }
 }
 

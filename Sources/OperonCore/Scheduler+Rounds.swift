@@ -25,7 +25,7 @@ extension Scheduler {
         for operation in members { reopen(operation, at: now, into: &effects) }
         let forgets = configuration.violation == .forgetsReopened
         if !members.isEmpty, !forgets { hasReopened = true }
-        mayHaveCycle = true
+        suspects += members
         for operation in members { countDependencies(of: operation) }
         for operation in members where !forgets {
             holdDependents(of: operation, at: now, into: &effects)
@@ -140,7 +140,7 @@ extension Scheduler {
         if configuration.violation != .miscountsQueue {
             queues[graphs[graph].queue(operation.index)].unfinished += 1
         }
-        graphs[graph].idleSince = nil
+        graphs[graph].idleness = nil
         graphs[graph].isCancelled = false
         graphs[graph].state[index] = .pending
         graphs[graph].outcome[index] = nil

@@ -22,10 +22,12 @@ extension Scheduler {
     mutating func timeReached(_ now: Moment, into effects: inout Effects) {
         while let next = deadlines.min, next.time <= now.monotonic {
             deadlines.removeMin()
+            if isGone(next.kind) { continue }
             due(next.kind, at: now, into: &effects)
         }
         while let next = dates.min, next.date <= now.wall {
             dates.removeMin()
+            if isGone(next.kind) { continue }
             due(next.kind, at: now, into: &effects)
         }
     }
@@ -46,7 +48,7 @@ extension Scheduler {
             timeoutDue(operation, ordinal: ordinal, at: now, into: &effects)
         case .resume(let suspended, let until):
             resumeDue(suspended, until: until, at: now, into: &effects)
-        case .idle(let graph, let since): idleDue(graph, since: since, into: &effects)
+        case .idle(let graph): idleDue(graph, at: now, into: &effects)
         }
     }
 
@@ -62,15 +64,15 @@ extension Scheduler {
 
     /// What comes to wait again is armed again.
     private func isAwaited(_ kind: Deadline.Kind) -> Bool {
-        switch kind {
+        if isGone(kind) { return false }
+        return switch kind {
         case .lease, .probe, .patience: true
         case .release(let operation): exists(operation) && delay(of: operation) != nil
         case .deadline(let operation): exists(operation) && state(of: operation) != .finished
         case .timeout(let operation, let ordinal): externals[operation]?.ordinal == ordinal
         case .resume(let suspended, let until):
             suspension(of: target(of: suspended))?.until == until
-        case .idle(let graph, let since):
-            exists(graph) && graphs[Int(graph.rawValue)].idleSince == since
+        case .idle(let graph): graphs[Int(graph.rawValue)].idleness?.date != nil
         }
     }
 
@@ -215,7 +217,7 @@ struct Deadline: Comparable, Sendable {
         /// Of an attempt that no worker has.
         case timeout(OperationID, ordinal: UInt32)
         case resume(Suspended, until: WallTime)
-        case idle(GraphID, since: WallTime)
+        case idle(GraphID)
     }
 
     enum Suspended: Sendable {

@@ -5,13 +5,14 @@ package import OperonModel
 extension Scheduler {
     /// Operations of a graph by state. O(operations) while any is unfinished.
     package func stateCounts(of graph: GraphID) -> StateCounts {
+        let remains = graphs.dropped[graph]
         let graph = graphs[Int(graph.rawValue)]
         var counts = StateCounts()
         guard !graph.isGone else {
-            counts.succeeded = graph.remains.count(of: .succeeded)
-            counts.failed = graph.remains.count(of: .failed)
-            counts.cancelled = graph.remains.count(of: .cancelled)
-            counts.skipped = graph.remains.count(of: .skipped)
+            counts.succeeded = remains.count(of: .succeeded)
+            counts.failed = remains.count(of: .failed)
+            counts.cancelled = remains.count(of: .cancelled)
+            counts.skipped = remains.count(of: .skipped)
             return counts
         }
         counts.succeeded = graph.counts[Int(OutcomeKind.succeeded.rawValue)]
@@ -80,9 +81,9 @@ extension Scheduler {
         )
     }
 
-    /// Every queue that was named, in the order in which they were.
+    /// Every queue with operations or settings of its own, in no order.
     package var queueStatus: [QueueStatus] {
-        queues.map { queue in
+        queues.lazy.filter { !$0.isFree }.map { queue in
             QueueStatus(
                 name: queue.name,
                 maximum: queue.maximum,
@@ -111,8 +112,8 @@ extension Scheduler {
         guard let queue = queueNumbers[name], finished || queues[queue].unfinished > 0 else {
             return
         }
-        for number in graphs.indices.dropFirst(Int(first.graph.rawValue))
-        where finished || graphs[number].unfinished > 0 {
+        for number in graphs.kept
+        where number >= Int(first.graph.rawValue) && (finished || graphs[number].unfinished > 0) {
             let id = GraphID(rawValue: UInt32(number))
             let count = UInt32(graphs[number].state.count)
             let start = id == first.graph ? min(first.index, count) : 0
@@ -154,18 +155,20 @@ extension Scheduler {
         keyNumbers[name].map { keys[$0].limit } ?? 1
     }
 
-    /// Every key that was named, in the order in which they were. O(operations) of the unfinished
-    /// graphs that name any.
+    /// Every key that a graph names or that has a limit of its own, in no order. O(operations) of
+    /// the unfinished graphs that name any.
     package var keyStatus: [KeyStatus] {
         var waiting = [Int](repeating: 0, count: keys.count)
-        for graph in graphs where graph.unfinished > 0 && !graph.keys.isEmpty {
+        for number in graphs.kept {
+            let graph = graphs[number]
+            guard graph.unfinished > 0, !graph.keys.isEmpty else { continue }
             for index in graph.state.indices where graph.state[index] == .ready {
                 let index = UInt32(index)
                 guard graph.rule(index).hasKeys else { continue }
                 for local in graph.policy(index).keys { waiting[graph.keys[Int(local)]] += 1 }
             }
         }
-        return keys.enumerated().map { number, key in
+        return keys.enumerated().filter { !$1.isFree }.map { number, key in
             KeyStatus(
                 settings: KeySettings(name: key.name, limit: key.limit),
                 holders: key.holders,
@@ -198,7 +201,7 @@ extension Scheduler {
         case .graph(let id): return unfinished(of: id) { _ in true }
         case .queue(let name):
             guard let queue = queueNumbers[name] else { return [] }
-            return graphs.indices.flatMap { number in
+            return graphs.kept.flatMap { number in
                 let graph = GraphID(rawValue: UInt32(number))
                 return unfinished(of: graph) { graphs[number].queue($0) == queue }
             }

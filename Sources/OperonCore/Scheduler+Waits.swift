@@ -1,3 +1,4 @@
+import DequeModule
 package import OperonModel
 
 // Running operations that wait for others. Meanwhile they have neither a slot nor a place in their
@@ -80,8 +81,17 @@ extension Scheduler {
         case .refused(let refusal): return .refused(refusal.cutShort)
         case .operations(let operations): awaited = operations
         }
-        if let refusal = refusal(of: awaited, for: operation, of: order.worker) {
-            return .refused(refusal.cutShort)
+        if let refusal = refusal(of: awaited, of: order.worker) { return .refused(refusal) }
+        var search = WaitSearch(
+            from: awaited.filter { outcomeKind(of: $0) == nil },
+            to: operation,
+            along: .waits
+        )
+        let isChecked = configuration.violation != .allowsWaitCycles
+        let result = isChecked ? lead(&search) : .none
+        if case .path(let path) = result {
+            let cycle = Refusal.dependencyCycle(path: ([operation] + path).map(\.description))
+            return .refused(cycle.cutShort)
         }
         let outcomes = awaited.map { outcomeKind(of: $0) }
         let wait = WaitState(
@@ -94,6 +104,8 @@ extension Scheduler {
         )
         if isOver(wait) { return .ended(outcomes.map { $0 ?? .skipped }) }
         begin(wait, into: &effects)
+        // It may wait meanwhile: a cycle keeps, and is broken when it is found.
+        if case .undecided = result { searches.append(search) }
         return nil
     }
 
@@ -106,7 +118,6 @@ extension Scheduler {
 
     private func refusal(
         of awaited: [OperationID],
-        for operation: OperationID,
         of worker: Int
     ) -> Refusal? {
         let limits = configuration.limits
@@ -125,10 +136,7 @@ extension Scheduler {
                 maximum: limits.yieldedOperations
             )
         }
-        guard configuration.violation != .allowsWaitCycles,
-            let path = waitPath(from: awaited, to: operation)
-        else { return nil }
-        return .dependencyCycle(path: ([operation] + path).map(\.description))
+        return nil
     }
 
     private mutating func begin(_ wait: WaitState, into effects: inout Effects) {
@@ -217,7 +225,7 @@ extension Scheduler {
         }
     }
 
-    private mutating func goOn(
+    mutating func goOn(
         _ operation: OperationID,
         with content: Verdict.Content,
         hasRoom: Bool,
@@ -244,6 +252,7 @@ extension Scheduler {
         let place = graphs[graph].attempt[Int(operation.index)]
         guard let wait = waits.removeValue(forKey: operation), let attempt = attempts[Int(place)]
         else { return }
+        if !searches.isEmpty { searches.removeAll { $0.end == operation } }
         for awaited in wait.unfinished {
             waiters[awaited]?.removeAll { $0.operation == operation }
             if waiters[awaited]?.isEmpty == true { waiters[awaited] = nil }
@@ -280,80 +289,6 @@ extension Scheduler {
             else { continue }
             endWait(of: attempt.operation)
             effects.notices.append(.wentOn(attempt.operation, attempt.id, hasRoom: false))
-        }
-    }
-
-    // MARK: Cycles
-
-    /// How one of these operations cannot end before another one does: by its dependencies, by what
-    /// it waits for as it runs, or by who holds a key that it needs. Each for the next, both
-    /// included; `nil`: it can. Iterative, O(operations + edges) of what they wait for.
-    ///
-    /// Any holder counts, whether or not there is room for another: what needs a key is never
-    /// awaited by who has it. A cycle is closed only by who begins to wait, or by a dependency that
-    /// is added: who takes a key waits for nothing yet. `onlyFull`: a key with room keeps nobody.
-    package func waitPath(
-        from starts: [OperationID],
-        to end: OperationID,
-        onlyFull: Bool = false
-    ) -> [OperationID]? {
-        var reachedFrom: [OperationID: OperationID] = [:]
-        var seen: Set<OperationID> = []
-        var frontier: [OperationID] = []
-        for start in starts where outcomeKind(of: start) == nil && seen.insert(start).inserted {
-            if start == end { return [end] }
-            frontier.append(start)
-        }
-        while let operation = frontier.popLast() {
-            var isFound = false
-            forEachBlocker(of: operation, onlyFull: onlyFull) { blocker in
-                guard outcomeKind(of: blocker) == nil, seen.insert(blocker).inserted else { return }
-                reachedFrom[blocker] = operation
-                frontier.append(blocker)
-                if blocker == end { isFound = true }
-            }
-            guard isFound else { continue }
-            var path = [end]
-            while let last = path.last, let before = reachedFrom[last] { path.append(before) }
-            return path.reversed()
-        }
-        return nil
-    }
-
-    private func forEachBlocker(
-        of operation: OperationID,
-        onlyFull: Bool,
-        _ body: (OperationID) -> Void
-    ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        for awaited in waits[operation]?.unfinished ?? [] { body(awaited) }
-        // What is in flight waits for nothing else.
-        guard index < graphs[graph].attempt.count,
-            graphs[graph].attempt[index] == GraphState.noAttempt, externals[operation] == nil
-        else { return }
-        forEachDependency(of: operation) { dependency, _ in body(dependency) }
-        guard graphs[graph].rule(operation.index).hasKeys else { return }
-        for local in graphs[graph].policy(operation.index).keys {
-            let key = keys[graphs[graph].keys[Int(local)]]
-            guard !onlyFull || !key.hasRoom else { continue }
-            for holder in key.holders { body(holder) }
-        }
-    }
-
-    /// A further round of something may close a cycle that nobody could refuse, and so may a limit
-    /// of a key that is lowered, with what comes back to its lane: whoever waits in one is told so,
-    /// and goes on. One search for each that waits.
-    mutating func breakCycles(into effects: inout Effects) {
-        guard mayHaveCycle else { return }
-        mayHaveCycle = false
-        guard !waits.isEmpty, configuration.violation != .allowsWaitCycles else { return }
-        for operation in waits.keys.sorted() {
-            guard let left = waits[operation]?.unfinished,
-                let path = waitPath(from: left, to: operation, onlyFull: true)
-            else { continue }
-            let cycle = Refusal.dependencyCycle(path: ([operation] + path).map(\.description))
-            goOn(operation, with: .refused(cycle.cutShort), hasRoom: false, into: &effects)
         }
     }
 

@@ -269,15 +269,6 @@ extension Scheduler {
         return UInt32(clamping: max(1, min(Int(configuration.eventWindow), share)))
     }
 
-    /// Which of the scheduler's queues and kinds a worker named.
-    mutating func learnNames(of worker: Int) {
-        let names = Set(workers[worker].queueNames)
-        workers[worker].servesQueue = queues.map { names.isEmpty || names.contains($0.name) }
-        let kindNames = Set(workers[worker].kindNames)
-        let runsAny = workers[worker].runsAnyKind
-        workers[worker].knowsKind = kinds.map { runsAny || kindNames.contains($0.name) }
-    }
-
     /// What went out on earlier connections, or before this hello, counts as received: nothing of
     /// it can still be on its way to a worker that has dropped whatever came before its welcome.
     private mutating func renumberOwed(of worker: Int) {

@@ -22,6 +22,12 @@ extension Scheduler {
         /// Workers that are gone and kept in mind, in case they come back: every message walks the
         /// table, and a worker that dies again and again adds an entry each time.
         package var goneWorkersMax = 256
+        /// Dependencies and waits that one event looks at to find whether an operation may wait:
+        /// some three milliseconds. What is behind them is looked at in later events.
+        package var searchVisitsMax = 4_096
+        /// Kinds that no graph names any more and whose run times are remembered: programs have
+        /// dozens of kinds, and a client may name as many as it likes.
+        package var unusedKindsMax = 1_000
         /// Bytes of events that a worker may have in flight.
         package var eventWindow: UInt32 = 1 << 20
         /// How long a worker stays true to a silent reign that keeps nothing on disk.

@@ -1,3 +1,4 @@
+import DequeModule
 import HeapModule
 package import OperonModel
 
@@ -9,7 +10,7 @@ package struct Scheduler: Sendable {
     package let reign: Reign
     package let epoch: Epoch
 
-    var graphs: [GraphState] = []
+    var graphs = GraphTable()
     var queues: [QueueState] = []
     var queueNumbers: [String: Int] = [:]
     var kinds: [KindState] = []
@@ -18,6 +19,9 @@ package struct Scheduler: Sendable {
     var keyNumbers: [String: Int] = [:]
     var lanes: [Lane] = []
     var laneNumbers: [LanePlace: Int] = [:]
+    /// Those of which something is ready, in no order.
+    var readyQueues: [Int] = []
+    var names = UnusedNames()
 
     var workers: [WorkerState] = []
     var workerNumbers: [Incarnation: Int] = [:]
@@ -42,8 +46,11 @@ package struct Scheduler: Sendable {
     var waiters: [OperationID: [Waiter]] = [:]
     /// Those that have all they waited for, and want a slot and a place again, first come first.
     var resuming: [OperationID] = []
-    /// An operation came to wait for another one by other ways than those that are checked first.
-    var mayHaveCycle = false
+    /// Operations that came to wait for others, or to be waited for, by other ways than those that
+    /// are checked first. Empty between events.
+    var suspects: [OperationID] = []
+    /// Whether those that began to wait wait in a circle: what is not decided yet, oldest first.
+    var searches = Deque<WaitSearch>()
 
     /// What the monotonic clock decides: leases, timeouts, and pauses that began in this life.
     var deadlines = Heap<Deadline>()
@@ -59,7 +66,7 @@ package struct Scheduler: Sendable {
     var dispatchedBytes = 0
     /// What somebody outside is to complete: attempts that no worker has. Only looked up.
     var externals: [OperationID: ExternalAttempt] = [:]
-    /// The lanes of such operations.
+    /// The lanes of such operations in which anything stands.
     var externalLanes: [Int] = []
     var generator: SeededGenerator
     let readAheadNanoseconds: Int64
@@ -69,6 +76,11 @@ package struct Scheduler: Sendable {
     var worklist: [(operation: OperationID, outcome: Outcome)] = []
     /// Those that will be skipped, and cancel what else they wait for. Empty between events.
     var doomed: [OperationID] = []
+    /// Operations and graphs that were dropped since what they left was last swept out.
+    var goneSinceSweep = 0
+    /// Elements that searches and walks looked at so far. Decides nothing: tests count it, where
+    /// what an event costs must not depend on what it does not concern.
+    package internal(set) var visitCount = 0
 
     package init(configuration: Configuration, reign: Reign, epoch: Epoch) {
         self.configuration = configuration
@@ -108,12 +120,15 @@ package struct Scheduler: Sendable {
         case .attemptUnsendable(let attempt, let error):
             giveUpUnsendable(attempt, error, at: now, into: &effects)
         case .shutdownRequested(let kill): shutDown(kill: kill, into: &effects)
-        case .timeReached: timeReached(now, into: &effects)
+        case .timeReached:
+            timeReached(now, into: &effects)
+            continueSearches(into: &effects)
         }
         if !doomed.isEmpty { cancelSiblings(at: now, into: &effects) }
         breakCycles(into: &effects)
         admit(at: now, into: &effects)
-        effects.wakeAt = deadlines.min?.time
+        // A search goes on at once, behind what has arrived meanwhile.
+        effects.wakeAt = searches.isEmpty ? deadlines.min?.time : now.monotonic
         effects.nextDate = nextDate()
     }
 
@@ -168,6 +183,11 @@ struct KindState: Sendable {
     let isExternal: Bool
     /// How long one takes, in nanoseconds, rising at once and falling slowly; `nil`: none was seen.
     var duration: Int64?
+    /// How many rules of graphs name it.
+    var users = 0
+    /// It is listed among `UnusedNames.kinds`.
+    var isListedUnused = false
+    var isFree = false
 
     /// An estimate that is too short hoards work at one worker; one that is too long only costs a
     /// round trip. So it follows longer runs at once and shorter ones by an eighth.
@@ -187,6 +207,9 @@ struct KeyState: Sendable {
     var limit = 1
     /// A command set the limit: what later graphs say of it counts no more.
     var isCommanded = false
+    /// How many graphs name it.
+    var users = 0
+    var isFree = false
     /// In the order in which they took it.
     var holders: [OperationID] = []
 

@@ -41,21 +41,24 @@ struct GraphState: Sendable {
     /// Dependencies on operations of other graphs, and those that were added one by one: listed
     /// behind the others. Only looked up.
     var outer: [UInt32: [Dependency]] = [:]
+    /// How many there are in `outer`.
+    var outerEdgeCount = 0
     /// The other ends. Only looked up.
-    var outerDependents: [UInt32: [Dependency]] = [:]
+    var outerDependents: [UInt32: OuterDependents] = [:]
     /// How often an operation was reopened. Only looked up.
     var rounds: [UInt32: UInt32] = [:]
     /// What additions look up; `nil` until the first.
     var growth: GraphGrowth?
-    /// Nothing is kept of it but how its operations ended.
+    /// Nothing is kept of it but how its operations ended: this stands for it.
     var isGone = false
-    var remains = OutcomeRuns()
 
     var unfinished: Int
     /// Operations may be added.
     var isOpen = false
-    /// Open, and with nothing unfinished, since then.
-    var idleSince: WallTime?
+    /// Open, and with nothing unfinished: when it is closed.
+    var idleness: Idleness?
+    /// When its timer for that is due, which may be for an earlier idleness.
+    var idleTimer: Timestamp?
     var suspension: Suspension?
     var isSuspended: Bool { suspension != nil }
     var isCancelled = false
@@ -144,10 +147,14 @@ struct QueueState: Sendable {
     var isSuspended: Bool { suspension != nil }
     var priority: QueuePriority = .normal
     var commanded: QueueCommands = []
-    /// A record told of it.
-    var isStored = false
-    /// Ready and neither delayed nor parked nor set aside.
+    /// Ready and neither delayed nor parked nor set aside. Changed by `countReady` alone.
     var ready = 0
+    /// Its place among `readyQueues`, while anything is ready.
+    var readyPlace = 0
+    /// How many rules of graphs name it.
+    var users = 0
+    /// Nobody names it any more: its number may be given to another.
+    var isFree = false
     /// Dispatched or executing, but for those that wait for others.
     var inFlight = 0
     /// Of those, how many no worker has.
@@ -192,6 +199,9 @@ struct WorkerState: Sendable {
     var kindNames: [String]
     /// It knows any kind.
     var runsAnyKind = false
+    /// The same, to be looked up.
+    var queueSet: Set<String> = []
+    var kindSet: Set<String> = []
     /// By the scheduler's numbers, as far as they were known.
     var servesQueue: [Bool] = []
     var knowsKind: [Bool] = []

@@ -11,6 +11,11 @@ package struct OutcomeRuns: Hashable, Sendable {
 
     package init() {}
 
+    /// So many operations that all ended alike.
+    package init(repeating kind: OutcomeKind, count: UInt32) {
+        if count > 0 { runs = [Run(kind: kind, end: count)] }
+    }
+
     /// Reads what `text` writes; `nil` for anything else.
     package init?(text: String) {
         for word in text.split(separator: " ") {
@@ -25,6 +30,9 @@ package struct OutcomeRuns: Hashable, Sendable {
 
     /// Operations in all.
     package var count: UInt32 { runs.last?.end ?? 0 }
+
+    /// The outcome that all operations have; `nil`: they have several, or there are none.
+    package var only: OutcomeKind? { runs.count == 1 ? runs[0].kind : nil }
 
     /// The outcome of the operation with the next index.
     package mutating func append(_ kind: OutcomeKind) {

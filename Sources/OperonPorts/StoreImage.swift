@@ -11,7 +11,6 @@ package struct StoreImage: Sendable {
         var outputs: [UInt32: Payload] = [:]
         var logs: [UInt32: [StoredLog]] = [:]
         var dependencyChanges: [StoreRecord] = []
-        var outcomes = OutcomeRuns()
         /// Bytes of inputs, outputs and logs, once it has ended and was weighed.
         var weight: Int?
 
@@ -23,10 +22,33 @@ package struct StoreImage: Sendable {
         }
     }
 
+    /// What is left of a graph that was dropped, beside its outcomes.
+    private struct Tombstone: Sendable {
+        let name: String
+        let submittedAt: WallTime
+        let finishedAt: WallTime?
+        let operationCount: UInt32
+
+        func entry(_ id: GraphID) -> GraphEntry {
+            var entry = GraphEntry(
+                id: id,
+                name: name,
+                submittedAt: submittedAt,
+                isOpen: false,
+                operationCount: operationCount
+            )
+            entry.finishedAt = finishedAt
+            entry.finishedCount = operationCount
+            return entry.tombstone
+        }
+    }
+
     package let reign: Reign
     /// 0 until the store is opened for the first time.
     package private(set) var epoch = Epoch(rawValue: 0)
     private var graphs: [GraphID: Graph] = [:]
+    private var tombstones: [GraphID: Tombstone] = [:]
+    private var outcomes = DroppedGraphs()
     private var open: [OperationID: AttemptID] = [:]
     private var queues: [String: StoredQueue] = [:]
     private var keys: [String: StoredKey] = [:]
@@ -113,7 +135,7 @@ package struct StoreImage: Sendable {
     /// Finds once for all what finished graphs take, for those who ask again and again.
     package mutating func weigh() {
         // Each by itself: their order does not matter.
-        for id in Array(graphs.keys) where graphs[id]?.entry.isTombstone == false {
+        for id in Array(graphs.keys) {
             guard let graph = graphs[id] else { continue }
             if !graph.entry.hasEnded {
                 // Another round of it makes it another one.
@@ -146,13 +168,19 @@ package struct StoreImage: Sendable {
     /// Drops finished graphs but for a tombstone.
     package mutating func drop(_ dropped: [GraphID]) {
         for id in dropped {
-            guard let old = graphs[id], old.entry.hasEnded, !old.entry.isTombstone
-            else { continue }
-            var graph = Graph(entry: old.entry.tombstone)
+            guard let old = graphs[id], old.entry.hasEnded else { continue }
+            var outcomes = OutcomeRuns()
             for index in 0..<old.entry.operationCount {
-                if let kind = old.operations[index]?.outcome?.kind { graph.outcomes.append(kind) }
+                if let kind = old.operations[index]?.outcome?.kind { outcomes.append(kind) }
             }
-            graphs[id] = graph
+            self.outcomes.insert(id, outcomes)
+            tombstones[id] = Tombstone(
+                name: old.entry.name,
+                submittedAt: old.entry.submittedAt,
+                finishedAt: old.entry.finishedAt,
+                operationCount: old.entry.operationCount
+            )
+            graphs[id] = nil
         }
     }
 }
@@ -164,7 +192,10 @@ extension StoreImage {
     package var state: StoredState {
         var state = StoredState(reign: reign, epoch: epoch)
         state.lastEvent = lastEvent
-        state.graphs = graphs.keys.sorted().compactMap { graphs[$0].map(stored) }
+        let ids = Array(graphs.keys) + Array(tombstones.keys)
+        state.graphs = ids.sorted().compactMap { id in
+            graphs[id].map(stored) ?? tombstones[id].map { stored($0.entry(id)) }
+        }
         state.queues = queues.keys.sorted().compactMap { queues[$0] }
         state.keys = keys.keys.sorted().compactMap { keys[$0] }
         for id in workers.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
@@ -180,9 +211,14 @@ extension StoreImage {
 
     private func stored(_ graph: Graph) -> StoredGraph {
         var stored = StoredGraph(graph.entry, contents: graph.contents)
-        stored.outcomes = graph.outcomes
         stored.operations = graph.operations.keys.sorted().compactMap { graph.operations[$0] }
         stored.dependencyChanges = graph.dependencyChanges
+        return stored
+    }
+
+    private func stored(_ tombstone: GraphEntry) -> StoredGraph {
+        var stored = StoredGraph(tombstone, contents: [])
+        stored.outcomes = outcomes[tombstone.id]
         return stored
     }
 
@@ -213,7 +249,9 @@ extension StoreImage {
 }
 
 extension StoreImage: StoreRows {
-    package func graph(_ id: GraphID) -> GraphEntry? { graphs[id]?.entry }
+    package func graph(_ id: GraphID) -> GraphEntry? {
+        graphs[id]?.entry ?? tombstones[id]?.entry(id)
+    }
 
     package func operation(_ id: OperationID) -> StoredOperation? {
         graphs[id.graph]?.operations[id.index]

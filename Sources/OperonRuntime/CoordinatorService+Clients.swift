@@ -29,6 +29,24 @@ extension CoordinatorService {
         }
     }
 
+    /// With names in the circles that operations would wait in. A circle that was found among the
+    /// names of an addition has names already.
+    func named(_ message: CoordinatorMessage) -> CoordinatorMessage {
+        guard case .control(var control) = message else { return message }
+        for place in control.verdicts.indices {
+            guard case .refused(.dependencyCycle(let path)) = control.verdicts[place].content,
+                path.allSatisfy({ $0 == "…" || OperationID($0).map(scheduler.isKnown) == true })
+            else { continue }
+            let cycle = Refusal.dependencyCycle(path: path.map { named(operation: $0) })
+            control.verdicts[place].content = .refused(cycle)
+        }
+        return .control(control)
+    }
+
+    private func named(operation: String) -> String {
+        OperationID(operation).map { name(of: $0).name } ?? operation
+    }
+
     private func namedWithin(_ text: String) -> String {
         text.replacing(/“(\d+\/\d+)”/) { "“\(named(String($0.1)))”" }
     }

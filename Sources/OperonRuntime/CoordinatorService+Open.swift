@@ -96,7 +96,7 @@ extension CoordinatorService {
     /// Outputs of finished operations that nobody was known to ask for, from the store. Nothing has
     /// happened between the last look at what is wanted and the return.
     func outputs(
-        wanted: (inout [GraphContents]) -> [OperationID]
+        wanted: (inout ContentsTable) -> [OperationID]
     ) async throws(ClientError) -> [OperationID: Payload] {
         guard let store else { return [:] }
         var outputs: [OperationID: Payload] = [:]

@@ -42,11 +42,6 @@ extension CoordinatorService {
             }
             awaited.append(operation)
         }
-        // The scheduler would refuse it as well, by numbers.
-        if let path = scheduler.waitPath(from: awaited, to: order.held.operation) {
-            let cycle = [order.held.operation] + path
-            return .refused(.dependencyCycle(path: cycle.map { name(of: $0).name }))
-        }
         return .operations(awaited)
     }
 

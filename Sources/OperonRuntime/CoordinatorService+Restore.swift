@@ -54,8 +54,8 @@ extension CoordinatorService {
     private static func load(
         _ state: StoredState,
         of store: any OperationStore,
-        into contents: [GraphContents]
-    ) async throws -> [GraphContents] {
+        into contents: ContentsTable
+    ) async throws -> ContentsTable {
         var contents = contents
         for graph in state.graphs { contents.began(graph.id) }
         for graph in state.graphs {
@@ -83,18 +83,26 @@ extension CoordinatorService {
 
 /// The names of what a store holds, while it is compiled again.
 private struct StoredNames {
-    var contents: [GraphContents] = []
+    var contents: ContentsTable
     var register = GraphRegister()
     let limits: Limits
 
-    init(limits: Limits) { self.limits = limits }
+    init(limits: Limits) {
+        self.limits = limits
+        contents = ContentsTable(limits: limits)
+    }
 
     /// Of a tombstone nothing is left.
     mutating func append(_ graph: StoredGraph) throws -> StoredOperations.Header {
         // The numbers of graphs that are gone for good stay taken.
         while contents.count < Int(graph.id.rawValue) {
-            contents.append(GraphContents(GraphDescription(name: ""), limits: limits))
-            register.append(.gone(name: ""))
+            contents.append(dropped: OutcomeRuns())
+            register.append(droppedNamed: "")
+        }
+        if graph.isTombstone {
+            contents.append(dropped: graph.outcomes)
+            register.append(droppedNamed: graph.name)
+            return StoredOperations.Header()
         }
         var header = StoredOperations.Header()
         var operations = StoredOperations()
@@ -122,9 +130,7 @@ private struct StoredNames {
         )
         for (operations, parent) in adopted { all.adopt(operations, by: parent) }
         all.traceParent = graph.contents.first?.traceParent ?? ""
-        contents.append(
-            graph.isTombstone ? GraphContents(dropped: graph.outcomes, limits: limits) : all
-        )
+        contents.append(all)
         register.append(graph, keyedBy: graph.contents.first)
         for part in graph.contents.dropFirst() where !part.idempotencyKey.isEmpty {
             let hash = ContentHash(of: part.body)
@@ -195,7 +201,7 @@ private struct StoredNames {
 extension GraphRegister {
     fileprivate mutating func append(_ graph: StoredGraph, keyedBy contents: StoredContents?) {
         guard let contents else {
-            append(.gone(name: graph.name))
+            append(droppedNamed: graph.name)
             return
         }
         append(
@@ -212,17 +218,5 @@ extension GraphRegister {
             of: Self.owned(contents.idempotencyKey, by: contents.submitter),
             Use(graph: graph.id, hash: ContentHash(of: contents.body))
         )
-    }
-}
-
-extension GraphRegister.Entry {
-    fileprivate static func gone(name: String) -> GraphRegister.Entry {
-        var entry = GraphRegister.Entry(
-            name: name,
-            submitter: "",
-            submittedAt: WallTime(nanosecondsSince1970: 0)
-        )
-        entry.isTombstone = true
-        return entry
     }
 }

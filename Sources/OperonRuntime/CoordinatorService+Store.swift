@@ -11,7 +11,7 @@ extension CoordinatorService {
     package struct Restored: Sendable {
         let store: any OperationStore
         let lastEvent: UInt64
-        let contents: [GraphContents]
+        let contents: ContentsTable
         let register: GraphRegister
         let workerNames: [Incarnation: String]
 
@@ -408,12 +408,7 @@ extension CoordinatorService {
         let before = graphs.reduce(0) { $0 + scheduler.operationCount(of: $1) }
         handle([.graphsForgotten(graphs)])
         let gone = graphs.filter { scheduler.isGone($0) }
-        for graph in gone where !register[graph].isTombstone {
-            contents[Int(graph.rawValue)] = GraphContents(
-                dropped: scheduler.remains(of: graph),
-                limits: limits
-            )
-        }
+        for graph in gone { contents.drop(graph, scheduler.remains(of: graph)) }
         register.forget(gone)
         if before >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
         return gone

@@ -70,9 +70,7 @@ extension CoordinatorService {
 
     /// The same, of what is there: a queue that nobody has named is not.
     func findKnown(_ selector: TargetSelector) throws(ClientError) -> Target {
-        if case .queue(let name) = selector,
-            !scheduler.queueStatus.contains(where: { $0.name == name })
-        {
+        if case .queue(let name) = selector, scheduler.unfinishedCount(ofQueue: name) == nil {
             throw .noQueue(name)
         }
         return try find(selector)
@@ -126,17 +124,13 @@ extension CoordinatorService {
 
     func page(_ query: GraphQuery) -> GraphPage {
         var views: [GraphView] = []
-        var index = Int(query.after ?? UInt32(register.entries.count))
-        index = min(index, register.entries.count)
-        while index > 0 {
-            index -= 1
-            let entry = register.entries[index]
-            if entry.isTombstone { continue }
-            if let name = query.name, entry.name != name { continue }
-            let view = view(of: GraphID(rawValue: UInt32(index)))
+        for graph in register.keptGraphs.reversed() {
+            if let after = query.after, graph.rawValue >= after { continue }
+            if let name = query.name, register[graph].name != name { continue }
+            let view = view(of: graph)
             if let status = query.status, view.status != status { continue }
             guard views.count < query.limit else {
-                return GraphPage(graphs: views, next: UInt32(index + 1))
+                return GraphPage(graphs: views, next: graph.rawValue + 1)
             }
             views.append(view)
         }
@@ -411,8 +405,7 @@ extension CoordinatorService {
     func clusterView(version: String) -> ClusterView {
         var counts = StateCounts()
         var openGraphs = 0
-        for index in register.entries.indices where !register.entries[index].isTombstone {
-            let graph = GraphID(rawValue: UInt32(index))
+        for graph in register.keptGraphs {
             counts.add(scheduler.stateCounts(of: graph))
             if !scheduler.isFinished(graph) { openGraphs += 1 }
         }
@@ -453,7 +446,7 @@ extension CoordinatorService {
             at: TimeText(happening.at),
             kind: happening.kind.name
         )
-        if let graph = happening.graph, Int(graph.rawValue) < register.entries.count {
+        if let graph = happening.graph, Int(graph.rawValue) < register.count {
             view.graph = graph.rawValue
             view.graphName = register[graph].name
         }

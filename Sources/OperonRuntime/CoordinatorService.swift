@@ -29,7 +29,7 @@ package actor CoordinatorService {
     let growthObserver: GrowthObserver
     let logger: Logger
     let limits: Limits
-    var contents: [GraphContents]
+    var contents: ContentsTable
     var register = GraphRegister()
     /// Where it reads the time of everything that belongs to its graphs.
     let time: TimeSource
@@ -106,7 +106,8 @@ package actor CoordinatorService {
         self.ownWorker = ownWorker
         self.meters = meters
         self.scheduler = scheduler
-        contents = restored?.contents ?? []
+        contents =
+            restored?.contents ?? ContentsTable(limits: scheduler.configuration.limits)
         register = restored?.register ?? GraphRegister()
         workerNames = restored?.workerNames ?? [:]
         workerNamesMax = scheduler.configuration.limits.storedWorkers
@@ -477,7 +478,7 @@ package actor CoordinatorService {
         var priority: UInt8 = QueuePriority.veryHigh.level
         let body: CoordinatorMessage
         switch message.body {
-        case .plain(let plain): body = plain
+        case .plain(let plain): body = named(plain)
         case .dispatch(let acknowledged, let grants):
             var operations: [DispatchedOperation] = []
             operations.reserveCapacity(grants.count)

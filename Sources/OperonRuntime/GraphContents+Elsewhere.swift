@@ -2,7 +2,7 @@ import OperonCore
 import OperonModel
 
 // Outputs across graphs: what one graph has, operations of another may ask for.
-extension [GraphContents] {
+extension ContentsTable {
     /// What a reference takes in a dispatch: what is no larger than that travels itself.
     private static var referenceBytes: Int { 64 }
 
@@ -88,7 +88,7 @@ extension [GraphContents] {
             bytes += output?.bytes.count ?? 0
             var input = NamedInput(name: dependency.name, output: output)
             if output == nil, let source {
-                input.isDropped = self[Int(source.graph.rawValue)].isDropped(source.index)
+                input.isDropped = isDropped(source)
             }
             inputs.append(input)
             sources.append(source)

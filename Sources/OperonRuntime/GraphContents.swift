@@ -19,8 +19,6 @@ struct GraphContents: Sendable {
     let limits: Limits
     /// Some of its operations take outputs of other graphs.
     private(set) var asksElsewhere = false
-    /// Of a graph that was dropped: how its operations ended.
-    private var remains: OutcomeRuns?
     /// How many unfinished operations, of any graph, may still ask for the output of each; empty:
     /// none for any.
     private var consumers: [UInt32] = []
@@ -41,15 +39,6 @@ struct GraphContents: Sendable {
         operations = KeptOperations(stored)
         for index in wanting { count(consumersOf: index) }
     }
-
-    /// Of a graph of which only the outcomes are kept.
-    init(dropped remains: OutcomeRuns, limits: Limits) {
-        self.init(GraphDescription(name: ""), limits: limits)
-        self.remains = remains
-    }
-
-    /// Whether it has succeeded, and what it left was dropped.
-    func isDropped(_ index: UInt32) -> Bool { remains?[index] == .succeeded }
 
     /// Compiles the first operations of what a store kept, and counts who may ask for what.
     ///

@@ -1,8 +1,12 @@
 import DequeModule
+import OperonCore
 import OperonModel
 
 /// What is known of submitted graphs beside their operations: who, when, under which key. Owned by
 /// the coordinator's service.
+///
+/// Of a graph that was dropped the name stays, for dependencies that name it: eight bytes, and one
+/// copy of each name, however many graphs have it.
 struct GraphRegister: Sendable {
     struct Entry: Sendable {
         var name: String
@@ -12,6 +16,16 @@ struct GraphRegister: Sendable {
         var isOpen = false
         /// Only what its store remembers of it is left.
         var isTombstone = false
+    }
+
+    /// What is kept of a graph until it is dropped.
+    private struct Kept: Sendable {
+        var submitter = ""
+        var submittedAt = WallTime(nanosecondsSince1970: 0)
+        var finishedAt: WallTime?
+        var isOpen = false
+        /// The owned key that it was submitted under; `nil`: none.
+        var key: String?
     }
 
     /// What a key was used for.
@@ -35,20 +49,62 @@ struct GraphRegister: Sendable {
         var order = Deque<String>()
     }
 
-    private(set) var entries: [Entry] = []
-    /// Newest graph of each name. Only looked up.
-    private var byName: [String: GraphID] = [:]
+    private var kept = NumberedTable(absent: Kept())
+    /// By the numbers of graphs: the place of the name in `names`.
+    private var nameNumbers: [UInt32] = []
+    /// Each name once.
+    private var names: [String] = []
+    /// The newest graph of each name.
+    private var newest: [GraphID] = []
+    /// The place of a name in `names`. Only looked up.
+    private var byName: [String: UInt32] = [:]
     /// Only looked up.
     private var uses: [String: Use] = [:]
     /// Only looked up.
     private var additions: [GraphID: AdditionUses] = [:]
 
+    /// One more than the highest number.
+    var count: Int { kept.count }
+
+    /// Those that are kept, the oldest first.
+    var keptGraphs: [GraphID] { kept.kept.map { GraphID(rawValue: UInt32($0)) } }
+
     mutating func append(_ entry: Entry) {
-        byName[entry.name] = GraphID(rawValue: UInt32(entries.count))
-        entries.append(entry)
+        append(name: entry.name)
+        kept.append(
+            Kept(
+                submitter: entry.submitter,
+                submittedAt: entry.submittedAt,
+                finishedAt: entry.finishedAt,
+                isOpen: entry.isOpen
+            )
+        )
     }
 
-    mutating func keepUse(of key: String, _ use: Use) { uses[key] = use }
+    /// A graph that an earlier coordinator dropped.
+    mutating func append(droppedNamed name: String) {
+        append(name: name)
+        kept.appendDropped()
+    }
+
+    private mutating func append(name: String) {
+        let graph = GraphID(rawValue: UInt32(kept.count))
+        if let number = byName[name] {
+            newest[Int(number)] = graph
+            nameNumbers.append(number)
+            return
+        }
+        let number = UInt32(names.count)
+        byName[name] = number
+        names.append(name)
+        newest.append(graph)
+        nameNumbers.append(number)
+    }
+
+    mutating func keepUse(of key: String, _ use: Use) {
+        uses[key] = use
+        kept[Int(use.graph.rawValue)].key = key
+    }
 
     func use(of key: String) -> Use? { uses[key] }
 
@@ -77,38 +133,39 @@ struct GraphRegister: Sendable {
     }
 
     mutating func finished(_ graph: GraphID, at time: WallTime) {
-        entries[Int(graph.rawValue)].finishedAt = time
+        kept[Int(graph.rawValue)].finishedAt = time
     }
 
     /// Only tombstones of them are left: their names stay taken, their keys may be used again.
     mutating func forget(_ graphs: [GraphID]) {
         for graph in graphs {
-            var entry = Entry(
-                name: self[graph].name,
-                submitter: "",
-                submittedAt: WallTime(nanosecondsSince1970: 0)
-            )
-            entry.isTombstone = true
-            self[graph] = entry
+            let number = Int(graph.rawValue)
+            if let key = kept[number].key, uses[key]?.graph == graph { uses[key] = nil }
             additions[graph] = nil
+            kept.drop(number)
         }
-        let gone = Set(graphs)
-        uses = uses.filter { !gone.contains($0.value.graph) }
     }
 
     subscript(graph: GraphID) -> Entry {
-        get { entries[Int(graph.rawValue)] }
-        set { entries[Int(graph.rawValue)] = newValue }
+        let number = Int(graph.rawValue)
+        return Entry(
+            name: names[Int(nameNumbers[number])],
+            submitter: kept[number].submitter,
+            submittedAt: kept[number].submittedAt,
+            finishedAt: kept[number].finishedAt,
+            isOpen: kept[number].isOpen,
+            isTombstone: kept.isDropped(number)
+        )
     }
 
     /// By `@latest`, number or name: the newest of a name.
     func find(_ selector: String) -> GraphID? {
         if selector == "@latest" {
-            return entries.lastIndex { !$0.isTombstone }.map { GraphID(rawValue: UInt32($0)) }
+            return kept.lastKept.map { GraphID(rawValue: UInt32($0)) }
         }
-        if let number = UInt32(selector), Int(number) < entries.count {
+        if let number = UInt32(selector), Int(number) < count {
             return GraphID(rawValue: number)
         }
-        return byName[selector]
+        return byName[selector].map { newest[Int($0)] }
     }
 }

@@ -17,6 +17,7 @@ extension StoreTables {
                 throw RowDamage(what: "a dependency of an unknown graph")
             }
             rows.graphs[place].dependencyChanges.append(record)
+            noteChange(of: id)
         }
         state.graphs = rows.graphs
         state.queues = try loadQueues()
@@ -27,12 +28,13 @@ extension StoreTables {
         let events = try loadEventNumbers()
         state.lastEvent = events?.upperBound ?? 0
         remember(
-            graphs: rows.entries,
+            graphs: rows.entries.filter { !$0.isTombstone || rows.unswept.contains($0.id) },
+            dropped: rows.dropped,
             queues: state.queues,
             keys: state.keys,
             open: open,
             events: events,
-            unswept: rows.unswept,
+            unswept: rows.unswept.sorted(),
             epoch: state.epoch
         )
         return state
@@ -41,7 +43,9 @@ extension StoreTables {
     private struct Graphs {
         var graphs: [StoredGraph] = []
         var entries: [GraphEntry] = []
-        var unswept: [GraphID] = []
+        /// Tombstones whose rows are still there.
+        var unswept: Set<GraphID> = []
+        var dropped = DroppedGraphs()
         /// Place of a graph in `graphs` and `entries`. Only looked up.
         var places: [GraphID: Int] = [:]
     }
@@ -82,7 +86,11 @@ extension StoreTables {
             rows.places[row.entry.id] = rows.graphs.count
             rows.graphs.append(graph)
             rows.entries.append(row.entry)
-            if row.tombstone == 1 { rows.unswept.append(row.entry.id) }
+            if row.tombstone == 1 {
+                rows.unswept.insert(row.entry.id)
+            } else if row.entry.isTombstone {
+                rows.dropped.insert(row.entry.id, row.outcomes)
+            }
         }
         return rows
     }
@@ -106,6 +114,7 @@ extension StoreTables {
             guard let place = rows.places[graph] else {
                 throw RowDamage(what: "contents of an unknown graph")
             }
+            noteContents(number, of: graph)
             rows.graphs[place].contents.append(
                 StoredContents(
                     graph: graph,

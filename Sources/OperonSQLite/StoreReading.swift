@@ -3,7 +3,20 @@ import OperonModel
 import OperonPorts
 
 extension StoreTables: StoreRows {
-    func graph(_ id: GraphID) -> GraphEntry? { graphs[id] }
+    /// Of a graph that was dropped no more than that.
+    func graph(_ id: GraphID) -> GraphEntry? { graphs[id] ?? tombstone(of: id) }
+
+    private func tombstone(of id: GraphID) -> GraphEntry? {
+        guard dropped.contains(id) else { return nil }
+        let time = WallTime(nanosecondsSince1970: 0)
+        return GraphEntry(
+            id: id,
+            name: "",
+            submittedAt: time,
+            isOpen: false,
+            operationCount: dropped[id].count
+        ).tombstone
+    }
 
     func queue(_ name: String) -> StoredQueue? { queues[name] }
 

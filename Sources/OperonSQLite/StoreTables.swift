@@ -11,7 +11,15 @@ final class StoreTables {
     let limits: Limits
     private var statements: [String: PreparedStatement] = [:]
 
+    /// Those that are kept, and tombstones whose rows are still there.
     private(set) var graphs: [GraphID: GraphEntry] = [:]
+    /// Tombstones of which nothing else is left: four bytes each.
+    private(set) var dropped = DroppedGraphs()
+    /// Rows of `contents` by graph: the first, and those behind it.
+    private var firstContents: [GraphID: Int64] = [:]
+    private var moreContents: [GraphID: [Int64]] = [:]
+    /// Graphs that have rows in `dependency_changes`.
+    private var changedGraphs: Set<GraphID> = []
     private(set) var queues: [String: StoredQueue] = [:]
     private(set) var keys: [String: StoredKey] = [:]
     private(set) var open: [OperationID: StoredAttempt] = [:]
@@ -53,6 +61,7 @@ final class StoreTables {
     /// Sets what is kept in memory.
     func remember(
         graphs: [GraphEntry],
+        dropped: DroppedGraphs,
         queues: [StoredQueue],
         keys: [StoredKey],
         open: [(operation: OperationID, attempt: StoredAttempt)],
@@ -62,6 +71,7 @@ final class StoreTables {
     ) {
         newestAttempt = AttemptID(epoch: epoch, number: .max)
         for graph in graphs { self.graphs[graph.id] = graph }
+        self.dropped = dropped
         for queue in queues { self.queues[queue.name] = queue }
         for key in keys { self.keys[key.settings.name] = key }
         for entry in open { self.open[entry.operation] = entry.attempt }
@@ -216,6 +226,7 @@ final class StoreTables {
     private func write(_ contents: StoredContents) throws {
         let insert = try statement("INSERT INTO contents VALUES (?,?,?,?,?,?,?,?,?,?,?,?)")
         let last = try last(in: "contents")
+        noteContents(last + 1, of: contents.graph)
         try insert.bind(last + 1)
         try insert.bind(Int64(contents.graph.rawValue))
         try insert.bind(contents.name)
@@ -349,10 +360,12 @@ final class StoreTables {
         try insert.bind(try last(in: "dependency_changes") + 1)
         switch record {
         case .dependencyAdded(let operation, let other, let condition):
+            noteChange(of: operation.graph)
             try insert.bind(operation.key)
             try insert.bind(other.key)
             try insert.bind(Int64(condition.rawValue))
         case .dependencyRemoved(let operation, let other):
+            noteChange(of: operation.graph)
             try insert.bind(operation.key)
             try insert.bind(other.key)
             try insert.bind(Int64?.none)
@@ -409,27 +422,52 @@ final class StoreTables {
                 throw RowDamage(what: "outcomes of graph \(id) that are not there")
             }
             try write(graph, outcomes: outcomes, tombstone: 1)
-            let number = Int64(id.rawValue)
+            for row in [firstContents[id]].compactMap({ $0 }) + (moreContents[id] ?? []) {
+                try database.execute(
+                    sql: Self.deletePieces,
+                    arguments: [row << 16, (row + 1) << 16, row, id.rawValue]
+                )
+                try database.execute(sql: Self.deleteContents, arguments: [row, id.rawValue])
+            }
+            guard changedGraphs.contains(id) else { return }
             try database.execute(
-                sql: """
-                    DELETE FROM pieces WHERE EXISTS (SELECT 1 FROM contents
-                      WHERE graph = ? AND contents.id = pieces.id >> 16);
-                    DELETE FROM contents WHERE graph = ?;
-                    DELETE FROM dependency_changes WHERE operation >> 32 = ?;
-                    """,
-                arguments: [number, number, number]
+                sql: "DELETE FROM dependency_changes WHERE operation >> 32 = ?",
+                arguments: [id.rawValue]
             )
         }
         graphs[id] = graph
         rows[id] = nil
+        firstContents[id] = nil
+        moreContents[id] = nil
+        changedGraphs.remove(id)
         unswept.append(id)
     }
+
+    /// Each by its key: whatever is kept beside it, a graph is dropped in as many steps.
+    static let deletePieces = """
+        DELETE FROM pieces WHERE id >= ? AND id < ?
+        AND EXISTS (SELECT 1 FROM contents WHERE id = ? AND graph = ?)
+        """
+    static let deleteContents = "DELETE FROM contents WHERE id = ? AND graph = ?"
+
+    /// Where the contents of a graph are. What a transaction that fails leaves here deletes nothing
+    /// of another graph.
+    func noteContents(_ row: Int64, of graph: GraphID) {
+        guard firstContents[graph] != nil else {
+            firstContents[graph] = row
+            return
+        }
+        moreContents[graph, default: []].append(row)
+    }
+
+    func noteChange(of graph: GraphID) { changedGraphs.insert(graph) }
 
     /// Deletes the rows of some operations of a tombstone, from an index on; the index to go on
     /// with, `nil` at the end.
     func sweep(_ id: GraphID, from first: UInt32) throws -> UInt32? {
         let step: UInt32 = 10_000
         let count = graphs[id]?.operationCount ?? 0
+        var remains: OutcomeRuns?
         let end = min(count - min(first, count), step) + first
         try transaction {
             let low = OperationID(graph: id, index: first).key
@@ -446,9 +484,12 @@ final class StoreTables {
             if end >= count, let graph = graphs[id] {
                 let outcomes = try buriedOutcomes(of: id)
                 try write(graph, outcomes: outcomes, tombstone: 2)
+                remains = outcomes
             }
         }
         guard end >= count else { return end }
+        if let remains { dropped.insert(id, remains) }
+        graphs[id] = nil
         unswept.removeAll { $0 == id }
         return nil
     }
@@ -514,37 +555,6 @@ enum HotStatement: Int, CaseIterable {
             "INSERT OR REPLACE INTO attempts_in_flight VALUES (?,?,?,?,?,?,?,?)"
         case .deleteInFlight: "DELETE FROM attempts_in_flight WHERE operation = ?"
         case .insertEvent: "INSERT INTO events VALUES (?, ?, ?)"
-        }
-    }
-}
-
-extension StoreBatch {
-    /// The same in several batches of so many records; with the last of them what attempts left,
-    /// and what listeners are told.
-    fileprivate func parts(of size: Int) -> [StoreBatch] {
-        var graphs = self.graphs[...]
-        var parts: [StoreBatch] = stride(from: 0, to: records.count, by: size).map { start in
-            let records = records[start..<min(start + size, records.count)]
-            var part = StoreBatch(wall: wall, records: Array(records))
-            let count = records.count { $0.hasContents }
-            part.graphs = Array(graphs.prefix(count))
-            graphs = graphs.dropFirst(count)
-            return part
-        }
-        // Before the attempts that are theirs.
-        parts[0].workers = workers
-        parts[parts.count - 1].graphs += graphs
-        parts[parts.count - 1].results = results
-        parts[parts.count - 1].events = events
-        return parts
-    }
-}
-
-extension StoreRecord {
-    fileprivate var hasContents: Bool {
-        switch self {
-        case .graphAdded, .operationsAdded: true
-        default: false
         }
     }
 }

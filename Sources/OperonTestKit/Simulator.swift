@@ -84,6 +84,9 @@ package struct Simulator {
         var configuration = Scheduler.Configuration()
         configuration.seed = seed
         configuration.violation = scenario.violation
+        // Small enough that names are forgotten and searches are led on in later events.
+        configuration.unusedKindsMax = 1
+        if seed % 3 == 0 { configuration.searchVisitsMax = 2 }
         desk = OutputDesk(limits: Self.smallPieces(configuration.limits))
         scheduler = Scheduler(
             configuration: configuration,

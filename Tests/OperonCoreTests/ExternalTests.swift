@@ -44,7 +44,7 @@ struct ExternalTests {
         let effects = bench.drain()
         #expect(
             effects.records == [
-                .graphAdded(graph), .queueDefined(QueueSettings(name: "default")),
+                .graphAdded(graph),
                 .granted(attempt(1), id, ordinal: 1, to: .nobody), .started(attempt(1), id),
             ]
         )

@@ -175,7 +175,6 @@ struct LeaseTests {
         #expect(
             bench.drain().records == [
                 .graphAdded(graph),
-                .queueDefined(QueueSettings(name: QueueSettings.defaultName)),
                 .granted(first.attempt, id, ordinal: 1, to: worker),
                 .attemptEnded(first.attempt, id, .returned),
                 .granted(second.attempt, id, ordinal: 2, to: worker),

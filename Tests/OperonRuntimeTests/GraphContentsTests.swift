@@ -33,7 +33,8 @@ import Testing
     }
 
     private func inputs(_ contents: inout GraphContents, of index: Int) -> [NamedInput] {
-        var all = [contents]
+        var all = ContentsTable(limits: Limits())
+        all.append(contents)
         defer { contents = all[0] }
         return all.inputs(of: id(index))
     }

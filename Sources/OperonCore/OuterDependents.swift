@@ -1,0 +1,29 @@
+import OperonModel
+
+/// Operations that depend on one of another graph, in the order in which they came.
+///
+/// What belongs to a graph that was dropped stays listed until it is half of the list. So dropping
+/// a dependent costs a constant number of steps on average, however many dependents there are.
+struct OuterDependents: Sendable {
+    private(set) var all: [Dependency] = []
+    /// How many of `all` belong to graphs that were dropped.
+    private(set) var goneCount = 0
+
+    var isEmpty: Bool { all.count == goneCount }
+
+    mutating func append(_ dependent: Dependency) { all.append(dependent) }
+
+    mutating func remove(_ operation: OperationID) { all.removeAll { $0.operation == operation } }
+
+    /// One more of them belongs to a dropped graph.
+    ///
+    /// - Returns: How many entries were looked at.
+    mutating func lose(isGone: (GraphID) -> Bool) -> Int {
+        goneCount += 1
+        guard goneCount * 2 >= all.count else { return 1 }
+        let steps = all.count
+        all.removeAll { isGone($0.operation.graph) }
+        goneCount = 0
+        return steps
+    }
+}

@@ -1,0 +1,252 @@
+import DequeModule
+import HeapModule
+import OperonModel
+
+// Numbers for queues, kinds, keys and lanes. One is given when a graph or a command names it for
+// the first time. When no graph names it any more and it has no settings of its own it is
+// forgotten, and its number is given to the next one: names are made for as long as a coordinator
+// lives.
+
+/// Numbers that nobody has at present.
+struct UnusedNames: Sendable {
+    var freeQueues: [Int] = []
+    var freeKinds: [Int] = []
+    var freeKeys: [Int] = []
+    var freeLanes: [Int] = []
+    /// Kinds that no graph names, the one that was used longest ago first; some are used again.
+    var kinds = Deque<Int>()
+}
+
+extension Scheduler {
+    mutating func makeQueue(_ name: String) -> Int {
+        let number = names.freeQueues.popLast() ?? queues.count
+        if number == queues.count {
+            queues.append(QueueState(name: name))
+        } else {
+            queues[number] = QueueState(name: name)
+        }
+        queueNumbers[name] = number
+        for index in workers.indices {
+            let named = workers[index].queueSet
+            workers[index].servesQueue.set(named.isEmpty || named.contains(name), at: number)
+        }
+        visitCount += workers.count
+        return number
+    }
+
+    mutating func kindNumber(_ name: String) -> Int {
+        if let number = kindNumbers[name] { return number }
+        let number = names.freeKinds.popLast() ?? kinds.count
+        let kind = KindState(
+            name: name,
+            canKillWorker: !Work.reservedKinds.contains(name),
+            isExternal: name == Work.externalKind
+        )
+        if number == kinds.count { kinds.append(kind) } else { kinds[number] = kind }
+        kindNumbers[name] = number
+        for index in workers.indices {
+            let knows = workers[index].runsAnyKind || workers[index].kindSet.contains(name)
+            workers[index].knowsKind.set(knows, at: number)
+        }
+        visitCount += workers.count
+        return number
+    }
+
+    mutating func keyNumber(_ name: String) -> Int {
+        if let number = keyNumbers[name] { return number }
+        let number = names.freeKeys.popLast() ?? keys.count
+        if number == keys.count {
+            keys.append(KeyState(name: name))
+        } else {
+            keys[number] = KeyState(name: name)
+        }
+        keyNumbers[name] = number
+        return number
+    }
+
+    mutating func laneNumber(queue: Int, kind: Int) -> Int {
+        let place = LanePlace(queue: queue, kind: kind)
+        if let lane = laneNumbers[place] { return lane }
+        let number = names.freeLanes.popLast() ?? lanes.count
+        let lane = Lane(queue: queue, kind: kind, isExternal: kinds[kind].isExternal)
+        if number == lanes.count { lanes.append(lane) } else { lanes[number] = lane }
+        queues[queue].lanes.append(number)
+        laneNumbers[place] = number
+        return number
+    }
+
+    /// Which of the scheduler's queues and kinds a worker named.
+    mutating func learnNames(of worker: Int) {
+        let names = Set(workers[worker].queueNames)
+        workers[worker].queueSet = names
+        workers[worker].servesQueue = queues.map { names.isEmpty || names.contains($0.name) }
+        let kindNames = Set(workers[worker].kindNames)
+        workers[worker].kindSet = kindNames
+        let runsAny = workers[worker].runsAnyKind
+        workers[worker].knowsKind = kinds.map { runsAny || kindNames.contains($0.name) }
+    }
+
+    /// Queues, kinds, keys and lanes that are known at present.
+    package var nameCount: Int {
+        queueNumbers.count + kindNumbers.count + keyNumbers.count + laneNumbers.count
+    }
+
+    // MARK: - Use
+
+    /// A graph names what its rules and its keys name.
+    mutating func useNames(of graph: GraphState) {
+        for rule in graph.rules { use(rule) }
+        for key in graph.keys { keys[key].users += 1 }
+    }
+
+    mutating func use(_ rule: PolicyRule) {
+        queues[rule.queue].users += 1
+        kinds[rule.kind].users += 1
+        lanes[rule.lane].users += 1
+    }
+
+    /// A graph that was dropped names nothing any more: what nothing else needs is forgotten.
+    mutating func releaseNames(of graph: GraphState) {
+        for rule in graph.rules {
+            lanes[rule.lane].users -= 1
+            if lanes[rule.lane].users == 0 { forget(lane: rule.lane) }
+            queues[rule.queue].users -= 1
+            forgetIfUnused(queue: rule.queue)
+            kinds[rule.kind].users -= 1
+            if kinds[rule.kind].users == 0 { noteUnused(kind: rule.kind) }
+        }
+        for key in graph.keys {
+            keys[key].users -= 1
+            forgetIfUnused(key: key)
+        }
+        visitCount += graph.rules.count + graph.keys.count
+    }
+
+    /// Queues that a submission defines, without settings, and that no operation of it names.
+    mutating func forgetUnused(_ settings: [QueueSettings]) {
+        for queue in settings {
+            if let number = queueNumbers[queue.name] { forgetIfUnused(queue: number) }
+        }
+    }
+
+    private mutating func forget(lane number: Int) {
+        let lane = lanes[number]
+        laneNumbers[LanePlace(queue: lane.queue, kind: lane.kind)] = nil
+        queues[lane.queue].lanes.removeAll { $0 == number }
+        if lane.isListed { externalLanes.removeAll { $0 == number } }
+        lanes[number] = Lane(queue: lane.queue, kind: lane.kind, isExternal: false, isFree: true)
+        names.freeLanes.append(number)
+    }
+
+    private mutating func forgetIfUnused(queue number: Int) {
+        guard queues[number].users == 0, !queues[number].isFree, queues[number].hasNoSettings
+        else { return }
+        queueNumbers[queues[number].name] = nil
+        queues[number] = QueueState(name: "", isFree: true)
+        names.freeQueues.append(number)
+    }
+
+    private mutating func forgetIfUnused(key number: Int) {
+        guard keys[number].users == 0, !keys[number].isFree, !keys[number].isCommanded,
+            keys[number].limit == KeyState(name: "").limit
+        else { return }
+        keyNumbers[keys[number].name] = nil
+        keys[number] = KeyState(name: "", isFree: true)
+        names.freeKeys.append(number)
+    }
+
+    /// How long operations of a kind take is worth knowing when its next graph comes: the last
+    /// ones stay.
+    private mutating func noteUnused(kind number: Int) {
+        if !kinds[number].isListedUnused {
+            kinds[number].isListedUnused = true
+            names.kinds.append(number)
+        }
+        guard names.kinds.count > configuration.unusedKindsMax,
+            let oldest = names.kinds.popFirst()
+        else { return }
+        kinds[oldest].isListedUnused = false
+        guard kinds[oldest].users == 0 else { return }
+        kindNumbers[kinds[oldest].name] = nil
+        kinds[oldest] = KindState(name: "", canKillWorker: false, isExternal: false, isFree: true)
+        names.freeKinds.append(oldest)
+    }
+
+    // MARK: - What is ready
+
+    /// One more, or one less, is ready in a queue.
+    mutating func countReady(_ change: Int, in queue: Int) {
+        let before = queues[queue].ready
+        queues[queue].ready += change
+        if before == 0, queues[queue].ready > 0 {
+            queues[queue].readyPlace = readyQueues.count
+            readyQueues.append(queue)
+        } else if before > 0, queues[queue].ready == 0 {
+            let place = queues[queue].readyPlace
+            let last = readyQueues.removeLast()
+            guard last != queue else { return }
+            readyQueues[place] = last
+            queues[last].readyPlace = place
+        }
+    }
+
+    /// Those in which nothing stands any more.
+    mutating func dropEmptyExternalLanes() {
+        guard externalLanes.contains(where: { lanes[$0].heap.isEmpty }) else { return }
+        for lane in externalLanes where lanes[lane].heap.isEmpty { lanes[lane].isListed = false }
+        externalLanes.removeAll { lanes[$0].heap.isEmpty }
+    }
+
+    func violatedInvariantOfNames() -> String? {
+        let ready = queues.indices.filter { queues[$0].ready > 0 }
+        guard readyQueues.sorted() == ready else {
+            return "queues \(readyQueues) are listed as ready, and \(ready) are"
+        }
+        var users = [Int](repeating: 0, count: queues.count)
+        var laneUsers = [Int](repeating: 0, count: lanes.count)
+        var kindUsers = [Int](repeating: 0, count: kinds.count)
+        var keyUsers = [Int](repeating: 0, count: keys.count)
+        for number in graphs.kept {
+            for rule in graphs[number].rules {
+                users[rule.queue] += 1
+                laneUsers[rule.lane] += 1
+                kindUsers[rule.kind] += 1
+            }
+            for key in graphs[number].keys { keyUsers[key] += 1 }
+        }
+        for index in queues.indices where queues[index].users != users[index] {
+            return "queue “\(queues[index].name)” counts \(queues[index].users) users of "
+                + "\(users[index])"
+        }
+        guard lanes.map(\.users) == laneUsers, kinds.map(\.users) == kindUsers,
+            keys.map(\.users) == keyUsers
+        else { return "lanes, kinds or keys count other users than they have" }
+        let free = queues.indices.filter { queues[$0].isFree }
+        guard free == names.freeQueues.sorted(), queueNumbers.count == queues.count - free.count
+        else { return "queues \(names.freeQueues) are listed as free, and \(free) are" }
+        guard workers.allSatisfy({ $0.servesQueue.count == queues.count }),
+            workers.allSatisfy({ $0.knowsKind.count == kinds.count })
+        else { return "a worker does not know all queues and kinds" }
+        let externals = lanes.indices.filter { lanes[$0].isListed }
+        guard externals == externalLanes.sorted(),
+            lanes.indices.allSatisfy({
+                !lanes[$0].isExternal || lanes[$0].heap.isEmpty || lanes[$0].isListed
+            })
+        else { return "an external operation stands in a lane that is not listed" }
+        return nil
+    }
+}
+
+extension QueueState {
+    /// It is as every queue begins.
+    fileprivate var hasNoSettings: Bool {
+        maximum == nil && suspension == nil && priority == .normal && commanded.isEmpty
+    }
+}
+
+extension [Bool] {
+    /// Sets an element, or adds the next one.
+    fileprivate mutating func set(_ element: Bool, at place: Int) {
+        if place == count { append(element) } else { self[place] = element }
+    }
+}

@@ -1,0 +1,148 @@
+import DequeModule
+package import OperonModel
+
+// Operations that wait for each other in a circle, by their dependencies, by what they wait for as
+// they run, or by who holds a key that they need.
+extension Scheduler {
+    /// How one of these operations cannot end before another one does. Each for the next, both
+    /// included; `nil`: it can. Iterative, O(operations + edges) of the smaller of two: what they
+    /// wait for, and what waits for the other.
+    ///
+    /// Any holder of a key counts, whether or not there is room for another: what needs a key is
+    /// never awaited by who has it. A cycle is closed only by who begins to wait, or by a
+    /// dependency that is added: who takes a key waits for nothing yet.
+    package func waitPath(from starts: [OperationID], to end: OperationID) -> [OperationID]? {
+        path(from: starts, to: end, along: .waits).path
+    }
+
+    /// How one operation waits for another one by dependencies alone.
+    func path(from start: OperationID, to end: OperationID) -> [OperationID]? {
+        path(from: [start], to: end, along: .dependencies).path
+    }
+
+    private func path(
+        from starts: [OperationID],
+        to end: OperationID,
+        along edges: WaitSearch.Edges
+    ) -> (path: [OperationID]?, visits: Int) {
+        var search = WaitSearch(from: starts, to: end, along: edges)
+        guard case .path(let path) = search.run(in: self, visitsMax: .max) else {
+            return (nil, search.visitCount)
+        }
+        return (path, search.visitCount)
+    }
+
+    /// The dependency would close a cycle: how it does.
+    mutating func cycle(adding dependency: OperationID, of operation: OperationID) -> [OperationID]?
+    {
+        var (found, visits) = path(from: [dependency], to: operation, along: .dependencies)
+        visitCount += visits
+        // Neither by what running operations wait for.
+        guard found == nil, !waits.isEmpty else { return found }
+        (found, visits) = path(from: [dependency], to: operation, along: .waits)
+        visitCount += visits
+        return found
+    }
+
+    // MARK: - Waits that begin
+
+    /// What comes of a search, as far as one event leads it.
+    mutating func lead(_ search: inout WaitSearch) -> WaitSearch.Result {
+        let before = search.visitCount
+        let result = search.run(in: self, visitsMax: configuration.searchVisitsMax)
+        visitCount += search.visitCount - before
+        return result
+    }
+
+    /// Leads the oldest search on that was not decided when its operation began to wait. Whoever is
+    /// found in a cycle is told so, and goes on.
+    mutating func continueSearches(into effects: inout Effects) {
+        guard var search = searches.popFirst() else { return }
+        switch lead(&search) {
+        case .undecided: searches.prepend(search)
+        case .none: break
+        case .path(let path):
+            guard isCurrent(path) else {
+                // What was found in an earlier event is not so any more.
+                let wait = waits[search.end]
+                let awaited = (wait?.awaited ?? []).filter { outcomeKind(of: $0) == nil }
+                searches.append(WaitSearch(from: awaited, to: search.end, along: .waits))
+                return
+            }
+            refuse(search.end, path, into: &effects)
+        }
+    }
+
+    /// A key that is given back, and a dependency that is removed, end a wait while both sides go
+    /// on.
+    private func isCurrent(_ path: [OperationID]) -> Bool {
+        zip(path, path.dropFirst()).allSatisfy { waiting, blocking in
+            var isBlocked = false
+            forEachBlocker(of: waiting, .waits) { if $0 == blocking { isBlocked = true } }
+            return isBlocked
+        }
+    }
+
+    private mutating func refuse(
+        _ operation: OperationID,
+        _ path: [OperationID],
+        into effects: inout Effects
+    ) {
+        let cycle = Refusal.dependencyCycle(path: ([operation] + path).map(\.description))
+        goOn(operation, with: .refused(cycle.cutShort), hasRoom: false, into: &effects)
+    }
+
+    // MARK: - Cycles that nobody could refuse
+
+    /// A further round of something may close a cycle that nobody could refuse, and so may a limit
+    /// of a key that is lowered, and what comes back to its lane. Every such cycle leads through
+    /// one of the operations that were noted for it. One that waits in it, the first by its number,
+    /// is told so and goes on. A key with room keeps nobody.
+    mutating func breakCycles(into effects: inout Effects) {
+        guard !suspects.isEmpty else { return }
+        let suspected = suspects
+        suspects.removeAll(keepingCapacity: true)
+        guard !waits.isEmpty, configuration.violation != .allowsWaitCycles else { return }
+        while let cycle = cycle(through: suspected) {
+            let waiting = cycle.indices.filter { waits[cycle[$0]] != nil }
+            guard let place = waiting.min(by: { cycle[$0] < cycle[$1] }) else {
+                preconditionFailure("only what runs and waits can close a cycle")
+            }
+            let path = Array(cycle[(place + 1)...] + cycle[...place])
+            refuse(cycle[place], path, into: &effects)
+        }
+    }
+
+    /// Operations that can be reached from these and wait for each other in a circle, each for the
+    /// next; `nil`: there are none. Iterative, O(operations + edges) of what these wait for.
+    private mutating func cycle(through suspected: [OperationID]) -> [OperationID]? {
+        var done: Set<OperationID> = []
+        var place: [OperationID: Int] = [:]
+        var path: [(operation: OperationID, blockers: [OperationID])] = []
+        func blockers(of operation: OperationID) -> [OperationID] {
+            var blockers: [OperationID] = []
+            forEachBlocker(of: operation, .waits, onlyFull: true) { blocker in
+                if outcomeKind(of: blocker) == nil { blockers.append(blocker) }
+            }
+            return blockers
+        }
+        for start in suspected where outcomeKind(of: start) == nil && !done.contains(start) {
+            path.append((start, blockers(of: start)))
+            place[start] = 0
+            while let last = path.last {
+                guard let next = path[path.count - 1].blockers.popLast() else {
+                    place[last.operation] = nil
+                    done.insert(last.operation)
+                    path.removeLast()
+                    continue
+                }
+                visitCount += 1
+                if let first = place[next] { return path[first...].map(\.operation) }
+                guard !done.contains(next) else { continue }
+                place[next] = path.count
+                path.append((next, blockers(of: next)))
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,223 @@
+import OperonModel
+
+/// A search for how one of some operations waits for another one, begun from both ends and led on
+/// at the cheaper one. So it costs what the smaller side has: an operation that nothing waits for
+/// is found at once in no cycle, however much is behind what it waits for. It can be interrupted
+/// after any step and continued later, in another event.
+///
+/// Whoever is in a cycle waits until the cycle is broken, so that a search that is continued does
+/// not miss it. What comes to wait meanwhile, and may close a cycle with it, is searched for itself.
+/// A path that was found in more than one event may have ceased to be one: check it.
+struct WaitSearch: Sendable {
+    enum Edges: Sendable {
+        /// Dependencies, whether or not they are finished.
+        case dependencies
+        /// Dependencies of what is not in flight, what running operations wait for, and holders of
+        /// keys, as far as they have not ended.
+        case waits
+    }
+
+    enum Result: Sendable {
+        case undecided
+        case none
+        /// Each for the next, both ends included.
+        case path([OperationID])
+    }
+
+    /// What is known of one end.
+    private struct Side: Sendable {
+        /// Found, and not looked at.
+        var open: [OperationID] = []
+        /// From where each that was found was reached. Only looked up.
+        var reachedFrom: [OperationID: OperationID] = [:]
+        var visitCount = 0
+
+        mutating func begin(at operation: OperationID) {
+            guard reachedFrom.updateValue(operation, forKey: operation) == nil else { return }
+            open.append(operation)
+        }
+
+        /// Whether it was not found before.
+        mutating func find(_ operation: OperationID, from other: OperationID) -> Bool {
+            visitCount += 1
+            guard reachedFrom[operation] == nil else { return false }
+            reachedFrom[operation] = other
+            open.append(operation)
+            return true
+        }
+
+        /// From an operation back to where the side began, both included.
+        func trace(_ operation: OperationID) -> [OperationID] {
+            var path = [operation]
+            while let last = path.last, let before = reachedFrom[last], before != last {
+                path.append(before)
+            }
+            return path
+        }
+    }
+
+    let edges: Edges
+    let end: OperationID
+    private let starts: Set<OperationID>
+    /// What the starts wait for.
+    private var ahead = Side()
+    /// What waits for the end; `nil`: not all of it can be found.
+    private var behind: Side? = Side()
+
+    init(from starts: [OperationID], to end: OperationID, along edges: Edges) {
+        self.edges = edges
+        self.end = end
+        self.starts = Set(starts)
+        for start in starts { ahead.begin(at: start) }
+        behind?.begin(at: end)
+    }
+
+    /// What was looked at so far.
+    var visitCount: Int { ahead.visitCount + (behind?.visitCount ?? 0) }
+
+    /// Leads it on until so much more was looked at, and to the end of what an operation has then.
+    mutating func run(in scheduler: Scheduler, visitsMax: Int) -> Result {
+        if starts.contains(end) { return .path([end]) }
+        let (last, overflow) = visitCount.addingReportingOverflow(visitsMax)
+        while overflow || visitCount < last {
+            guard let next = ahead.open.last else { return .none }
+            guard let other = behind.map(\.open.last) else {
+                if let path = lookAhead(of: next, in: scheduler) { return .path(path) }
+                continue
+            }
+            guard let other, let behind else { return .none }
+            let costAhead = ahead.visitCount + scheduler.blockerCount(of: next, edges)
+            let costBehind = behind.visitCount + scheduler.blockedCount(by: other, edges)
+            let path =
+                costBehind <= costAhead
+                ? lookBehind(other, in: scheduler) : lookAhead(of: next, in: scheduler)
+            if let path { return .path(path) }
+        }
+        return .undecided
+    }
+
+    private mutating func lookAhead(
+        of operation: OperationID,
+        in scheduler: Scheduler
+    ) -> [OperationID]? {
+        ahead.open.removeLast()
+        guard scheduler.counts(operation, edges) else { return nil }
+        var isFound = false
+        scheduler.forEachBlocker(of: operation, edges) { blocker in
+            guard scheduler.counts(blocker, edges), ahead.find(blocker, from: operation) else {
+                return
+            }
+            if blocker == end { isFound = true }
+        }
+        return isFound ? ahead.trace(end).reversed() : nil
+    }
+
+    private mutating func lookBehind(
+        _ operation: OperationID,
+        in scheduler: Scheduler
+    ) -> [OperationID]? {
+        guard var side = behind.take() else { return nil }
+        side.open.removeLast()
+        guard scheduler.counts(operation, edges) else {
+            behind = side
+            return nil
+        }
+        var found: OperationID?
+        let isWhole = scheduler.forEachBlocked(by: operation, edges) { blocked in
+            guard scheduler.counts(blocked, edges), side.find(blocked, from: operation) else {
+                return
+            }
+            if starts.contains(blocked) { found = found ?? blocked }
+        }
+        if let found { return side.trace(found) }
+        if isWhole { behind = side } else { ahead.visitCount += side.visitCount }
+        return nil
+    }
+}
+
+extension Scheduler {
+    /// Whether an operation can be a part of a path.
+    fileprivate func counts(_ operation: OperationID, _ edges: WaitSearch.Edges) -> Bool {
+        switch edges {
+        case .dependencies: true
+        case .waits: outcomeKind(of: operation) == nil
+        }
+    }
+
+    /// A worker has it, or somebody outside: it waits for nothing but what it asked for itself.
+    private func isInFlight(_ operation: OperationID) -> Bool {
+        let graph = Int(operation.graph.rawValue)
+        return graphs[graph].attempt[Int(operation.index)] != GraphState.noAttempt
+            || externals[operation] != nil
+    }
+
+    func forEachBlocker(
+        of operation: OperationID,
+        _ edges: WaitSearch.Edges,
+        onlyFull: Bool = false,
+        _ body: (OperationID) -> Void
+    ) {
+        // Of what is kept only by its outcome nothing is known.
+        guard exists(operation) else { return }
+        let graph = Int(operation.graph.rawValue)
+        switch edges {
+        case .dependencies: forEachDependency(of: operation) { dependency, _ in body(dependency) }
+        case .waits:
+            if let wait = waits[operation] {
+                for (awaited, outcome) in zip(wait.awaited, wait.outcomes) where outcome == nil {
+                    body(awaited)
+                }
+            }
+            guard !isInFlight(operation) else { return }
+            forEachDependency(of: operation) { dependency, _ in body(dependency) }
+            guard graphs[graph].rule(operation.index).hasKeys else { return }
+            for local in graphs[graph].policy(operation.index).keys {
+                let key = keys[graphs[graph].keys[Int(local)]]
+                guard !onlyFull || !key.hasRoom else { continue }
+                for holder in key.holders { body(holder) }
+            }
+        }
+    }
+
+    /// Whether these are all that wait for it: who waits for a key is not known by who has it.
+    fileprivate func forEachBlocked(
+        by operation: OperationID,
+        _ edges: WaitSearch.Edges,
+        _ body: (OperationID) -> Void
+    ) -> Bool {
+        guard exists(operation) else { return true }
+        switch edges {
+        case .dependencies:
+            forEachDependent(of: operation) { dependent, _ in body(dependent) }
+            return true
+        case .waits:
+            let graph = Int(operation.graph.rawValue)
+            let holdsKeys =
+                isInFlight(operation) && graphs[graph].rule(operation.index).hasKeys
+            guard !holdsKeys else { return false }
+            for waiter in waiters[operation] ?? [] { body(waiter.operation) }
+            forEachDependent(of: operation) { dependent, _ in
+                if !isInFlight(dependent) { body(dependent) }
+            }
+            return true
+        }
+    }
+
+    /// About how much `forEachBlocker` looks at.
+    fileprivate func blockerCount(of operation: OperationID, _ edges: WaitSearch.Edges) -> Int {
+        guard exists(operation) else { return 0 }
+        let graph = Int(operation.graph.rawValue)
+        return graphs[graph].compiled.topology.dependencies(of: operation.index).count
+            + (graphs[graph].outer[operation.index]?.count ?? 0)
+            + (waits.isEmpty ? 0 : waits[operation]?.awaited.count ?? 0)
+    }
+
+    /// About how much `forEachBlocked` looks at.
+    fileprivate func blockedCount(by operation: OperationID, _ edges: WaitSearch.Edges) -> Int {
+        guard exists(operation) else { return 0 }
+        let graph = Int(operation.graph.rawValue)
+        return graphs[graph].compiled.topology.dependents(of: operation.index).count
+            + (graphs[graph].outerDependents[operation.index]?.all.count ?? 0)
+            + (waiters.isEmpty ? 0 : waiters[operation]?.count ?? 0)
+    }
+}

@@ -1,0 +1,333 @@
+import OperonCore
+import OperonModel
+import OperonTestKit
+import Testing
+
+/// What an event costs must not depend on what it does not concern. Counted in elements that the
+/// scheduler looked at.
+struct WorkTests {
+    private func bench(
+        _ configuration: Scheduler.Configuration = SchedulerBench.noReadAhead
+    ) -> SchedulerBench {
+        var bench = SchedulerBench(configuration)
+        bench.checksInvariants = false
+        return bench
+    }
+
+    private func visits(
+        _ bench: inout SchedulerBench,
+        _ body: (inout SchedulerBench) throws -> Void
+    ) rethrows -> Int {
+        let before = bench.scheduler.visitCount
+        try body(&bench)
+        return bench.scheduler.visitCount - before
+    }
+
+    private func cancel(_ graph: GraphID, in bench: inout SchedulerBench) {
+        bench.drive(.cancelRequested(.graph(graph), reason: "", cascade: false))
+    }
+
+    /// Graphs of one operation each, which are finished.
+    private func submitAndCancel(
+        _ count: Int,
+        in bench: inout SchedulerBench,
+        _ change: (Int, inout OperationDescription) -> Void
+    ) throws -> [GraphID] {
+        try (0..<count).map { number in
+            var operation = OperationDescription.nothing("n\(number)")
+            change(number, &operation)
+            let graph = try bench.submit([operation])
+            cancel(graph, in: &bench)
+            bench.drain()
+            return graph
+        }
+    }
+
+    // MARK: Forgetting
+
+    @Test func `forgetting what depended on one operation costs each dependent the same`() throws {
+        var bench = bench()
+        bench.join()
+        try bench.submit([.nothing("old")])
+        bench.finish("old")
+        let count = 500
+        let graphs = try submitAndCancel(count, in: &bench) { _, operation in
+            operation.dependencies = [DependencyDescription("old", .finished)]
+        }
+
+        let visits = visits(&bench) { bench in
+            for graph in graphs { bench.drive(.graphsForgotten([graph])) }
+        }
+        #expect(visits < 10 * count)
+        #expect(graphs.allSatisfy { bench.scheduler.isGone($0) })
+        // Nobody is left: what they depended on may go as well.
+        #expect(bench.scheduler.dependents(of: bench.id("old")).isEmpty)
+        bench.drive(.graphsForgotten([GraphID(rawValue: 0)]))
+        #expect(bench.scheduler.isGone(GraphID(rawValue: 0)))
+        bench.scheduler.checkInvariants()
+    }
+
+    @Test func `forgetting one graph after the other does not walk what waits`() throws {
+        var bench = bench()
+        let waiting = 1_000
+        try bench.submit((0..<waiting).map { .nothing("w\($0)") })
+        let count = 300
+        let graphs = try submitAndCancel(count, in: &bench) { _, _ in }
+
+        let visits = visits(&bench) { bench in
+            for graph in graphs { bench.drive(.graphsForgotten([graph])) }
+        }
+        #expect(visits < 10 * (count + waiting))
+        bench.join(slots: 4)
+        bench.finish("w0")
+        bench.scheduler.checkInvariants()
+    }
+
+    @Test func `what dropped graphs left in line does not gather`() throws {
+        var bench = bench()
+        let late = bench.now.wall + .seconds(100_000)
+        for _ in 0..<50 {
+            let graphs = try submitAndCancel(10, in: &bench) { _, operation in
+                operation.deadline = late
+            }
+            bench.drive(.graphsForgotten(graphs))
+        }
+        #expect(bench.scheduler.lineCount < 100)
+        bench.advance(by: .seconds(200_000))
+        #expect(bench.scheduler.lineCount == 0)
+    }
+
+    @Test func `the place of a dropped graph is given to the next one`() throws {
+        var bench = bench()
+        for _ in 0..<100 {
+            let graphs = try submitAndCancel(1, in: &bench) { _, _ in }
+            bench.drive(.graphsForgotten(graphs))
+        }
+        #expect(bench.scheduler.graphCount == 100)
+        #expect(bench.scheduler.graphPlaceCount == 1)
+        #expect(bench.scheduler.outcomeKind(of: bench.id("n0")) == .cancelled)
+        bench.scheduler.checkInvariants()
+    }
+
+    @Test func `an open graph that is idle again and again has one timer`() throws {
+        var bench = bench()
+        bench.join()
+        let graph = try bench.submit([], open: true)
+        for number in 0..<20 {
+            try bench.add([.nothing("n\(number)")], to: graph)
+            bench.finish("n\(number)")
+            bench.advance(by: .seconds(1))
+            bench.beat(from: 0)
+        }
+        // That of its worker's lease, and that of the graph.
+        #expect(bench.scheduler.lineCount <= 3)
+        bench.advance(by: bench.scheduler.configuration.limits.openGraphIdle - .seconds(2))
+        #expect(bench.scheduler.isOpen(graph))
+        bench.advance(by: .seconds(2))
+        #expect(!bench.scheduler.isOpen(graph))
+    }
+
+    // MARK: Names
+
+    @Test func `queues in which nothing is ready cost a beat nothing`() throws {
+        var bench = bench()
+        let count = 300
+        _ = try submitAndCancel(count, in: &bench) { number, operation in
+            operation.queue = "q\(number)"
+        }
+        bench.join()
+
+        #expect(visits(&bench) { $0.beat(from: 0) } == 0)
+        #expect(bench.scheduler.queueStatus.count == count)
+    }
+
+    @Test func `a name that no graph needs any more is forgotten, and so costs nothing`() throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.unusedKindsMax = 2
+        var bench = bench(configuration)
+        bench.join()
+        for round in 0..<3 {
+            let graphs = try submitAndCancel(50, in: &bench) { number, operation in
+                operation.queue = "q\(round)-\(number)"
+                operation.exclusive = ["k\(round)-\(number)"]
+                operation.work = .registered(kind: "kind\(round)-\(number)", input: .empty)
+            }
+            #expect(bench.scheduler.queueStatus.count == 50)
+            bench.drive(.graphsForgotten(graphs))
+            #expect(bench.scheduler.queueStatus.isEmpty && bench.scheduler.keyStatus.isEmpty)
+            // The kinds whose run times are remembered.
+            #expect(bench.scheduler.nameCount == 2)
+            bench.scheduler.checkInvariants()
+        }
+    }
+
+    @Test func `a queue with operations or settings of its own is not forgotten`() throws {
+        var world = RestartBench()
+        try world.bench.submit([.nothing("a") { $0.queue = "limited" }])
+        try world.bench.submit([.nothing("b") { $0.queue = "used" }])
+        try world.bench.submit([.nothing("c") { $0.queue = "used" }])
+        try world.bench.request(.queueLimitSet(queue: "limited", maximum: 3))
+        for graph: UInt32 in [0, 1] { cancel(GraphID(rawValue: graph), in: &world.bench) }
+        try world.forget()
+
+        let names = world.bench.scheduler.queueStatus.map(\.name).sorted()
+        #expect(names == ["limited", "used"])
+        #expect(try world.restart() == nil)
+        let status = world.bench.scheduler.queueStatus.sorted { $0.name < $1.name }
+        #expect(status.map(\.name) == names && status.map(\.maximum) == [3, nil])
+    }
+
+    @Test func `a queue that takes the number of another one has nothing of it`() throws {
+        var bench = bench()
+        bench.checksInvariants = true
+        bench.join(queues: ["old"])
+        let graphs = try submitAndCancel(1, in: &bench) { _, operation in
+            operation.queue = "old"
+        }
+        bench.drive(.graphsForgotten(graphs))
+        try bench.submit([.nothing("a") { $0.queue = "new" }])
+        #expect(bench.granted.isEmpty)
+        #expect(bench.explain("a") == [.noWorkerForQueue("new")])
+        bench.join(queues: ["new"])
+        #expect(bench.granted == ["a"])
+    }
+
+    // MARK: Waiting
+
+    /// A chain, each waiting for the one before, which waits for `first`.
+    private func chain(
+        _ name: String,
+        _ count: Int,
+        after first: String? = nil
+    ) -> [OperationDescription] {
+        (0..<count).map { number in
+            let before = number == 0 ? first : "\(name)\(number - 1)"
+            return .nothing("\(name)\(number)", after: before.map { [$0] } ?? [])
+        }
+    }
+
+    private func wait(_ name: String, for awaited: String, in bench: inout SchedulerBench) {
+        let (worker, held) = bench.attempt(name)
+        bench.send(.yielded(held, WaitRequest(number: 1, names: [awaited])), from: worker)
+        let order = bench.effects.waits.removeFirst()
+        bench.drive(.waitJudged(order, .operations([bench.id(awaited)])))
+    }
+
+    private func verdicts(_ bench: SchedulerBench) -> [Verdict.Content] {
+        bench.effects.messages.flatMap { message -> [Verdict] in
+            guard case .plain(.control(let control)) = message.body else { return [] }
+            return control.verdicts
+        }.map(\.content)
+    }
+
+    @Test func `an await costs what the smaller side has, whatever is behind the other`() throws {
+        var bench = bench()
+        bench.join()
+        try bench.submit([.nothing("a")])
+        bench.start("a")
+        let large = try bench.submit(chain("up", 2_000))
+        bench.suspend(.graph(large))
+        #expect(visits(&bench) { wait("a", for: "up1999", in: &$0) } < 10)
+        #expect(verdicts(bench).isEmpty)
+
+        try bench.submit([.nothing("b")] + chain("down", 2_000, after: "b") + [.nothing("c")])
+        bench.start("b")
+        bench.suspend(.operation(bench.id("c")))
+        #expect(visits(&bench) { wait("b", for: "c", in: &$0) } < 10)
+        #expect(verdicts(bench).isEmpty)
+    }
+
+    @Test(arguments: [false, true])
+    func `a search with much on both sides is led on in later events`(_ isCycle: Bool) throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.searchVisitsMax = 50
+        var bench = bench(configuration)
+        bench.join()
+        try bench.submit([.nothing("a")] + chain("down", 1_000, after: "a") + chain("up", 1_000))
+        bench.start("a")
+        bench.drain()
+        bench.suspend(.operation(bench.id("up0")))
+        let awaited = isCycle ? "down999" : "up999"
+
+        #expect(visits(&bench) { wait("a", for: awaited, in: &$0) } < 60)
+        var events = 0
+        while bench.effects.wakeAt == bench.now.monotonic, events < 1_000 {
+            events += 1
+            #expect(visits(&bench) { $0.drive(.timeReached) } < 60)
+        }
+        #expect((10..<100).contains(events))
+        let path = [bench.id("a")] + (0..<1_000).reversed().map { bench.id("down\($0)") }
+        let cycle = Refusal.dependencyCycle(path: (path + [bench.id("a")]).map(\.description))
+        guard isCycle else {
+            #expect(verdicts(bench).isEmpty)
+            return
+        }
+        guard case .refused(.dependencyCycle(let found))? = verdicts(bench).first,
+            case .dependencyCycle(let expected) = cycle
+        else {
+            Issue.record("the cycle was not found")
+            return
+        }
+        #expect(found.first == expected.first && found.last == expected.last)
+        #expect(found.count < expected.count)
+        bench.scheduler.checkInvariants()
+    }
+
+    @Test func `what comes back with a key searches for cycles through itself alone`() throws {
+        var bench = bench()
+        bench.join(slots: 2)
+        try bench.submit([.nothing("a"), .nothing("keyed") { $0.exclusive = ["k"] }])
+        let large = try bench.submit(chain("up", 2_000))
+        bench.suspend(.graph(large))
+        bench.start("a")
+        wait("a", for: "up1999", in: &bench)
+
+        #expect(visits(&bench) { $0.giveBack("keyed") } < 20)
+    }
+
+    @Test func `a dependency is added at the cost of the smaller side`() throws {
+        var bench = bench()
+        try bench.submit(chain("up", 2_000))
+        try bench.submit([.nothing("last")])
+        let event = Scheduler.Event.dependencyAdded(
+            bench.id("last"),
+            on: bench.id("up1999"),
+            .finished
+        )
+        #expect(try visits(&bench) { try $0.request(event) } < 10)
+    }
+
+    @Test func `answers that a worker does not take are kept up to what it may list`() throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.limits.openRequests = 3
+        configuration.limits.yieldedOperations = 2
+        var bench = bench(configuration)
+        bench.join()
+        try bench.submit([.nothing("a")])
+        bench.start("a")
+        let held = bench.attempt("a").held
+        for number: UInt64 in 1...20 {
+            bench.send(.yielded(held, WaitRequest(number: number, names: [])), from: 0)
+            let order = bench.effects.waits.removeFirst()
+            bench.drive(.waitJudged(order, .operations([])))
+        }
+        bench.drain()
+        let open = [1, 20].map { number in
+            OpenRequest(number: UInt64(number), held: held, event: UInt64(number) + 1)
+        }
+        let beat = Beat(
+            sentAt: bench.now.monotonic,
+            received: bench.workers[0].received,
+            sent: bench.workers[0].nextEvent - 1,
+            held: bench.workers[0].held,
+            isDraining: false,
+            open: open
+        )
+        bench.send(.beat(beat), from: 0)
+
+        // What was forgotten is asked for again.
+        let why = "it names no operation"
+        let refused = Verdict.Content.refused(.invalid(field: "wait", why: why))
+        #expect(verdicts(bench) == [.again, refused])
+    }
+}
