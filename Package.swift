@@ -207,7 +207,7 @@ let package = Package(
         .target(
             name: "OperonArguments",
             dependencies: [
-                "OperonPorts", "OperonRuntime", "OperonTerminal",
+                "OperonModel", "OperonPorts", "OperonRuntime", "OperonTerminal",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

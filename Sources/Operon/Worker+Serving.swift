@@ -95,8 +95,7 @@ extension Worker {
     private func serve(broker: String?) async throws {
         OwnProcess.conceal()
         let variable = OwnProcess.brokerVariable
-        let named = OwnProcess.secret(variable)
-        guard let url = broker ?? named, !url.isEmpty else {
+        guard let url = broker ?? OwnProcess.secret(variable), !url.isEmpty else {
             throw OperonError(.invalid, "No broker is named, by the program or in \(variable).")
         }
         let incarnation = Self.newIncarnation()

@@ -123,6 +123,10 @@ public struct Worker: Service {
     /// drains on graceful shutdown, as a service of a `ServiceGroup`, and on the first signal. It
     /// waits for a broker or coordinator that is away, for ever.
     ///
+    /// From its start on no other process of the same user can read this program's memory and
+    /// environment, and no core file has them. If the URL of the broker is taken from
+    /// `OPERON_BROKER`, the variable is empty afterwards, so that operations cannot read it.
+    ///
     /// Cancelling the task ends everything at once. Code that ignores that its task is cancelled
     /// goes on behind it until the process ends.
     ///

@@ -1,6 +1,7 @@
 import Glibc
 import NIOCore
 import NIOSSL
+import OperonModel
 
 /// A private key that is none.
 private struct ReadableKey: Error, CustomStringConvertible {
@@ -30,14 +31,14 @@ extension BrokerAddress.TLS {
 }
 
 extension BrokerAddress.TLS {
-    /// The group may read a key that root lends to it.
     fileprivate static func isReadableByOthers(_ path: String) -> Bool {
         var status = stat()
-        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return false
-        }
-        let lent: mode_t = status.st_uid == 0 && geteuid() != 0 ? 0o040 : 0
-        return status.st_mode & 0o077 & ~lent != 0
+        guard unsafe stat(path, &status) == 0 else { return false }
+        return FileRights(
+            mode: UInt32(status.st_mode),
+            owner: UInt32(status.st_uid),
+            user: UInt32(geteuid())
+        ).tellsSecrets
     }
 }
 

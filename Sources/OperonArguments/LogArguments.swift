@@ -19,23 +19,39 @@ package struct LogArguments: ParsableArguments {
     package init() {}
 
     /// A logger of this name, and what says sentences for people, both to the standard error.
+    /// Neither waits for whoever reads it.
     package func make(
         _ name: String
     ) -> (logger: Logger, say: @Sendable (_ sentence: String) -> Void) {
         switch logFormat {
         case .text:
-            let say: @Sendable (String) -> Void = { line in
-                let text = "\(name): " + TerminalText.line(line) + "\n"
-                FileOutput.standardError.write(Array(text.utf8))
+            @Sendable func bytes(_ line: String) -> [UInt8] {
+                Array("\(name): \(TerminalText.line(line))\n".utf8)
             }
+            let queue = Self.queue { bytes(Self.leftOut($0)) }
+            let say: @Sendable (String) -> Void = { queue.add(bytes($0)) }
             let level: Logger.Level = verbose ? .debug : .warning
             return (Logger(label: name) { _ in PlainLog(level: level, write: say) }, say)
         case .json:
             let level: Logger.Level = verbose ? .debug : .info
+            let own = JSONLog(label: name, level: level) { _ in }
+            let queue = Self.queue { own.line(.warning, Self.leftOut($0)) }
             let logger = Logger(label: name) { label in
-                JSONLog(label: label, level: level) { FileOutput.standardError.write($0) }
+                JSONLog(label: label, level: level) { queue.add($0) }
             }
             return (logger, { logger.notice("\($0)") })
         }
+    }
+
+    private static func queue(
+        leftOut: @escaping @Sendable (_ count: Int) -> [UInt8]
+    ) -> LineQueue {
+        let queue = LineQueue(write: { FileOutput.standardError.write($0) }, leftOut: leftOut)
+        queue.keepUntilExit()
+        return queue
+    }
+
+    private static func leftOut(_ count: Int) -> String {
+        "\(count) lines of this log are missing here: they were not read in time"
     }
 }

@@ -36,6 +36,7 @@ package enum Program<Command: ParsableCommand> {
 
     private static func end(_ code: Int32, _ name: String?, _ message: String) -> Never {
         let begin = name.map { "\($0): " } ?? ""
+        LineQueue.flushKept()
         FileOutput.standardError.write(Array("\(begin)\(Mask.passwords(in: message))\n".utf8))
         Command.exit(withError: ExitCode(code))
     }

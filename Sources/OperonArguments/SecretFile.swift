@@ -1,4 +1,5 @@
 import Foundation
+import OperonModel
 import OperonRuntime
 
 /// A file with one line that no list of processes should show.

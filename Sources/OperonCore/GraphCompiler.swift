@@ -53,6 +53,7 @@ struct GraphCompiler {
             policy.append(number(policyOf(operation)))
         }
         try LimitName.queues.check(queues.count, limits.queues)
+        try LimitName.kinds.check(kinds.names.count, limits.kinds)
     }
 
     mutating func policyOf(_ operation: OperationDescription) -> OperationPolicy {

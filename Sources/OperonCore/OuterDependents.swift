@@ -15,12 +15,12 @@ struct OuterDependents: Sendable {
 
     mutating func remove(_ operation: OperationID) { all.removeAll { $0.operation == operation } }
 
-    /// One more of them belongs to a dropped graph.
+    /// So many of them belong to a graph that was dropped just now.
     ///
     /// - Returns: How many entries were looked at.
-    mutating func lose(isGone: (GraphID) -> Bool) -> Int {
-        goneCount += 1
-        guard goneCount * 2 >= all.count else { return 1 }
+    mutating func lose(_ count: Int, isGone: (GraphID) -> Bool) -> Int {
+        goneCount += count
+        guard goneCount * 2 >= all.count else { return count }
         let steps = all.count
         all.removeAll { isGone($0.operation.graph) }
         goneCount = 0

@@ -35,6 +35,8 @@ struct Lane: Sendable {
     var users = 0
     /// It is one of `Scheduler.externalLanes`.
     var isListed = false
+    /// Where it stands among the lanes of its queue; `nil`: nothing stands in it.
+    var place: Int?
     var isFree = false
     var heap = Heap<ReadyEntry>()
 }

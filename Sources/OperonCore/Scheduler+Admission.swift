@@ -12,8 +12,10 @@ extension Scheduler {
         // Admission changes only the share of the queue it serves, so that one is put back in line
         // and all others stay where they are: O(log queues) for each, not a walk.
         var eligible: [QueueTurn] = []
-        visitCount += readyQueues.count
-        for queue in readyQueues where mayServe(queue) { eligible.append(turn(of: queue)) }
+        for queue in readyQueues {
+            visitCount += 1
+            if mayServe(queue) { eligible.append(turn(of: queue)) }
+        }
         var turns = Heap(eligible)
         while let queue = turns.popMin()?.queue {
             guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else { continue }
@@ -54,8 +56,16 @@ extension Scheduler {
         into effects: inout Effects
     ) -> (lane: Int, worker: Int?)? {
         var best: (lane: Int, worker: Int?, entry: ReadyEntry)?
-        for lane in queues[queue].lanes {
-            guard let entry = firstAdmissible(in: lane) else { continue }
+        var place = 0
+        while place < queues[queue].lanes.count {
+            let lane = queues[queue].lanes[place]
+            visitCount += 1
+            guard let entry = firstAdmissible(in: lane) else {
+                // Another one takes its place.
+                leaveQueue(lane: lane)
+                continue
+            }
+            place += 1
             if let best, entry < best.entry { continue }
             if lanes[lane].isExternal {
                 best = (lane, nil, entry)

@@ -142,6 +142,7 @@ extension Scheduler {
 
     func members(of queue: Int) -> [OperationID] {
         var members: [OperationID] = []
+        guard queues[queue].users > 0 else { return members }
         for number in graphs.kept where graphs[number].unfinished > 0 {
             for index in 0..<UInt32(graphs[number].state.count)
             where graphs[number].queue(index) == queue {

@@ -173,7 +173,9 @@ extension Scheduler {
         effects.results.append(result(of: [operation]))
     }
 
-    private mutating func refusalToAdd(_ dependency: Dependency, of operation: OperationID) -> Refusal? {
+    private mutating func refusalToAdd(_ dependency: Dependency, of operation: OperationID)
+        -> Refusal?
+    {
         if let refusal = refusalToChange(operation) { return refusal }
         guard isKnown(dependency.operation) else {
             return .unknownOperation(

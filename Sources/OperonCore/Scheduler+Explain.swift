@@ -25,7 +25,7 @@ extension Scheduler {
         /// No live worker that knows the kind serves the queue.
         case noWorkerForQueue(String)
         /// Every worker that could run it was silent for more than two beats, or the broker
-        /// returned what was sent to it.
+        /// returned what was sent to it. Not told while there is no connection.
         case workersSilent
         /// Every worker that could run it is busy, some of them with operations before it.
         case noFreeSlot
@@ -178,7 +178,8 @@ extension Scheduler {
             return .noWorkerForQueue(queues[queue].name)
         }
         let able = alive.filter { $0.servesQueue[queue] && $0.knowsKind[kind] }
-        return able.contains(where: isWithinReach) ? nil : .workersSilent
+        // Without a connection nobody is heard.
+        return !isConnected || able.contains(where: isWithinReach) ? nil : .workersSilent
     }
 
     /// The most urgent of its lane: nothing else keeps it.

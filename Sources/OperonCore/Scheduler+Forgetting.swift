@@ -30,7 +30,9 @@ extension Scheduler {
             visitCount += graph.state.count
             hasForgotten = true
         }
-        if hasForgotten, goneSinceSweep > entryCount { sweep() }
+        guard hasForgotten, goneSinceSweep > sweepAfter else { return }
+        sweepAfter = countedEntries()
+        if goneSinceSweep > sweepAfter { sweep() }
     }
 
     /// Finished, and needed by nothing that is not: as the store sees it.
@@ -46,17 +48,24 @@ extension Scheduler {
 
     /// What a dropped graph waited for knows of it no more.
     private mutating func disconnect(_ gone: GraphState, _ id: GraphID) {
-        // Each is taken away by itself: their order does not matter.
+        // All at once of each that they waited for: a list that is compacted loses all of them.
+        var counts: [OperationID: Int] = [:]
         for dependencies in gone.outer.values {
             for dependency in dependencies where dependency.operation.graph != id {
-                let other = Int(dependency.operation.graph.rawValue)
-                let index = dependency.operation.index
-                // Taken out meanwhile, so that the list is changed where it is.
-                guard var dependents = graphs[other].outerDependents.removeValue(forKey: index)
-                else { continue }
-                visitCount += dependents.lose { isGone($0) }
-                if !dependents.isEmpty { graphs[other].outerDependents[index] = dependents }
+                counts[dependency.operation, default: 0] += 1
             }
+        }
+        for operation in counts.keys.sorted() {
+            let count = counts[operation] ?? 0
+            let other = Int(operation.graph.rawValue)
+            // Taken out meanwhile, so that the list is changed where it is.
+            guard
+                var dependents = graphs[other].outerDependents.removeValue(
+                    forKey: operation.index
+                )
+            else { continue }
+            visitCount += dependents.lose(count) { isGone($0) }
+            if !dependents.isEmpty { graphs[other].outerDependents[operation.index] = dependents }
         }
     }
 
@@ -68,12 +77,18 @@ extension Scheduler {
             + keys.reduce(0) { $0 + $1.parked.reduce(0) { $0 + $1.heap.count } }
     }
 
+    private mutating func countedEntries() -> Int {
+        visitCount += lanes.count + keys.count
+        return entryCount
+    }
+
     /// Takes away times and places in line of dropped graphs, which are passed over when they come
     /// up. Done when so many operations were dropped as there are entries: so it costs a constant
     /// number of steps for each operation that is dropped.
     private mutating func sweep() {
         visitCount += entryCount
         goneSinceSweep = 0
+        sweepAfter = 0
         deadlines = Heap(deadlines.unordered.filter { !isGone($0.kind) })
         dates = Heap(dates.unordered.filter { !isGone($0.kind) })
         for lane in lanes.indices {

@@ -150,6 +150,7 @@ extension Scheduler {
             lanes[rule.lane].isListed = true
             externalLanes.append(rule.lane)
         }
+        joinQueue(lane: rule.lane)
         lanes[rule.lane].heap.insert(
             ReadyEntry(
                 urgency: graphs[graph].urgency(index),

@@ -70,7 +70,6 @@ extension Scheduler {
         let number = names.freeLanes.popLast() ?? lanes.count
         let lane = Lane(queue: queue, kind: kind, isExternal: kinds[kind].isExternal)
         if number == lanes.count { lanes.append(lane) } else { lanes[number] = lane }
-        queues[queue].lanes.append(number)
         laneNumbers[place] = number
         return number
     }
@@ -132,7 +131,7 @@ extension Scheduler {
     private mutating func forget(lane number: Int) {
         let lane = lanes[number]
         laneNumbers[LanePlace(queue: lane.queue, kind: lane.kind)] = nil
-        queues[lane.queue].lanes.removeAll { $0 == number }
+        leaveQueue(lane: number)
         if lane.isListed { externalLanes.removeAll { $0 == number } }
         lanes[number] = Lane(queue: lane.queue, kind: lane.kind, isExternal: false, isFree: true)
         names.freeLanes.append(number)
@@ -190,6 +189,25 @@ extension Scheduler {
         }
     }
 
+    /// Something stands in it.
+    mutating func joinQueue(lane number: Int) {
+        guard lanes[number].place == nil else { return }
+        let queue = lanes[number].queue
+        lanes[number].place = queues[queue].lanes.count
+        queues[queue].lanes.append(number)
+    }
+
+    /// Nothing stands in it any more.
+    mutating func leaveQueue(lane number: Int) {
+        guard let place = lanes[number].place else { return }
+        lanes[number].place = nil
+        let queue = lanes[number].queue
+        let last = queues[queue].lanes.removeLast()
+        guard last != number else { return }
+        queues[queue].lanes[place] = last
+        lanes[last].place = place
+    }
+
     /// Those in which nothing stands any more.
     mutating func dropEmptyExternalLanes() {
         guard externalLanes.contains(where: { lanes[$0].heap.isEmpty }) else { return }
@@ -227,6 +245,12 @@ extension Scheduler {
         guard workers.allSatisfy({ $0.servesQueue.count == queues.count }),
             workers.allSatisfy({ $0.knowsKind.count == kinds.count })
         else { return "a worker does not know all queues and kinds" }
+        for lane in lanes.indices {
+            let place = lanes[lane].place
+            guard place != nil || lanes[lane].heap.isEmpty,
+                place.map({ queues[lanes[lane].queue].lanes[$0] == lane }) ?? true
+            else { return "lane \(lane) does not stand where it takes itself for" }
+        }
         let externals = lanes.indices.filter { lanes[$0].isListed }
         guard externals == externalLanes.sorted(),
             lanes.indices.allSatisfy({

@@ -34,7 +34,9 @@ extension Scheduler {
 
     /// Those that run stay; those that have not started make room, the latest first.
     func placesBeyondLimit(of queue: Int) -> ArraySlice<UInt32> {
-        guard let maximum = queues[queue].maximum else { return [] }
+        guard let maximum = queues[queue].maximum, queues[queue].inFlight > maximum else {
+            return []
+        }
         var excess = queues[queue].inFlight - maximum
         var recallable: [(id: AttemptID, place: UInt32)] = []
         for place in attempts.indices {

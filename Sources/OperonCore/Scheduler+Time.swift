@@ -132,7 +132,7 @@ extension Scheduler {
 
     /// The records tell of pauses as dates. When the wall clock was set since they were written,
     /// those of the pauses that go on are written again: after a death nothing else is known of
-    /// them. O(graphs) and O(pauses) for a step of the clock, O(1) for any other event.
+    /// them. O(graphs kept) and O(pauses) for a step of the clock, O(1) for any other event.
     mutating func followCalendar(at now: Moment, into effects: inout Effects) {
         let offset = now.wall - WallTime(nanosecondsSince1970: now.monotonic.nanoseconds)
         guard let known = calendarOffset else {
@@ -142,7 +142,7 @@ extension Scheduler {
         let drift = offset - known
         guard drift >= Self.driftMax || drift <= .zero - Self.driftMax else { return }
         calendarOffset = offset
-        for number in graphs.indices where !graphs[number].delays.isEmpty {
+        for number in graphs.kept where !graphs[number].delays.isEmpty {
             for index in graphs[number].delays.keys.sorted() {
                 let graph = GraphID(rawValue: UInt32(number))
                 let operation = OperationID(graph: graph, index: index)

@@ -62,7 +62,7 @@ extension Scheduler {
         case .undecided: searches.prepend(search)
         case .none: break
         case .path(let path):
-            guard isCurrent(path) else {
+            guard isCurrent(path, for: search.end) else {
                 // What was found in an earlier event is not so any more.
                 let wait = waits[search.end]
                 let awaited = (wait?.awaited ?? []).filter { outcomeKind(of: $0) == nil }
@@ -73,10 +73,13 @@ extension Scheduler {
         }
     }
 
-    /// A key that is given back, and a dependency that is removed, end a wait while both sides go
-    /// on.
-    private func isCurrent(_ path: [OperationID]) -> Bool {
-        zip(path, path.dropFirst()).allSatisfy { waiting, blocking in
+    /// Operations on it may have ended since they were found. A key that is given back, and a
+    /// dependency that is removed, end a wait while both sides go on.
+    private func isCurrent(_ path: [OperationID], for operation: OperationID) -> Bool {
+        guard let first = path.first, waits[operation]?.unfinished.contains(first) == true,
+            path.allSatisfy({ outcomeKind(of: $0) == nil })
+        else { return false }
+        return zip(path, path.dropFirst()).allSatisfy { waiting, blocking in
             var isBlocked = false
             forEachBlocker(of: waiting, .waits) { if $0 == blocking { isBlocked = true } }
             return isBlocked
@@ -105,9 +108,8 @@ extension Scheduler {
         guard !waits.isEmpty, configuration.violation != .allowsWaitCycles else { return }
         while let cycle = cycle(through: suspected) {
             let waiting = cycle.indices.filter { waits[cycle[$0]] != nil }
-            guard let place = waiting.min(by: { cycle[$0] < cycle[$1] }) else {
-                preconditionFailure("only what runs and waits can close a cycle")
-            }
+            // Dependencies alone close a cycle only where a rule was broken on purpose.
+            guard let place = waiting.min(by: { cycle[$0] < cycle[$1] }) else { return }
             let path = Array(cycle[(place + 1)...] + cycle[...place])
             refuse(cycle[place], path, into: &effects)
         }

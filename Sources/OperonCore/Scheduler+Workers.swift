@@ -1,4 +1,4 @@
-import OperonModel
+package import OperonModel
 
 // The conversation with workers: hellos, beats, events. *Stored → owned → numbered → judged behind
 // what it names → forgotten on the last word.*
@@ -81,6 +81,7 @@ extension Scheduler {
     /// wrong, or a lie. Neither is it within the first lease of a connection, in which honest
     /// workers may not have been heard yet. Until it is believed, a worker that says so is given
     /// nothing new and keeps what it has, so that nothing is given to somebody else.
+    /// A stranger's word is none: whoever says it was welcomed by this coordinator.
     private mutating func hearOfSuccessor(
         _ later: Epoch,
         from sender: WorkerIdentity,
@@ -91,11 +92,16 @@ extension Scheduler {
             renewLease(of: index, at: now)
             workers[index].successor = later
         }
-        guard now.monotonic >= connectedAt + configuration.lease,
+        guard let index = workerNumbers[sender.incarnation],
+            workers[index].identity.connection == sender.connection,
+            now.monotonic >= connectedAt + configuration.lease,
             workers.allSatisfy({ !$0.isAlive || $0.successor != nil })
         else { return }
         effects.notices.append(.superseded(by: later))
     }
+
+    /// Whether it is welcome here, or was.
+    package func knows(_ worker: Incarnation) -> Bool { workerNumbers[worker] != nil }
 
     private func resync(_ sender: WorkerIdentity, into effects: inout Effects) {
         let address = WorkerAddress(

@@ -78,6 +78,8 @@ package struct Scheduler: Sendable {
     var doomed: [OperationID] = []
     /// Operations and graphs that were dropped since what they left was last swept out.
     var goneSinceSweep = 0
+    /// How many there were at the last count of what a sweep would walk: not worth one before.
+    var sweepAfter = 0
     /// Elements that searches and walks looked at so far. Decides nothing: tests count it, where
     /// what an event costs must not depend on what it does not concern.
     package internal(set) var visitCount = 0

@@ -6,7 +6,7 @@ import OperonModel
 /// after any step and continued later, in another event.
 ///
 /// Whoever is in a cycle waits until the cycle is broken, so that a search that is continued does
-/// not miss it. What comes to wait meanwhile, and may close a cycle with it, is searched for itself.
+/// not miss it. What comes to wait meanwhile, and may close a cycle with it, is searched by itself.
 /// A path that was found in more than one event may have ceased to be one: check it.
 struct WaitSearch: Sendable {
     enum Edges: Sendable {
@@ -64,11 +64,11 @@ struct WaitSearch: Sendable {
     /// What waits for the end; `nil`: not all of it can be found.
     private var behind: Side? = Side()
 
-    init(from starts: [OperationID], to end: OperationID, along edges: Edges) {
+    init(from operations: [OperationID], to end: OperationID, along edges: Edges) {
         self.edges = edges
         self.end = end
-        self.starts = Set(starts)
-        for start in starts { ahead.begin(at: start) }
+        starts = Set(operations)
+        for operation in operations { ahead.begin(at: operation) }
         behind?.begin(at: end)
     }
 
@@ -85,9 +85,11 @@ struct WaitSearch: Sendable {
                 if let path = lookAhead(of: next, in: scheduler) { return .path(path) }
                 continue
             }
-            guard let other, let behind else { return .none }
+            guard let other else { return .none }
             let costAhead = ahead.visitCount + scheduler.blockerCount(of: next, edges)
-            let costBehind = behind.visitCount + scheduler.blockedCount(by: other, edges)
+            // Not bound to a name: a second reference would have each step copy the side.
+            let costBehind =
+                (behind?.visitCount ?? 0) + scheduler.blockedCount(by: other, edges)
             let path =
                 costBehind <= costAhead
                 ? lookBehind(other, in: scheduler) : lookAhead(of: next, in: scheduler)

@@ -213,22 +213,29 @@ package final class Scene {
 
     // MARK: - The end
 
-    /// The ids of all processes that have the scene's directory in their environment; with a name:
-    /// of those that have it in their command line.
+    /// The ids of all processes that have the scene's directory in their environment or, because
+    /// they hide that, in their command line; with a name: of those that have it in their command
+    /// line.
     package func processes(named name: String = "") -> [Int32] {
         let marker = Data(directory.utf8)
         let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return entries.compactMap { entry in
             guard let number = Int32(entry),
-                let file = FileHandle(forReadingAtPath: "/proc/\(number)/environ")
-            else { return nil }
-            defer { file.closeFile() }
-            // A zombie's is empty: it is dead, and holds nothing.
-            guard let data = try? file.readToEnd(), data.range(of: marker) != nil,
+                ["environ", "cmdline"].contains(where: { file in
+                    Self.contents("/proc/\(number)/\(file)").range(of: marker) != nil
+                }),
                 name.isEmpty || Self.describe(number).contains(name)
             else { return nil }
             return number
         }
+    }
+
+    /// A zombie's are empty: it is dead, and holds nothing.
+    private static func contents(_ path: String) -> Data {
+        guard let file = FileHandle(forReadingAtPath: path) else { return Data() }
+        defer { file.closeFile() }
+        // benign: a process that has ended meanwhile.
+        return (try? file.readToEnd()) ?? Data()
     }
 
     /// Returns when none of its processes is left; with a name: none with that in its command line.

@@ -67,7 +67,8 @@ final class Connections: Sendable {
         let most = max(1, descriptors / 2 - limits.reservedConnections)
         return ConnectionTable.Bounds(
             total: min(limits.connections, most),
-            perAddress: min(limits.connectionsPerAddress, most),
+            // However few there are, one address does not take them all.
+            perAddress: min(limits.connectionsPerAddress, max(1, most / 2)),
             reserve: limits.reservedConnections
         )
     }

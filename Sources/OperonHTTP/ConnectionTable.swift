@@ -115,7 +115,7 @@ package struct ConnectionTable: Sendable {
         counts[address] = count == 0 ? nil : count
     }
 
-    /// The order of the table does not show: no two have waited equally long.
+    /// Dictionary order does not matter: every waiting time is distinct.
     private func longestWaiting(where isMeant: (Entry) -> Bool) -> ID? {
         var found: (id: ID, hasAsked: Bool, since: UInt64)?
         for (id, entry) in entries {

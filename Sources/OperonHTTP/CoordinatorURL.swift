@@ -48,14 +48,17 @@ struct CoordinatorURL: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// - Throws: that the socket there is another user's.
+    /// - Throws: that the socket there is another user's, or that there is none: whoever put one in
+    ///   its place in a moment would be asked otherwise.
     func check() throws(ClientError) {
         guard case .socket(let path) = address else { return }
+        let isThere: Bool
         do throws(HTTPServerError) {
-            try SocketFile.checkOwner(path)
+            isThere = try SocketFile.checkOwner(path)
         } catch {
             throw ClientError(.forbidden, error.message)
         }
+        guard isThere else { throw .nobody(description) }
     }
 
     var description: String {

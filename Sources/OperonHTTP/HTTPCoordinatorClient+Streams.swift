@@ -107,7 +107,7 @@ extension HTTPCoordinatorClient {
 }
 
 extension ClientError {
-    fileprivate static func nobody(_ url: String) -> ClientError {
+    static func nobody(_ url: String) -> ClientError {
         ClientError(
             .unreachable,
             "Nobody answers at \(url): start “operon coordinator” or “operon up”, or say where one "

@@ -60,8 +60,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             self.token = token
         }
 
-        /// What a program of a user is told by nobody: the socket of the user's own coordinator,
-        /// and, for an address of this machine, the token that the user's coordinators ask for.
+        /// The defaults: the socket of this user's coordinator and, for loopback addresses, this
+        /// user's token.
         ///
         /// - Parameter url: `nil`: the socket.
         /// - Parameter environment: says where both are.
@@ -241,7 +241,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         var request = HTTPClientRequest(url: url.base + ask.path + ask.queryText)
         request.method = ask.method
         request.headers = ask.headers
-        // A socket has no name by itself; what forwards it to a port is known by this machine's.
+        // A Unix socket has no host name.
         if url.address.tcp == nil { request.headers.add(name: "Host", value: "localhost") }
         request.headers.add(name: "User-Agent", value: "operon")
         if !request.headers.contains(name: "Accept") {

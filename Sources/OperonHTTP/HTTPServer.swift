@@ -180,8 +180,8 @@ package final class HTTPServer: Sendable {
             childChannelSetup: child,
             configuration: ServerConfiguration(
                 address: address,
-                // Connections are closed in favour of others a moment after those were taken, so a
-                // few more may be there for that long.
+                // A displaced connection closes shortly after its replacement is accepted, so there
+                // are a few more for a moment.
                 availableConnectionsDelegate: MaximumAvailableConnections(
                     limits.connections + 2 * limits.reservedConnections,
                     logger: logger

@@ -27,8 +27,8 @@ package enum OwnToken {
         let new = path + ".new-\(getpid())"
         // Of a process of the same number that died here.
         _ = unsafe unlink(new)
-        try write(token + "\n", to: new)
         defer { _ = unsafe unlink(new) }
+        try write(token + "\n", to: new)
         // A link appears whole, and never in the place of one that another process made meanwhile.
         if unsafe link(new, path) == 0 { return token }
         if errno == EEXIST, let token = try load(path) { return token }

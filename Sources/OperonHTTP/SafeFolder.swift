@@ -1,3 +1,5 @@
+import OperonModel
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
@@ -53,11 +55,8 @@ enum SafeFolder {
         }
     }
 
-    /// This user, and root, who may do everything anyway. Root trusts the files of everybody: it
-    /// names them itself.
-    static func isTrusted(_ user: uid_t) -> Bool {
-        let own = geteuid()
-        return user == own || user == 0 || own == 0
+    static func isTrusted(_ owner: uid_t) -> Bool {
+        FileRights(mode: 0, owner: UInt32(owner), user: UInt32(geteuid())).hasTrustedOwner
     }
 }
 

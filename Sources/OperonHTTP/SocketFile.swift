@@ -77,12 +77,11 @@ final class SocketFile: Sendable {
         }
     }
 
-    /// Who a client of this user may believe to be a coordinator.
+    /// Whether there is a socket that a client of this user may believe to be a coordinator's.
     /// - Throws: that the socket belongs to another user, or that others could replace it.
-    static func checkOwner(_ path: String) throws(HTTPServerError) {
+    static func checkOwner(_ path: String) throws(HTTPServerError) -> Bool {
         var status = stat()
-        // What is not there is found out by connecting.
-        guard unsafe lstat(path, &status) == 0 else { return }
+        guard unsafe lstat(path, &status) == 0 else { return false }
         guard SafeFolder.isTrusted(status.st_uid) else {
             throw HTTPServerError(
                 .unsafe,
@@ -90,6 +89,7 @@ final class SocketFile: Sendable {
             )
         }
         try SafeFolder.check(folder(of: path))
+        return true
     }
 
     private static func folder(of path: String) -> String {

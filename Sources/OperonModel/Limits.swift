@@ -28,6 +28,7 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case openRequests
     case slots
     case queues
+    case kinds
     case keys
 
     /// What it bounds, in words.
@@ -61,6 +62,7 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
         case .openRequests: "additions of running operations that a worker has open"
         case .slots: "slots of a worker"
         case .queues: "queues in a graph"
+        case .kinds: "kinds of operations in a graph"
         case .keys: "keys with a limit of their own"
         }
     }
@@ -137,6 +139,8 @@ public struct Limits: Hashable, Sendable {
     package var additionKeys = 1_000
     /// Queues named by one graph, or there are when a command makes one.
     public var queues = 10_000
+    /// Kinds of operations of one graph: a worker is looked for by kind.
+    public var kinds = 10_000
     /// Keys whose limit one graph names, or there are when a command names another.
     public var keys = 10_000
     /// How long an open graph may have nothing to do before it is closed.

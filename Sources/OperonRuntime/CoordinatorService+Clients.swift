@@ -81,7 +81,7 @@ extension CoordinatorService {
         _ compiled: CompiledGraph,
         _ contents: StoredContents
     ) async throws(ClientError) -> GraphID {
-        let outputs = try await outputs { $0.wanted(by: graph.operations, of: nil) }
+        let outputs = try await outputs { self.contents.wanted(by: graph.operations, of: nil) }
         try mayChange()
         let key = contents.idempotencyKey
         guard !key.isEmpty else {

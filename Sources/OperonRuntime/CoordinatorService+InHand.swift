@@ -10,7 +10,9 @@ extension CoordinatorService {
     /// death alone, so that it is known whether it was the cause; and what was in hand at three
     /// deaths in a row replaced, or left out.
     func vetted(_ events: [Scheduler.Event]) -> [[Scheduler.Event]] {
-        guard let inHand, inHand.hasSuspects else { return [events] }
+        guard let inHand else { return [events] }
+        let events = events.flatMap(Self.noted)
+        guard inHand.hasSuspects else { return [events] }
         var groups: [[Scheduler.Event]] = [[]]
         for event in events {
             guard case .workerMessage(let envelope) = event else {
@@ -36,6 +38,23 @@ extension CoordinatorService {
             }
         }
         return groups.filter { !$0.isEmpty }
+    }
+
+    /// The same in messages whose events can all be noted before the first is handled. Honest
+    /// workers send no longer ones.
+    private static func noted(_ event: Scheduler.Event) -> [Scheduler.Event] {
+        guard case .workerMessage(let envelope) = event,
+            case .events(let batch) = envelope.body, batch.events.count > EventsInHand.inHandMax
+        else { return [event] }
+        return stride(from: 0, to: batch.events.count, by: EventsInHand.inHandMax).map { start in
+            var part = batch
+            part.events = Array(batch.events[start...].prefix(EventsInHand.inHandMax))
+            // Wrapping: the numbers come from outside.
+            part.firstNumber &+= UInt64(start)
+            var copy = envelope
+            copy.body = .events(part)
+            return .workerMessage(copy)
+        }
     }
 
     private func vet(
@@ -112,6 +131,7 @@ extension CoordinatorService {
             if let identity = EventIdentity(envelope) { inHand.take(identity.key) }
             return
         }
+        inHand.makeRoom(for: batch.events.count)
         for event in batch.events { inHand.take(EventIdentity(event).key) }
         reached(.inHand)
         if event.hasRequests { reached(.requestInHand) }

@@ -23,7 +23,9 @@ extension CoordinatorService {
             throw ClientError(.tooLarge, error.message)
         }
         // Loaded before: what is added may start in the same step.
-        let outputs = try await outputs { $0.wanted(by: description.operations, of: graph) }
+        let outputs = try await outputs {
+            contents.wanted(by: description.operations, of: graph)
+        }
         try mayChange()
         let key = addition.idempotencyKey ?? ""
         let hash = ContentHash(of: body)
@@ -94,14 +96,15 @@ extension CoordinatorService {
     }
 
     /// Outputs of finished operations that nobody was known to ask for, from the store. Nothing has
-    /// happened between the last look at what is wanted and the return.
+    /// happened between the last look at what is wanted and the return. What is wanted may change
+    /// while the store is asked, so `wanted` is asked again, and may end it.
     func outputs(
-        wanted: (inout ContentsTable) -> [OperationID]
+        wanted: () throws(ClientError) -> [OperationID]
     ) async throws(ClientError) -> [OperationID: Payload] {
         guard let store else { return [:] }
         var outputs: [OperationID: Payload] = [:]
         while true {
-            let missing = wanted(&contents).filter { outputs[$0] == nil && isMissing($0) }
+            let missing = try wanted().filter { outputs[$0] == nil && isMissing($0) }
             guard !missing.isEmpty else { return outputs }
             // What was decided just now is read as well.
             try await durable()
@@ -238,10 +241,10 @@ extension CoordinatorService {
             operations.append(try find(selector).index)
         }
         let chosen = operations
-        var members = try members(ofRetry: chosen, of: graph, request)
+        var members: [OperationID] = []
         // What the next round asks for may have been dropped when the last one was over.
-        let outputs = try await outputs { contents in
-            members = (try? self.members(ofRetry: chosen, of: graph, request)) ?? members
+        let outputs = try await outputs { () throws(ClientError) in
+            members = try self.members(ofRetry: chosen, of: graph, request)
             var wanted: Set<OperationID> = []
             for member in members {
                 let number = Int(member.graph.rawValue)

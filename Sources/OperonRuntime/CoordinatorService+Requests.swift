@@ -110,7 +110,7 @@ extension CoordinatorService {
             if contents[Int(id.graph.rawValue)].isGone(id.index) {
                 let name = self.name(of: id).name
                 let why =
-                    "the output of “\(name)” is not kept any more: nobody was known to want it"
+                    "the output of “\(name)” was deleted because no operation depended on it"
                 throw .invalid(field: "dependencies", why: why)
             }
             if unloadedOutputs.contains(id) { throw unreadable(id) }

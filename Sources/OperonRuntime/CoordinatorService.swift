@@ -357,6 +357,15 @@ package actor CoordinatorService {
 
     // MARK: - Effects
 
+    /// While nothing can be kept nobody new is welcomed: the name of each would wait for the store.
+    /// A worker says hello again with every beat until it is welcomed.
+    private func mustWaitForStore(_ event: Scheduler.Event) -> Bool {
+        guard keeping?.trouble != nil, case .workerMessage(let envelope) = event,
+            case .hello = envelope.body
+        else { return false }
+        return !scheduler.knows(envelope.sender.incarnation)
+    }
+
     /// The first refusal among what follows from the events, if any. Its records are kept before
     /// anything else of it is done.
     ///
@@ -371,7 +380,7 @@ package actor CoordinatorService {
         while !pending.isEmpty {
             effects.removeAll()
             let now = Moment(monotonic: time.now(), wall: time.wall())
-            for event in pending {
+            for event in pending where !mustWaitForStore(event) {
                 if case .transportUp = event { connected.open() }
                 take(event)
                 scheduler.handle(event, at: now, into: &effects)

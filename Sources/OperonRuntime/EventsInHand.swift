@@ -12,7 +12,7 @@ import Glibc
     package static let deathsMax: UInt64 = 3
     /// Events that are remembered as being in hand together: beyond, the first are forgotten, which
     /// were handled.
-    private static let inHandMax = 1_024
+    static let inHandMax = 1_024
     /// Events that were in hand at a death and have not been seen since.
     private static let suspectsMax = 1_024
 
@@ -118,6 +118,12 @@ import Glibc
 
     /// Whether it is to be handled no more.
     func isFatal(_ key: UInt64) -> Bool { deaths[key].map { $0 >= Self.deathsMax } ?? false }
+
+    /// Sees to it that so many can be taken without one of them being forgotten; at most
+    /// `inHandMax`. Those that were taken before are handled.
+    func makeRoom(for count: Int) {
+        if inHandCount + count > Self.inHandMax { inHandCount = 0 }
+    }
 
     /// Before anything of it is looked at.
     func take(_ key: UInt64) {

@@ -33,17 +33,26 @@ package struct JSONLog: LogHandler {
         var all = metadata
         if let provided = metadataProvider?.get() { all.merge(provided) { _, new in new } }
         if let own = event.metadata { all.merge(own) { _, new in new } }
+        write(line(event.level, event.message.description, all))
+    }
+
+    /// What would be written, with its end.
+    package func line(
+        _ level: Logger.Level,
+        _ message: String,
+        _ metadata: Logger.Metadata = [:]
+    ) -> [UInt8] {
         var line: [UInt8] = []
         Self.append("{\"time\":", DateText.text(now()), to: &line)
-        Self.append(",\"level\":", event.level.rawValue, to: &line)
+        Self.append(",\"level\":", level.rawValue, to: &line)
         Self.append(",\"label\":", label, to: &line)
-        Self.append(",\"message\":", event.message.description, to: &line)
-        if !all.isEmpty {
+        Self.append(",\"message\":", message, to: &line)
+        if !metadata.isEmpty {
             line += ",\"metadata\":".utf8
-            Self.append(.dictionary(all), to: &line)
+            Self.append(.dictionary(metadata), to: &line)
         }
         line += "}\n".utf8
-        write(PrintableJSON.escaped(line))
+        return PrintableJSON.escaped(line)
     }
 
     private static func append(_ key: String, _ text: String, to line: inout [UInt8]) {

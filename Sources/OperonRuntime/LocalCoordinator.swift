@@ -366,7 +366,8 @@ package struct LocalCoordinator: CoordinatorClient {
         // One that is not there shall not be waited for.
         _ = try await queue(name)
         let isEmpty = await service.wait(within: seconds) {
-            $0.unfinishedCount(ofQueue: name) == 0
+            // One that nothing names any more is forgotten.
+            $0.unfinishedCount(ofQueue: name) ?? 0 == 0
         }
         // Whoever asks again would ask for ever.
         if !isEmpty { try await service.goesOn() }

@@ -20,7 +20,7 @@ final class LogQueue: Sendable {
 
         mutating func take() -> Piece? {
             guard let chunk = waiting.popFirst() else { return nil }
-            bytes -= chunk.bytes.count
+            bytes -= LogQueue.cost(of: chunk)
             defer { missedBytes = 0 }
             return Piece(chunk: chunk, missedBytes: missedBytes)
         }
@@ -29,22 +29,28 @@ final class LogQueue: Sendable {
     private let bytesMax: Int
     private let state = NIOLockedValueBox(State())
 
-    /// - Parameter bytesMax: that may wait; one chunk more, if it is larger by itself.
+    /// What a chunk takes in memory beside what was printed, about: one byte is a chunk as well.
+    static let chunkOverhead = 128
+
+    /// - Parameter bytesMax: that may wait, with what each chunk takes by itself. One chunk that is
+    ///   larger may wait alone.
     init(bytesMax: Int) { self.bytesMax = bytesMax }
 
-    /// Bytes that wait.
+    private static func cost(of chunk: LogChunk) -> Int { chunk.bytes.count + chunkOverhead }
+
+    /// What waits, in bytes of memory.
     var waitingBytes: Int { state.withLockedValue { $0.bytes } }
 
     func add(_ chunk: LogChunk) {
         let ready = state.withLockedValue {
             state -> (CheckedContinuation<Piece?, Never>, Piece?)? in
-            guard !state.isFinished else { return nil }
+            guard !state.isFinished, !chunk.bytes.isEmpty else { return nil }
             state.waiting.append(chunk)
-            state.bytes += chunk.bytes.count
+            state.bytes += Self.cost(of: chunk)
             while state.bytes > bytesMax, state.waiting.count > 1 {
-                let dropped = state.waiting.removeFirst().bytes.count
-                state.bytes -= dropped
-                state.missedBytes &+= UInt64(dropped)
+                let dropped = state.waiting.removeFirst()
+                state.bytes -= Self.cost(of: dropped)
+                state.missedBytes &+= UInt64(dropped.bytes.count)
             }
             guard let reader = state.reader else { return nil }
             state.reader = nil

@@ -33,7 +33,10 @@ package final class ProcessRunner: Sendable {
 
     private struct State {
         var lastID: UInt64 = 0
+        /// Of descriptors, processes and memory.
         var shortage = ShortagePause()
+        /// Of room on the disk, without which processes without inputs start all the same.
+        var diskShortage = ShortagePause()
         var isShutDown = false
     }
 
@@ -234,7 +237,10 @@ extension ProcessRunner {
     /// pause.
     private func missed(_ error: SystemError) -> Duration {
         let now = SystemClock.now()
-        let (pause, isNew) = state.withLockedValue { $0.shortage.missed(at: now) }
+        let (pause, isNew) = state.withLockedValue { state in
+            error.isShortage
+                ? state.shortage.missed(at: now) : state.diskShortage.missed(at: now)
+        }
         if isNew {
             configuration.report(
                 "cannot run processes now (\(error)): gives operations back for "
@@ -264,6 +270,7 @@ extension ProcessRunner {
                 return error
             }
         }
+        if error == nil { state.withLockedValue { $0.diskShortage.served() } }
         return error.map { AttemptEnd(failure(toWriteInputs: $0)) }
     }
 
@@ -335,7 +342,8 @@ extension ProcessRunner {
             guard case .failure(let error) = read, ProcessFiles.isShortage(error) else {
                 return try read.get()
             }
-            try? await Task.sleep(for: Self.outputReadPause)
+            // Not a child of this task, whose operation has succeeded even if it is cancelled now.
+            await Task { try? await Task.sleep(for: Self.outputReadPause) }.value
         }
         throw ProcessFiles.shortage
     }

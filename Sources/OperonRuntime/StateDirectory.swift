@@ -96,7 +96,11 @@ extension StateDirectory {
 
     /// Who may write there can have this worker kill what it likes, and take its place.
     private static func checkRights(_ path: String) throws(SystemError) {
-        guard let rights = FileRights(path), rights.isWritableByOthers else { return }
+        guard let rights = FileRights(path) else { return }
+        guard rights.hasTrustedOwner else {
+            throw SystemError(doing: "\(path) belongs to another user", code: EPERM)
+        }
+        guard rights.isWritableByOthers else { return }
         throw SystemError(
             doing: "other users may write there (mode \(rights.text)); chmod go-w \(path)",
             code: EPERM

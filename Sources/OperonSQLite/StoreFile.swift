@@ -225,17 +225,21 @@ final class StoreFile {
 
     /// Whoever may write a store may have any command run.
     private static func checkRights(_ path: String) throws(StoreError) {
-        guard let mode = mode(of: path), mode & 0o022 != 0 else { return }
+        guard let rights = rights(of: path) else { return }
+        guard rights.hasTrustedOwner else {
+            throw StoreError(.failed, "The store “\(path)” belongs to another user.")
+        }
+        guard rights.isWritableByOthers else { return }
         throw StoreError(
             .failed,
-            "Other users may write the store “\(path)” (mode \(String(mode, radix: 8))): chmod "
-                + "go-w \(path)"
+            "Other users may write the store “\(path)” (mode \(rights.text)): chmod go-w \(path)"
         )
     }
 
-    private static func mode(of path: String) -> mode_t? {
+    private static func rights(of path: String) -> FileRights? {
         var facts = stat()
-        return unsafe stat(path, &facts) == 0 ? facts.st_mode & 0o7777 : nil
+        guard unsafe stat(path, &facts) == 0 else { return nil }
+        return FileRights(mode: facts.st_mode, owner: facts.st_uid, user: geteuid())
     }
 
     // MARK: - Errors

@@ -72,8 +72,13 @@ extension StoreTables {
         try insert.execute()
     }
 
+    /// Numbers of graphs of which nothing is stored: every graph leaves a row, but somebody may
+    /// have deleted old ones.
+    private static let missingGraphsMax = 1 << 20
+
     private func loadGraphs() throws -> Graphs {
         var rows = Graphs()
+        var missing = 0
         let select = try statement("SELECT * FROM graphs ORDER BY id")
         defer { select.reset() }
         while try select.step() {
@@ -82,6 +87,12 @@ extension StoreTables {
             graph.outcomes = row.outcomes
             if row.entry.isTombstone, row.outcomes.count != row.entry.operationCount {
                 throw RowDamage(what: "a tombstone of graph \(row.entry.id) that is not whole")
+            }
+            // Each number below the highest takes memory in every coordinator.
+            let next = (rows.entries.last?.id.rawValue).map { Int($0) + 1 } ?? 0
+            missing += Int(row.entry.id.rawValue) - next
+            guard missing <= Self.missingGraphsMax else {
+                throw RowDamage(what: "graph \(row.entry.id), and not those before it")
             }
             rows.places[row.entry.id] = rows.graphs.count
             rows.graphs.append(graph)

@@ -453,10 +453,12 @@ final class StoreTables {
     /// Where the contents of a graph are. What a transaction that fails leaves here deletes nothing
     /// of another graph.
     func noteContents(_ row: Int64, of graph: GraphID) {
-        guard firstContents[graph] != nil else {
+        guard let first = firstContents[graph] else {
             firstContents[graph] = row
             return
         }
+        // A transaction that failed is tried again.
+        guard row > moreContents[graph]?.last ?? first else { return }
         moreContents[graph, default: []].append(row)
     }
 

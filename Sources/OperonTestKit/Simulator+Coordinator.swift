@@ -29,6 +29,10 @@ extension Simulator {
         for case .attemptEnded(let attempt, let operation, .lost) in effects.records {
             checkLoss(of: attempt, operation)
         }
+        if let trace {
+            for record in effects.records { trace("  \(record)") }
+            for notice in effects.notices { trace("  \(notice)") }
+        }
         checkDecisions()
         noteNextDate(effects.nextDate)
         if let wake = effects.wakeAt, wake < (coordinatorWake ?? .distantFuture) {

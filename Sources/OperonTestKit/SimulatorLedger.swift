@@ -32,6 +32,9 @@ package struct SimulatorLedger {
     private var keyed: [AttemptID: (order: Int, limit: Int)] = [:]
     /// Submissions and additions whose records are not kept yet.
     var expected: [GrownLedger.Piece] = []
+    /// Who went on without a place in the step that is recorded. These are the effects of several
+    /// events, so a place may have been taken before. Only counted.
+    private var wentOnBeyondLimit: Set<OperationID> = []
     /// Pauses that were over when they were recorded. Only looked up.
     var emptyPauses: Set<EmptyPause> = []
     /// What running operations were told that they have added.
@@ -121,8 +124,9 @@ package struct SimulatorLedger {
     mutating func takePlace(_ operation: OperationID) {
         guard isLimited(operation) else { return }
         kept.inFlight.insert(operation)
-        if let limit = kept.limit, kept.inFlight.count > limit {
-            broken("\(kept.inFlight.count) in flight in a queue of \(limit)")
+        let count = kept.inFlight.subtracting(wentOnBeyondLimit).count
+        if let limit = kept.limit, count > limit {
+            broken("\(count) in flight in a queue of \(limit)")
         }
     }
 
@@ -162,15 +166,8 @@ package struct SimulatorLedger {
 
     mutating func record(_ effects: Scheduler.Effects, of scheduler: Scheduler) {
         fold(Int64(effects.messages.count) << 20 + Int64(effects.records.count))
-        // Before the records, among which may be who took the places; what goes on for want of a
-        // wait may wait anew.
-        for notice in effects.notices {
-            switch notice {
-            case .yielded(let operation, _): gavePlaceBack(operation)
-            case .wentOn(let operation, _, hasRoom: false): wentOn(operation, hasRoom: false)
-            default: continue
-            }
-        }
+        // Before the records, among which may be who took the places.
+        followPlaces(effects.notices)
         for record in effects.records {
             grow(by: record)
             checkPause(record)
@@ -229,6 +226,20 @@ package struct SimulatorLedger {
         }
         follow(effects)
         for notice in effects.notices { record(notice) }
+    }
+
+    /// What goes on for want of a wait may wait anew.
+    private mutating func followPlaces(_ notices: [Scheduler.Notice]) {
+        wentOnBeyondLimit = []
+        for notice in notices {
+            switch notice {
+            case .yielded(let operation, _): gavePlaceBack(operation)
+            case .wentOn(let operation, _, hasRoom: false):
+                wentOn(operation, hasRoom: false)
+                wentOnBeyondLimit.insert(operation)
+            default: continue
+            }
+        }
     }
 
     private mutating func record(_ notice: Scheduler.Notice) {

@@ -13,9 +13,16 @@ import OperonRuntime
 struct LogWriter: Sendable {
     private let continuation: AsyncStream<Item>.Continuation
     private let task: Task<Void, Never>
-    private let waitingBytes: NIOLockedValueBox<Int>
+    private let state: NIOLockedValueBox<State>
 
     private static let waitingBytesMax = 16 << 20
+
+    private struct State {
+        /// Of what is not written yet.
+        var waitingBytes = 0
+        /// Attempts of which pieces were left out, and which have not ended.
+        var gaps: Set<AttemptID> = []
+    }
 
     private enum Item: Sendable {
         case granted(OperationID, AttemptID)
@@ -24,12 +31,13 @@ struct LogWriter: Sendable {
         /// The end of an attempt for which there was no room.
         case left(OperationID, AttemptID)
 
-        /// What counts of it until it is written.
+        /// About what it takes in memory until it is written: one byte is a piece as well.
         var byteCount: Int {
+            let fixed = 128
             switch self {
-            case .granted, .left: 0
-            case .chunk(let chunk): chunk.bytes.count
-            case .ended(_, _, let end): end.tail.count
+            case .granted, .left: return fixed
+            case .chunk(let chunk): return fixed + chunk.bytes.count
+            case .ended(_, _, let end): return fixed + end.tail.count
             }
         }
     }
@@ -60,8 +68,8 @@ struct LogWriter: Sendable {
         }
         let (items, continuation) = AsyncStream<Item>.makeStream()
         self.continuation = continuation
-        let waitingBytes = NIOLockedValueBox(0)
-        self.waitingBytes = waitingBytes
+        let state = NIOLockedValueBox(State())
+        self.state = state
         // Not a child of the run: it must outlive the services to write what they left.
         task = Task {
             var files = LogFiles(folder, path: directory, graph: graph, say: say)
@@ -73,7 +81,7 @@ struct LogWriter: Sendable {
                     files.complete(operation, attempt, end)
                 case .left(let operation, let attempt): files.left(operation, attempt)
                 }
-                waitingBytes.withLockedValue { $0 -= item.byteCount }
+                state.withLockedValue { $0.waitingBytes -= item.byteCount }
             }
         }
     }
@@ -83,15 +91,19 @@ struct LogWriter: Sendable {
             switch notice {
             case .log(let chunk):
                 // A disk that is too slow loses pieces; the end of the attempt brings the last.
-                yieldIfRoom(.chunk(chunk))
+                guard !chunk.bytes.isEmpty, !yieldIfRoom(.chunk(chunk)) else { continue }
+                _ = state.withLockedValue { $0.gaps.insert(chunk.held.attempt) }
             case .result(let operation, let attempt, let result):
                 // Without the output, which is not written here.
-                let end = EndOfLog(tail: result.logTail, isWhole: result.logBytesDropped == 0)
+                let end = EndOfLog(
+                    tail: result.logTail,
+                    isWhole: result.logBytesDropped == 0,
+                    hasGaps: state.withLockedValue { $0.gaps.remove(attempt) != nil }
+                )
                 if !yieldIfRoom(.ended(operation, attempt, end)) {
-                    continuation.yield(.left(operation, attempt))
+                    yield(.left(operation, attempt))
                 }
-            case .granted(let operation, let attempt, _):
-                continuation.yield(.granted(operation, attempt))
+            case .granted(let operation, let attempt, _): yield(.granted(operation, attempt))
             case .operationsAdded, .ready, .started, .resumed, .yielded, .wentOn, .attemptEnded,
                 .finished, .retry, .graphFinished, .workerJoined, .workerLost, .workerDraining,
                 .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .progress:
@@ -100,12 +112,17 @@ struct LogWriter: Sendable {
         }
     }
 
+    /// Two for each attempt, room or not.
+    private func yield(_ item: Item) {
+        state.withLockedValue { $0.waitingBytes += item.byteCount }
+        continuation.yield(item)
+    }
+
     /// Whether there was room for it.
-    @discardableResult
     private func yieldIfRoom(_ item: Item) -> Bool {
-        let fits = waitingBytes.withLockedValue { bytes in
-            guard bytes < Self.waitingBytesMax else { return false }
-            bytes += item.byteCount
+        let fits = state.withLockedValue { state in
+            guard state.waitingBytes < Self.waitingBytesMax else { return false }
+            state.waitingBytes += item.byteCount
             return true
         }
         if fits { continuation.yield(item) }
@@ -132,6 +149,8 @@ struct LogWriter: Sendable {
 private struct EndOfLog: Sendable {
     let tail: [UInt8]
     let isWhole: Bool
+    /// Pieces that came before it were left out.
+    let hasGaps: Bool
 }
 
 private struct LogFiles {
@@ -158,6 +177,8 @@ private struct LogFiles {
         self.graph = graph
         self.say = say
     }
+
+    private static let slowDisk = "the disk is slower than what is printed"
 
     private mutating func failed(_ why: String) {
         guard !hasFailed else { return }
@@ -197,6 +218,8 @@ private struct LogFiles {
     mutating func complete(_ operation: OperationID, _ attempt: AttemptID, _ end: EndOfLog) {
         completed.insert(attempt)
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
+        // The last bytes do not fill them.
+        if end.hasGaps, !end.isWhole { failed(Self.slowDisk) }
         guard !end.tail.isEmpty, end.isWhole || streamed < end.tail.count else { return }
         guard let name = name(operation, attempt) else { return }
         do throws(LogFolder.Failure) {
@@ -209,6 +232,6 @@ private struct LogFiles {
     mutating func left(_ operation: OperationID, _ attempt: AttemptID) {
         completed.insert(attempt)
         sizes[attempt] = nil
-        failed("the disk is slower than what is printed")
+        failed(Self.slowDisk)
     }
 }

@@ -338,6 +338,8 @@ struct RunSession {
                 within: CommandDescription.defaultGrace
             )
         }
+        // The run has ended meanwhile, and with it what is waited for here.
+        try Task.checkCancellation()
         let count = await coordinator.unstoredResultCount
         await interruption.giveUp(
             "error: \(trouble) "

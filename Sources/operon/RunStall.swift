@@ -193,7 +193,7 @@ struct RunStall {
         case .disconnected:
             return (.disconnected, "Waiting for the broker: there is no connection to it.")
         case .workersSilent:
-            return (.silent, "Waiting for a worker: those that could run it are silent.")
+            return (.silent, "Waiting: no worker that can run it has been heard recently.")
         case .operationSuspended, .graphSuspended, .dependencies, .queueLimit, .noFreeSlot,
             .dispatchedBytes, .behind, .cancelRequested, .graphCancelled, .leaving,
             .awaits, .awaitsSlot:

@@ -146,9 +146,24 @@ import Testing
         }
     }
 
+    /// A container may have root and no right to mount.
+    private static let canMount: Bool = {
+        let probe = Process()
+        probe.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        probe.arguments = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+        probe.standardError = FileHandle.nullDevice
+        do {
+            try probe.run()
+        } catch {
+            return false
+        }
+        probe.waitUntilExit()
+        return probe.terminationStatus == 0
+    }()
+
     /// A file system of four mebibytes, which the operation fills, needs the right to mount one.
     @Test(
-        .enabled(if: geteuid() == 0, "only root may mount a file system"),
+        .enabled(if: canMount, "nobody here may mount a file system"),
         arguments: [
             SIGINT, SIGTERM,
         ]
@@ -177,8 +192,7 @@ import Testing
                 withIntermediateDirectories: false
             )
             let script = """
-                mount -t tmpfs -o size=4m tmpfs disk ||
-                    { echo "cannot mount: No space is left"; exit 0; }
+                mount -t tmpfs -o size=4m tmpfs disk || exit 1
                 exec "$0" run --local "$1" --slots 2 --store disk/kept.db
                 """
             let run = try scene.start(
@@ -188,8 +202,6 @@ import Testing
             try await run.says("No space is left")
             run.signal(signal)
             let ended = try await run.end()
-            // A container may have no right to mount.
-            guard !ended.output.contains("cannot mount") else { return }
             #expect(ended.end == .exit(128 + signal), "\(ended.errors)")
             #expect(ended.errors.contains("The cancel is not stored"), "\(ended.errors)")
             #expect(ended.errors.contains("--resume"), "\(ended.errors)")

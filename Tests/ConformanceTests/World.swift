@@ -124,7 +124,18 @@ actor World {
         for program in programs { try await program.end() }
         await cluster.close()
         await otherCluster.close()
-        try FileManager.default.removeItem(atPath: folder)
+        try removeFolder()
+    }
+
+    /// The guards of killed workers remove what is theirs at the same time.
+    private func removeFolder() throws {
+        while true {
+            do {
+                return try FileManager.default.removeItem(atPath: folder)
+            } catch CocoaError.fileNoSuchFile where FileManager.default.fileExists(atPath: folder) {
+                continue
+            }
+        }
     }
 
     /// What its workers have used of the processors since they began.

@@ -171,7 +171,7 @@ private final class HonestCluster {
             let command = [program, "operation", "--queue", "default"] + plan + names
             let tally = scene.path(Self.tally)
             let script =
-                "\(command.joined(separator: " ")) >\(tally).part\nmv \(tally).part \(tally)"
+                "\(command.joined(separator: " ")) >\(tally).part && mv \(tally).part \(tally)"
             let text = "operations:\n" + LayeredGraph.operation("hostile", script)
             try await operon("submit", try scene.write("hostile-operation.yaml", text))
             hasOperation = true

@@ -276,6 +276,11 @@ struct GraphCheckTests {
         #expect(throws: Refusal.limitExceeded(limit: .queues, value: 2, maximum: 1)) {
             try compile([.nothing("a"), .nothing("b") { $0.queue = "q" }], limits: limits)
         }
+        limits.kinds = 1
+        _ = try compile([.nothing("a"), .nothing("b")], limits: limits)
+        #expect(throws: Refusal.limitExceeded(limit: .kinds, value: 2, maximum: 1)) {
+            try compile([.nothing("b"), input(1)], limits: limits)
+        }
     }
 
     @Test func `a refused graph leaves nothing behind`() throws {

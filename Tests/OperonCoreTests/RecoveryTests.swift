@@ -272,6 +272,36 @@ struct RecoveryTests {
         #expect(try world.keep().notices.contains(.superseded(by: Epoch(rawValue: 3))))
     }
 
+    @Test func `a stranger that names a later epoch ends nothing`() throws {
+        var world = try running()
+        // Nobody is left who follows.
+        for _ in 0..<4 {
+            world.bench.advance(by: Self.halfLease)
+            try world.keep()
+        }
+        let later = Epoch(rawValue: 3)
+        let stranger = WorkerIdentity(
+            name: "stranger",
+            incarnation: Incarnation(rawValue: 99),
+            connection: 1
+        )
+        world.bench.drive(
+            .workerMessage(
+                WorkerEnvelope(
+                    reign: SchedulerBench.reign,
+                    epoch: later,
+                    sequence: 0,
+                    sender: stranger,
+                    body: .resultsNobodyWants
+                )
+            )
+        )
+        #expect(try !world.keep().notices.contains(.superseded(by: later)))
+
+        world.bench.send(.resultsNobodyWants, from: 0, epoch: later)
+        #expect(try world.keep().notices.contains(.superseded(by: later)))
+    }
+
     @Test func `a beat that was meant for the coordinator before is not believed`() throws {
         var world = try running()
         let held = world.bench.attempt("a").held

@@ -50,6 +50,8 @@ struct WorkTests {
         bench.join()
         try bench.submit([.nothing("old")])
         bench.finish("old")
+        // None of them is sent to the worker, which would have to answer a cancellation.
+        bench.suspend(.queue("default"))
         let count = 500
         let graphs = try submitAndCancel(count, in: &bench) { _, operation in
             operation.dependencies = [DependencyDescription("old", .finished)]
@@ -65,6 +67,36 @@ struct WorkTests {
         bench.drive(.graphsForgotten([GraphID(rawValue: 0)]))
         #expect(bench.scheduler.isGone(GraphID(rawValue: 0)))
         bench.scheduler.checkInvariants()
+    }
+
+    @Test func `who depends on what dropped graphs depended on is told of its end`() throws {
+        var bench = bench()
+        bench.join()
+        bench.suspend(.queue("default"))
+        try bench.submit([.nothing("y")])
+        func dependents(_ name: String, _ count: Int) -> [OperationDescription] {
+            (0..<count).map { number in
+                .nothing("\(name)\(number)") { $0.dependencies = [DependencyDescription("y")] }
+            }
+        }
+        let many = try bench.submit(dependents("many", 6))
+        let one = try bench.submit(dependents("one", 1))
+        try bench.submit(dependents("kept", 4))
+        cancel(many, in: &bench)
+        bench.drive(.graphsForgotten([many]))
+        bench.scheduler.checkInvariants()
+        for number in 0..<3 {
+            try bench.request(
+                .dependencyRemoved(bench.id("kept\(number)"), on: bench.id("y"))
+            )
+        }
+        cancel(one, in: &bench)
+        bench.drive(.graphsForgotten([one]))
+        bench.scheduler.checkInvariants()
+
+        bench.resume(.queue("default"))
+        for name in ["y", "kept0", "kept1", "kept2"] { bench.finish(name) }
+        #expect(bench.state("kept3") == .dispatched)
     }
 
     @Test func `forgetting one graph after the other does not walk what waits`() throws {
@@ -141,6 +173,23 @@ struct WorkTests {
         #expect(bench.scheduler.queueStatus.count == count)
     }
 
+    @Test func `kinds that nothing ready has cost an event nothing`() throws {
+        var bench = bench()
+        bench.join(runsAnyKind: true)
+        let count = 300
+        try bench.submit(
+            (0..<count).map { number in
+                OperationDescription(
+                    name: "n\(number)",
+                    work: .registered(kind: "k\(number)", input: .empty)
+                )
+            }
+        )
+        for number in 0..<count - 1 { bench.finish("n\(number)") }
+        #expect(visits(&bench) { $0.beat(from: 0) } < 5)
+        bench.scheduler.checkInvariants()
+    }
+
     @Test func `a name that no graph needs any more is forgotten, and so costs nothing`() throws {
         var configuration = SchedulerBench.noReadAhead
         configuration.unusedKindsMax = 2
@@ -206,11 +255,11 @@ struct WorkTests {
         }
     }
 
-    private func wait(_ name: String, for awaited: String, in bench: inout SchedulerBench) {
+    private func wait(_ name: String, for awaited: String..., in bench: inout SchedulerBench) {
         let (worker, held) = bench.attempt(name)
-        bench.send(.yielded(held, WaitRequest(number: 1, names: [awaited])), from: worker)
+        bench.send(.yielded(held, WaitRequest(number: 1, names: awaited)), from: worker)
         let order = bench.effects.waits.removeFirst()
-        bench.drive(.waitJudged(order, .operations([bench.id(awaited)])))
+        bench.drive(.waitJudged(order, .operations(awaited.map { bench.id($0) })))
     }
 
     private func verdicts(_ bench: SchedulerBench) -> [Verdict.Content] {
@@ -270,6 +319,34 @@ struct WorkTests {
         }
         #expect(found.first == expected.first && found.last == expected.last)
         #expect(found.count < expected.count)
+        bench.scheduler.checkInvariants()
+    }
+
+    @Test func `a cycle that is gone when a search comes to its end is not refused`() throws {
+        var configuration = SchedulerBench.noReadAhead
+        configuration.searchVisitsMax = 50
+        var bench = bench(configuration)
+        bench.join()
+        try bench.submit(
+            [.nothing("a"), .nothing("rest")] + chain("down", 200, after: "a")
+                + [.nothing("end", after: ["down199"])]
+        )
+        bench.suspend(.operation(bench.id("rest")))
+        bench.start("a")
+        bench.drain()
+        wait("a", for: "end", "rest", in: &bench)
+        #expect(bench.effects.wakeAt == bench.now.monotonic, "the search is not over")
+
+        bench.drive(.cancelRequested(.operation(bench.id("end")), reason: "", cascade: false))
+        var events = 0
+        while bench.effects.wakeAt == bench.now.monotonic, events < 100 {
+            events += 1
+            bench.drive(.timeReached)
+        }
+        #expect(events < 100)
+        #expect(verdicts(bench).isEmpty, "it waits for the rest")
+        bench.drive(.cancelRequested(.operation(bench.id("rest")), reason: "", cascade: false))
+        #expect(verdicts(bench) == [.ended([.cancelled, .cancelled])])
         bench.scheduler.checkInvariants()
     }
 

@@ -29,7 +29,16 @@ struct RawAnswer: Sendable {
 enum RawSocket {
     /// Sends bytes and reads until the other side closes.
     static func ask(_ port: Int, _ bytes: [UInt8]) async throws -> [UInt8] {
-        try await open(port) { inbound, outbound in
+        try await ask(SocketAddress(ipAddress: "127.0.0.1", port: port), bytes)
+    }
+
+    /// The same, of a socket in the file system.
+    static func ask(_ path: String, _ text: String) async throws -> [UInt8] {
+        try await ask(SocketAddress(unixDomainSocketPath: path), Array(text.utf8))
+    }
+
+    private static func ask(_ address: SocketAddress, _ bytes: [UInt8]) async throws -> [UInt8] {
+        try await open(address) { inbound, outbound in
             try await outbound.write(ByteBuffer(bytes: bytes))
             var answer: [UInt8] = []
             do {
@@ -42,15 +51,24 @@ enum RawSocket {
         }
     }
 
+    typealias Conversation<Value> =
+        @Sendable (
+            NIOAsyncChannelInboundStream<ByteBuffer>, NIOAsyncChannelOutboundWriter<ByteBuffer>
+        ) async throws -> Value
+
     static func open<Value: Sendable>(
         _ port: Int,
-        _ body:
-            @Sendable (
-                NIOAsyncChannelInboundStream<ByteBuffer>, NIOAsyncChannelOutboundWriter<ByteBuffer>
-            ) async throws -> Value
+        _ body: Conversation<Value>
+    ) async throws -> Value {
+        try await open(SocketAddress(ipAddress: "127.0.0.1", port: port), body)
+    }
+
+    private static func open<Value: Sendable>(
+        _ address: SocketAddress,
+        _ body: Conversation<Value>
     ) async throws -> Value {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .connect(host: "127.0.0.1", port: port) { channel in
+            .connect(to: address) { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try NIOAsyncChannel<ByteBuffer, ByteBuffer>(
                         wrappingChannelSynchronously: channel

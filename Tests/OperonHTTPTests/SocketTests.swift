@@ -37,22 +37,22 @@ import Testing
     {
         let path = try Scratch.folder().path + "/operon.sock"
         try await SocketScene.play(path) { (fake: FakeCoordinator) async throws in
-            func status(_ method: String, _ target: String, _ field: String) throws -> Int {
+            func status(_ method: String, _ target: String, _ field: String) async throws -> Int {
                 let head = "\(method) \(target) HTTP/1.1\r\nConnection: close\r\n\(field)\r\n\r\n"
-                return RawAnswer(try LocalConnection.ask(path, head)).status
+                return RawAnswer(try await RawSocket.ask(path, head)).status
             }
             for host in ["localhost", "127.0.0.1", "localhost:8080", "[::1]:1"] {
-                #expect(try status("GET", "/v1/status", "Host: \(host)") == 200, "\(host)")
+                #expect(try await status("GET", "/v1/status", "Host: \(host)") == 200, "\(host)")
             }
             for host in ["evil.example", "127.0.0.1.evil.example", ""] {
-                #expect(try status("GET", "/v1/status", "Host: \(host)") == 403, "\(host)")
+                #expect(try await status("GET", "/v1/status", "Host: \(host)") == 403, "\(host)")
             }
             for origin in ["https://evil.example", "null", "http://evil.localhost"] {
                 let fields = "Host: localhost\r\nOrigin: \(origin)"
-                #expect(try status("POST", "/v1/queues/q/cancel", fields) == 403, "\(origin)")
+                #expect(try await status("POST", "/v1/queues/q/cancel", fields) == 403, "\(origin)")
             }
             let site = "Host: localhost\r\nSec-Fetch-Site: cross-site"
-            #expect(try status("POST", "/v1/queues/q/cancel", site) == 403)
+            #expect(try await status("POST", "/v1/queues/q/cancel", site) == 403)
             #expect(await fake.world.calls.contains { $0.name == "cancel" } == false)
         }
     }
@@ -216,21 +216,6 @@ enum LocalConnection {
         let number = try make(path) { bind($0, $1, $2) }
         guard Glibc.listen(number, 8) == 0 else { throw Failure() }
         return number
-    }
-
-    /// Sends bytes and reads until the other side closes.
-    static func ask(_ path: String, _ text: String) throws -> [UInt8] {
-        let number = try make(path) { connect($0, $1, $2) }
-        defer { close(number) }
-        let sent = Array(text.utf8).withUnsafeBytes { write(number, $0.baseAddress, $0.count) }
-        guard sent == text.utf8.count else { throw Failure() }
-        var bytes: [UInt8] = []
-        var piece = [UInt8](repeating: 0, count: 4_096)
-        while true {
-            let count = read(number, &piece, piece.count)
-            if count <= 0 { return bytes }
-            bytes += piece[..<count]
-        }
     }
 
     private static func make(

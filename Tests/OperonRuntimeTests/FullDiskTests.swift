@@ -37,19 +37,7 @@ import Testing
         let client = LocalCoordinator(service: service, caller: "", version: "0")
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await service.run() }
-            let hello = Hello(
-                sentAt: SystemClock.now(),
-                host: "test",
-                processID: 1,
-                slots: 4,
-                queues: [],
-                kinds: ["K"],
-                held: [],
-                firstEvent: 1,
-                lastEvent: 0,
-                isDraining: false
-            )
-            await transport.handle(envelope(.hello(hello), of: Reign(rawValue: 0)))
+            await transport.handle(envelope(.hello(hello()), of: Reign(rawValue: 0)))
             let operations = ["a", "b"].map { name in
                 OperationDescription(name: name, work: .registered(kind: "K", input: .empty))
             }
@@ -68,12 +56,31 @@ import Testing
         await store.close()
     }
 
-    private func envelope(_ body: WorkerMessage, of reign: Reign? = nil) -> WorkerEnvelope {
+    private func hello() -> Hello {
+        Hello(
+            sentAt: SystemClock.now(),
+            host: "test",
+            processID: 1,
+            slots: 4,
+            queues: [],
+            kinds: ["K"],
+            held: [],
+            firstEvent: 1,
+            lastEvent: 0,
+            isDraining: false
+        )
+    }
+
+    private func envelope(
+        _ body: WorkerMessage,
+        of reign: Reign? = nil,
+        from other: WorkerIdentity? = nil
+    ) -> WorkerEnvelope {
         WorkerEnvelope(
             reign: reign ?? Reign(rawValue: 5),
             epoch: Epoch(rawValue: 1),
             sequence: 0,
-            sender: sender,
+            sender: other ?? sender,
             body: body
         )
     }
@@ -185,6 +192,36 @@ import Testing
         }
     }
 
+    @Test func `while the disk is full nobody new is welcomed`() async throws {
+        try await withWorker { service, _, held in
+            await fill()
+            await report(3, .finished(held[0], result("1")))
+            while await service.trouble == nil { await Task.yield() }
+            let strangers = (100..<1_100).map { number in
+                WorkerIdentity(
+                    name: "s\(number)",
+                    incarnation: Incarnation(rawValue: number),
+                    connection: 1
+                )
+            }
+            for stranger in strangers {
+                await transport.handle(
+                    envelope(.hello(hello()), of: Reign(rawValue: 0), from: stranger)
+                )
+            }
+            let known = await service.query { scheduler in
+                strangers.count { scheduler.knows($0.incarnation) }
+            }
+            #expect(known == 0)
+            await store.heal()
+            while await service.trouble != nil { await Task.yield() }
+            await transport.handle(
+                envelope(.hello(hello()), of: Reign(rawValue: 0), from: strangers[0])
+            )
+            #expect(await service.query { $0.knows(strangers[0].incarnation) })
+        }
+    }
+
     // MARK: - Readers of logs
 
     private func chunk(_ held: HeldAttempt, _ number: Int) -> LogChunk {
@@ -212,10 +249,37 @@ import Testing
             for try await log in stream { told.append(log) }
             let bytes = told.reduce(0) { $0 + $1.text.utf8.count }
             let missed = told.reduce(0) { $0 + Int($1.missedBytes ?? 0) }
-            #expect(bytes == Limits().logBytes)
+            // What a piece takes by itself counts as well, so one piece fewer fits.
+            #expect(bytes == Limits().logBytes - (64 << 10))
             #expect(bytes + missed == 256 * (64 << 10))
             #expect(told.first?.missedBytes == UInt64(missed))
             #expect(told.first?.isTail == true)
+        }
+    }
+
+    @Test func `pieces of one byte do not fill the memory, and empty ones are none`() async throws {
+        try await withWorker { service, client, held in
+            let a = OperationSelector(graph: "g", operation: "a")
+            let stream = try await client.followLog(of: a)
+            let count = 20_000
+            for number in 0..<count {
+                for bytes in [[], [UInt8(ascii: "x")]] as [[UInt8]] {
+                    let piece = LogChunk(
+                        held: held[0],
+                        stream: .output,
+                        offset: UInt64(number),
+                        bytes: bytes
+                    )
+                    await transport.handle(envelope(.log(piece)))
+                }
+            }
+            await report(3, .finished(held[0], result("1")))
+            try await service.kept()
+            var told: [LogView] = []
+            for try await log in stream { told.append(log) }
+            // Some hundred bytes of memory each.
+            #expect((1_000..<10_000).contains(told.count))
+            #expect(told.count + Int(told.first?.missedBytes ?? 0) == count)
         }
     }
 

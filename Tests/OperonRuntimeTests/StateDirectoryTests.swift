@@ -152,10 +152,16 @@ import Testing
             }
             #expect(mkdir("\(folder)/operon-files", 0o700) == 0)
             let process = try Self.spawn(["/bin/sleep", "1000"], environment: [marker])
+            // The kernel shows the environment a moment after the program has begun.
+            while SmallFile.read("/proc/\(process)/environ")?.isEmpty != false {
+                await Task.yield()
+            }
             let state = try StateDirectory(path: folder, incarnation: Self.second)
 
             #expect(state.predecessor == Self.first)
-            operon_process_join(process)
+            // It was killed, and is gone in a moment.
+            while isAlive(process) { await Task.yield() }
+            Self.end(process)
             #expect(Self.mode("\(folder)/operon-files") == 0)
         }
     }

@@ -63,8 +63,8 @@ enum Rules {
             ],
             // What the programs have in common: they alone may import it.
             "OperonArguments": [
-                "ArgumentParser", "Foundation", "Logging", "OperonPorts", "OperonRuntime",
-                "OperonTerminal",
+                "ArgumentParser", "Foundation", "Logging", "OperonModel", "OperonPorts",
+                "OperonRuntime", "OperonTerminal",
             ],
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),

@@ -111,7 +111,8 @@ struct CoordinatorArguments: ParsableArguments {
                 guard tlsCertificate == nil, !allowAnyUser else {
                     throw HTTPServerError(
                         .invalid,
-                        "unix:\(path) takes neither TLS nor other users: leave those options out."
+                        "--tls-certificate, --tls-key and --allow-any-user do not apply to "
+                            + "unix:\(path)."
                     )
                 }
                 return HTTPServerConfiguration(socket: path, tokens: given)
