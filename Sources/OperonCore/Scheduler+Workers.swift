@@ -81,7 +81,8 @@ extension Scheduler {
     /// wrong, or a lie. Neither is it within the first lease of a connection, in which honest
     /// workers may not have been heard yet. Until it is believed, a worker that says so is given
     /// nothing new and keeps what it has, so that nothing is given to somebody else.
-    /// A stranger's word is none: whoever says it was welcomed by this coordinator.
+    /// With no live worker a stranger is believed: all that served this coordinator may have been
+    /// started anew while it was asleep, and they would obey it no more.
     private mutating func hearOfSuccessor(
         _ later: Epoch,
         from sender: WorkerIdentity,
@@ -92,9 +93,7 @@ extension Scheduler {
             renewLease(of: index, at: now)
             workers[index].successor = later
         }
-        guard let index = workerNumbers[sender.incarnation],
-            workers[index].identity.connection == sender.connection,
-            now.monotonic >= connectedAt + configuration.lease,
+        guard now.monotonic >= connectedAt + configuration.lease,
             workers.allSatisfy({ !$0.isAlive || $0.successor != nil })
         else { return }
         effects.notices.append(.superseded(by: later))

@@ -56,7 +56,13 @@ import Testing
             for _ in 0..<2 { try await cluster.work() }
             let after = try cluster.residentBytes
 
-            for line in try await cluster.tallies() { print(line) }
+            let tallies = try await cluster.tallies()
+            for line in tallies { print(line) }
+            // An attack that did not take place harms nobody.
+            let totals = tallies.filter { $0.contains(" in all, ") }
+            #expect(totals.count == besiegers.count)
+            #expect(totals.allSatisfy { !$0.hasPrefix("sent 0 ") })
+            #expect(tallies.contains { $0.hasPrefix("got ") })
             print(
                 "seed \(seed), \(seconds) s: \(cluster.rounds) rounds of honest work; memory of "
                     + "the coordinator \(before >> 20) MiB before, \(most >> 20) at most, "
