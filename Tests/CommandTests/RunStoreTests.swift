@@ -171,6 +171,10 @@ import Testing
     func `on a full disk the first signal ends the run, which says what is not stored`(
         signal: Int32
     ) async throws {
+        // What SQLite has of its log stays and is written again, so that a small commit may fit
+        // however full the disk is. That of so many cancellations does not.
+        let waiting = (0..<20_000)
+            .map { "  waits\($0): { run: 'true', dependencies: [ends] }\n" }.joined()
         try await Scene.play { scene in
             let file = try scene.write(
                 "graph.yaml",
@@ -184,8 +188,8 @@ import Testing
                         sleep 0.05
                       done
                   ends: { run: 'while ! [ -e full ]; do sleep 0.05; done' }
-                  waits: { run: 'true', dependencies: [ends] }
-                """
+
+                """ + waiting
             )
             try FileManager.default.createDirectory(
                 atPath: scene.path("disk"),

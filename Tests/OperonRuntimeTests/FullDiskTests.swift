@@ -222,6 +222,42 @@ import Testing
         }
     }
 
+    // MARK: - Retries
+
+    @Test func `two retries of one operation at once are both answered`() async throws {
+        try await withWorker { service, client, held in
+            await report(3, .finished(held[0], result("\"left\"")))
+            var added = OperationDescription(name: "c", work: .registered(kind: "K", input: .empty))
+            added.dependencies = [DependencyDescription("a")]
+            let more = Submission(graph: GraphDescription(name: "g", operations: [added]))
+            _ = try await client.add(more, to: "g")
+            let c = await dispatched("c").held
+            var failed = result("")
+            failed.end = .failed(.thrown(type: "Test", message: "", payload: []))
+            await report(4, .started(c, at: .zero), .finished(c, failed))
+            try await service.kept()
+
+            // What `a` left is in the store alone: both ask for it, and the first reopens `c`.
+            var request = RetryRequest()
+            request.operations = ["c"]
+            let again = request
+            let answers = await withTaskGroup(of: Bool.self) { group in
+                for _ in 0..<2 {
+                    group.addTask {
+                        do {
+                            _ = try await client.retry(graph: "g", again)
+                            return true
+                        } catch {
+                            return false
+                        }
+                    }
+                }
+                return await group.reduce(into: [Bool]()) { $0.append($1) }
+            }
+            #expect(answers.count == 2 && answers.contains(true))
+        }
+    }
+
     // MARK: - Readers of logs
 
     private func chunk(_ held: HeldAttempt, _ number: Int) -> LogChunk {
