@@ -25,9 +25,13 @@ public final class OperationQueue: Sendable {
     public let qualityOfService: QualityOfService
     /// Whether each operation that this object adds waits for the one before, however that ends.
     public let isSerial: Bool
+    /// No other object has its name.
+    private let isUnnamed: Bool
     let state: Mutex<State>
 
     struct State {
+        /// The coordinator was told settings of it.
+        var hasSettings = false
         /// What the coordinator has to be told before anything is added.
         var settings: Settings?
         var telling: Telling?
@@ -56,7 +60,8 @@ public final class OperationQueue: Sendable {
     /// A queue of this name, which is made when it is first used, if there is none.
     ///
     /// - Parameters:
-    ///   - name: 1 to 256 bytes; `nil`: one that nobody else has.
+    ///   - name: 1 to 256 bytes; `nil`: one that nobody else has. The settings of such a queue end
+    ///     with this object, as soon as what it added has ended.
     ///   - cluster: Where its operations run.
     ///   - maxConcurrentOperationCount: How many may run at once in the whole cluster; 0 holds all,
     ///     ``defaultMaxConcurrentOperationCount``: as many as there are slots; `nil`: as it is.
@@ -115,6 +120,7 @@ public final class OperationQueue: Sendable {
     ) {
         self.isSerial = isSerial
         var random = SystemRandomNumberGenerator()
+        isUnnamed = name == nil
         self.name = name ?? "queue-\(Incarnation(rawValue: random.next()))"
         self.cluster = cluster
         self.qualityOfService = qualityOfService
@@ -127,6 +133,15 @@ public final class OperationQueue: Sendable {
             )
         }
         self.state = Mutex(state)
+    }
+
+    deinit {
+        // Handles keep their queue until they have their outcomes, so all that this object added
+        // has ended. A coordinator that is not told keeps the settings.
+        guard isUnnamed, state.withLock({ $0.hasSettings }) else { return }
+        Task { [name, weak cluster] in
+            _ = try? await cluster?.sessionIfConnected?.backend.client.resetQueue(name)
+        }
     }
 
     // MARK: - Settings
@@ -148,9 +163,7 @@ public final class OperationQueue: Sendable {
     ///   ``defaultMaxConcurrentOperationCount``; or if the coordinator cannot be asked.
     public func setMaxConcurrentOperationCount(_ count: Int) async throws {
         try await prepare()
-        _ = try await cluster.ask { [name] in
-            try await $0.setQueue(name, try Self.change(limit: count))
-        }
+        try await set(try Self.change(limit: count))
     }
 
     private static func change(limit count: Int) throws -> QueueChange {
@@ -228,7 +241,12 @@ public final class OperationQueue: Sendable {
 
     /// The coordinator knows a queue from its first operation or setting on.
     private func makeKnown() async throws {
-        _ = try await cluster.ask { [name] in try await $0.setQueue(name, QueueChange()) }
+        try await set(QueueChange())
+    }
+
+    private func set(_ change: QueueChange) async throws {
+        state.withLock { $0.hasSettings = true }
+        _ = try await cluster.ask { [name] in try await $0.setQueue(name, change) }
     }
 
     /// Tells the coordinator what this object was made with, once: whoever comes meanwhile waits
@@ -273,8 +291,7 @@ public final class OperationQueue: Sendable {
             change = try Self.change(limit: count)
         }
         change.priority = settings.queuePriority
-        let sent = change
-        _ = try await cluster.ask { [name] in try await $0.setQueue(name, sent) }
+        try await set(change)
         guard settings.isSuspended else { return }
         _ = try await cluster.ask { [name] in
             try await $0.suspend(.queue(name), SuspendRequest())

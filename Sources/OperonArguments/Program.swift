@@ -23,15 +23,23 @@ package enum Program<Command: ParsableCommand> {
             } else {
                 try command.run()
             }
+            endIfUnwritten(name)
         } catch let failure as Failure {
             end(failure.code, name, failure.message)
         } catch let error as PortError {
             end(ExitStatus.of(error), name, error.message)
         } catch let code as ExitCode {
+            endIfUnwritten(name)
             Command.exit(withError: code)
         } catch {
             end(for: error)
         }
+    }
+
+    /// A file that was to get the output, and has only a part of it, is no success.
+    private static func endIfUnwritten(_ name: String?) {
+        guard let failure = FileOutput.standardOutput.failure else { return }
+        end(ExitStatus.failed, name, "standard output cannot be written: \(failure)")
     }
 
     private static func end(_ code: Int32, _ name: String?, _ message: String) -> Never {

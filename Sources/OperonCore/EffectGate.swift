@@ -16,6 +16,8 @@ package struct EffectGate: Sendable {
         package let number: UInt64
         package var effects: Scheduler.Effects
         package var batch: StoreBatch
+        /// Workers that were lost: what was acknowledged to them need not be known behind it.
+        fileprivate var lost: [Incarnation] = []
     }
 
     private struct Acknowledgement: Sendable {
@@ -82,32 +84,42 @@ package struct EffectGate: Sendable {
         _ effects: Scheduler.Effects,
         _ batch: StoreBatch
     ) -> Scheduler.Effects? {
+        var lost: [Incarnation] = []
+        for case .workerLost(let worker) in effects.notices { lost.append(worker.incarnation) }
         guard batch.isEmpty, synced == lastStep else {
             var effects = effects
             let free = effects.takeFree()
-            wait(with: effects, batch)
+            wait(with: effects, batch, lost)
             return free
         }
         lastStep += 1
         committed = lastStep
         synced = lastStep
         for message in effects.messages { keepAcknowledgement(of: message, step: lastStep) }
+        for worker in lost { forgetAcknowledgements(to: worker) }
         settleAcknowledgements()
         return effects
     }
 
     /// What has no records joins the step before it. So what waits for a store that takes nothing
     /// is bounded by what workers may report without an acknowledgement, however long that lasts.
-    private mutating func wait(with effects: Scheduler.Effects, _ batch: StoreBatch) {
+    private mutating func wait(
+        with effects: Scheduler.Effects,
+        _ batch: StoreBatch,
+        _ lost: [Incarnation]
+    ) {
         for message in effects.messages { dropReplaced(by: message) }
         if batch.isEmpty, !waiting.isEmpty {
             waiting[waiting.endIndex - 1].effects.append(effects)
-        } else if batch.isEmpty, effects.isNothing {
+            waiting[waiting.endIndex - 1].lost += lost
+        } else if batch.isEmpty, effects.isNothing, lost.isEmpty {
             return
         } else {
             lastStep += 1
             for result in batch.results { outputs[result.operation] = (lastStep, result.output) }
-            waiting.append(Step(number: lastStep, effects: effects, batch: batch))
+            waiting.append(
+                Step(number: lastStep, effects: effects, batch: batch, lost: lost)
+            )
         }
         let number = waiting[waiting.endIndex - 1].number
         for message in effects.messages {
@@ -211,6 +223,7 @@ package struct EffectGate: Sendable {
                 keepAcknowledgement(of: message, step: step.number)
                 if let free = pass(message, step: step.number) { effects.messages.append(free) }
             }
+            for worker in step.lost { forgetAcknowledgements(to: worker) }
             return effects
         }
     }
@@ -234,12 +247,6 @@ package struct EffectGate: Sendable {
         }
         held.removeAll { $0.messages.isEmpty }
         return free
-    }
-
-    /// A worker that is gone for good: nothing is sent to it any more.
-    package mutating func forget(_ incarnation: Incarnation) {
-        durable[incarnation] = nil
-        held.removeAll { $0.address.incarnation == incarnation }
     }
 
     // MARK: - Acknowledgements
@@ -295,12 +302,20 @@ package struct EffectGate: Sendable {
         }
         // A worker that followed another reign for a while counts anew: a welcome says from where.
         if case .plain(.welcome) = message.body {
-            durable[address.incarnation] = nil
-            acknowledgements.removeAll { $0.incarnation == address.incarnation }
+            forgetAcknowledgements(to: address.incarnation)
         }
         acknowledgements.append(
             Acknowledgement(step: step, incarnation: address.incarnation, number: number)
         )
+    }
+
+    /// Workers whose acknowledgements are remembered.
+    package var workerCount: Int { durable.count }
+
+    /// Whatever it is sent next waits for the sync, if it acknowledges anything.
+    private mutating func forgetAcknowledgements(to worker: Incarnation) {
+        durable[worker] = nil
+        acknowledgements.removeAll { $0.incarnation == worker }
     }
 
     private mutating func settleAcknowledgements() {

@@ -20,11 +20,7 @@ struct UnusedNames: Sendable {
 extension Scheduler {
     mutating func makeQueue(_ name: String) -> Int {
         let number = names.freeQueues.popLast() ?? queues.count
-        if number == queues.count {
-            queues.append(QueueState(name: name))
-        } else {
-            queues[number] = QueueState(name: name)
-        }
+        queues.set(QueueState(name: name), at: number)
         queueNumbers[name] = number
         for index in workers.indices {
             let named = workers[index].queueSet
@@ -42,7 +38,7 @@ extension Scheduler {
             canKillWorker: !Work.reservedKinds.contains(name),
             isExternal: name == Work.externalKind
         )
-        if number == kinds.count { kinds.append(kind) } else { kinds[number] = kind }
+        kinds.set(kind, at: number)
         kindNumbers[name] = number
         for index in workers.indices {
             let knows = workers[index].runsAnyKind || workers[index].kindSet.contains(name)
@@ -55,11 +51,7 @@ extension Scheduler {
     mutating func keyNumber(_ name: String) -> Int {
         if let number = keyNumbers[name] { return number }
         let number = names.freeKeys.popLast() ?? keys.count
-        if number == keys.count {
-            keys.append(KeyState(name: name))
-        } else {
-            keys[number] = KeyState(name: name)
-        }
+        keys.set(KeyState(name: name), at: number)
         keyNumbers[name] = number
         return number
     }
@@ -68,8 +60,7 @@ extension Scheduler {
         let place = LanePlace(queue: queue, kind: kind)
         if let lane = laneNumbers[place] { return lane }
         let number = names.freeLanes.popLast() ?? lanes.count
-        let lane = Lane(queue: queue, kind: kind, isExternal: kinds[kind].isExternal)
-        if number == lanes.count { lanes.append(lane) } else { lanes[number] = lane }
+        lanes.set(Lane(queue: queue, kind: kind, isExternal: kinds[kind].isExternal), at: number)
         laneNumbers[place] = number
         return number
     }
@@ -137,7 +128,7 @@ extension Scheduler {
         names.freeLanes.append(number)
     }
 
-    private mutating func forgetIfUnused(queue number: Int) {
+    mutating func forgetIfUnused(queue number: Int) {
         guard queues[number].users == 0, !queues[number].isFree, queues[number].hasNoSettings
         else { return }
         queueNumbers[queues[number].name] = nil
@@ -145,7 +136,7 @@ extension Scheduler {
         names.freeQueues.append(number)
     }
 
-    private mutating func forgetIfUnused(key number: Int) {
+    mutating func forgetIfUnused(key number: Int) {
         guard keys[number].users == 0, !keys[number].isFree, !keys[number].isCommanded,
             keys[number].limit == KeyState(name: "").limit
         else { return }
@@ -268,9 +259,9 @@ extension QueueState {
     }
 }
 
-extension [Bool] {
+extension Array {
     /// Sets an element, or adds the next one.
-    fileprivate mutating func set(_ element: Bool, at place: Int) {
+    fileprivate mutating func set(_ element: Element, at place: Int) {
         if place == count { append(element) } else { self[place] = element }
     }
 }

@@ -128,6 +128,38 @@ extension Scheduler {
     }
 }
 
+// MARK: - Taking settings back
+
+extension Scheduler {
+    /// The queue is as every queue begins, for what waits in it too.
+    mutating func resetQueue(_ name: String, at now: Moment, into effects: inout Effects) {
+        guard let queue = queueNumbers[name] else {
+            effects.refusals.append(unknown(.queue(name)))
+            return
+        }
+        queues[queue].commanded = []
+        queues[queue].maximum = nil
+        setSuspended(queue: queue, nil, at: now, into: &effects)
+        setPriority(of: queue, to: .normal)
+        effects.records.append(.queueReset(name))
+        effects.results.append(result(of: .queue(name)))
+        forgetIfUnused(queue: queue)
+    }
+
+    mutating func resetKey(_ name: String, into effects: inout Effects) {
+        guard let key = keyNumbers[name] else {
+            let why = "there is no key “\(name)”"
+            effects.refusals.append(.invalid(field: "key", why: why))
+            return
+        }
+        keys[key].isCommanded = false
+        setLimit(ofKey: key, to: KeyState(name: name).limit)
+        effects.records.append(.keyReset(name))
+        effects.results.append(result(of: keys[key].holders))
+        forgetIfUnused(key: key)
+    }
+}
+
 // MARK: - Keys
 
 extension Scheduler {

@@ -62,7 +62,8 @@ extension Scheduler {
             throw RestoreError("\(state.graphs.count) graphs are stored, \(compiled.count) given")
         }
         for queue in state.queues { restore(queue) }
-        for key in state.keys where configuration.violation != .forgetsKeyLimits {
+        for key in state.keys
+        where configuration.violation != .forgetsKeyLimits && !key.hasNoSettings {
             let number = keyNumber(key.settings.name)
             keys[number].limit = key.settings.limit
             keys[number].isCommanded = key.isCommanded
@@ -118,7 +119,7 @@ extension Scheduler {
 
     private mutating func restore(_ stored: StoredQueue) {
         // One without settings is made by whoever names it. Older versions kept those as well.
-        guard queueNumbers[stored.name] == nil, stored != StoredQueue(name: stored.name) else {
+        guard queueNumbers[stored.name] == nil, !stored.hasNoSettings else {
             return
         }
         let queue = makeQueue(stored.name)

@@ -83,17 +83,24 @@ extension Scheduler {
 
     /// Every queue with operations or settings of its own, in no order.
     package var queueStatus: [QueueStatus] {
-        queues.lazy.filter { !$0.isFree }.map { queue in
-            QueueStatus(
-                name: queue.name,
-                maximum: queue.maximum,
-                priority: queue.priority,
-                isSuspended: queue.isSuspended,
-                ready: queue.ready,
-                inFlight: queue.inFlight,
-                unfinished: queue.unfinished
-            )
-        }
+        queues.lazy.filter { !$0.isFree }.map { status(of: $0) }
+    }
+
+    /// `nil`: there is no such queue.
+    package func status(ofQueue name: String) -> QueueStatus? {
+        queueNumbers[name].map { status(of: queues[$0]) }
+    }
+
+    private func status(of queue: QueueState) -> QueueStatus {
+        QueueStatus(
+            name: queue.name,
+            maximum: queue.maximum,
+            priority: queue.priority,
+            isSuspended: queue.isSuspended,
+            ready: queue.ready,
+            inFlight: queue.inFlight,
+            unfinished: queue.unfinished
+        )
     }
 
     /// Operations of a queue that have no outcome, in all graphs; `nil`: there is no such queue.
@@ -159,21 +166,34 @@ extension Scheduler {
     /// the unfinished graphs that name any.
     package var keyStatus: [KeyStatus] {
         var waiting = [Int](repeating: 0, count: keys.count)
-        for number in graphs.kept {
-            let graph = graphs[number]
-            guard graph.unfinished > 0, !graph.keys.isEmpty else { continue }
-            for index in graph.state.indices where graph.state[index] == .ready {
-                let index = UInt32(index)
-                guard graph.rule(index).hasKeys else { continue }
-                for local in graph.policy(index).keys { waiting[graph.keys[Int(local)]] += 1 }
-            }
+        for number in graphs.kept { countWaiting(for: &waiting, in: graphs[number]) }
+        return keys.indices.filter { !keys[$0].isFree }.map { status(ofKey: $0, waiting[$0]) }
+    }
+
+    /// `nil`: there is no such key. O(operations) of the graphs that name it and have not ended.
+    package func status(ofKey name: String) -> KeyStatus? {
+        guard let key = keyNumbers[name] else { return nil }
+        var waiting = [Int](repeating: 0, count: keys.count)
+        for number in graphs.kept where graphs[number].keys.contains(key) {
+            countWaiting(for: &waiting, in: graphs[number])
         }
-        return keys.enumerated().filter { !$1.isFree }.map { number, key in
-            KeyStatus(
-                settings: KeySettings(name: key.name, limit: key.limit),
-                holders: key.holders,
-                waiting: waiting[number]
-            )
+        return status(ofKey: key, waiting[key])
+    }
+
+    private func status(ofKey key: Int, _ waiting: Int) -> KeyStatus {
+        KeyStatus(
+            settings: KeySettings(name: keys[key].name, limit: keys[key].limit),
+            holders: keys[key].holders,
+            waiting: waiting
+        )
+    }
+
+    private func countWaiting(for keys: inout [Int], in graph: GraphState) {
+        guard graph.unfinished > 0, !graph.keys.isEmpty else { return }
+        for index in graph.state.indices where graph.state[index] == .ready {
+            let index = UInt32(index)
+            guard graph.rule(index).hasKeys else { continue }
+            for local in graph.policy(index).keys { keys[graph.keys[Int(local)]] += 1 }
         }
     }
 

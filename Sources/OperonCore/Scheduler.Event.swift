@@ -18,6 +18,11 @@ extension Scheduler {
         case queuePrioritySet(queue: String, QueuePriority)
         /// A client set how many operations may hold a key. Those that have it keep it.
         case keyLimitSet(KeySettings)
+        /// A client took the settings of a queue back: what graphs and commands said of it counts
+        /// no more. It is forgotten with the last graph that names it.
+        case queueReset(String)
+        /// The same for the limit of a key.
+        case keyReset(String)
         /// A client wants it suspended, or, with `nil`, to go on.
         case suspensionRequested(Target, Suspension?)
         /// A client wants it cancelled; with `cascade` whatever depends on it too.

@@ -104,7 +104,7 @@ package struct Scheduler: Sendable {
         case .graphSubmitted, .operationsAdded, .graphClosed, .queueLimitSet, .queuePrioritySet,
             .suspensionRequested, .cancelRequested, .priorityRequested, .dependencyAdded,
             .dependencyRemoved, .retryRequested, .completionRequested, .drainRequested,
-            .keyLimitSet:
+            .keyLimitSet, .queueReset, .keyReset:
             command(event, at: now, into: &effects)
         case .graphsForgotten(let graphs): forget(graphs)
         case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
@@ -151,6 +151,8 @@ package struct Scheduler: Sendable {
         case .queuePrioritySet(let queue, let priority):
             setPriority(ofQueue: queue, to: priority, into: &effects)
         case .keyLimitSet(let settings): setLimit(ofKey: settings, into: &effects)
+        case .queueReset(let name): resetQueue(name, at: now, into: &effects)
+        case .keyReset(let name): resetKey(name, into: &effects)
         case .suspensionRequested(let target, let suspension):
             setSuspended(target, suspension, at: now, into: &effects)
         case .cancelRequested(let target, let reason, let cascade, let client):

@@ -12,6 +12,8 @@ package final class Program: Sendable {
         case pipes
         /// One terminal for all of them: what it shows is in `output`.
         case terminal(columns: UInt16, rows: UInt16)
+        /// Standard error is a full pipe that nobody reads.
+        case unreadErrors
     }
 
     /// How a process ended.
@@ -32,6 +34,12 @@ package final class Program: Sendable {
     package let output = Transcript()
     package let errors = Transcript()
     private let ending = Latch<End>()
+    /// The end of a pipe that nobody reads.
+    private let unread: Int32?
+
+    deinit {
+        if let unread { close(unread) }
+    }
 
     package init(
         _ name: String,
@@ -44,7 +52,16 @@ package final class Program: Sendable {
         let path = try Self.executable(name)
         let ends: (standard: [Int32], readers: [(Int32, Transcript)])
         switch streams {
+        case .unreadErrors:
+            let (outputReader, outputWriter) = try Self.pipe()
+            let (errorReader, errorWriter) = try Self.pipe()
+            Self.fill(errorWriter)
+            unread = errorReader
+            let input = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            ends = ([input, outputWriter, errorWriter], [(outputReader, output)])
+            errors.end()
         case .pipes:
+            unread = nil
             let (outputReader, outputWriter) = try Self.pipe()
             let (errorReader, errorWriter) = try Self.pipe()
             let input = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -52,6 +69,7 @@ package final class Program: Sendable {
                 [input, outputWriter, errorWriter], [(outputReader, output), (errorReader, errors)]
             )
         case .terminal(let columns, let rows):
+            unread = nil
             let (screen, side) = try Self.terminal(columns: columns, rows: rows)
             ends = ([side, side, side], [(screen, output)])
             errors.end()
@@ -153,6 +171,14 @@ package final class Program: Sendable {
             }
         }
         throw CommandFailure("no \(name) beside \(own.path): swift build --build-tests makes it")
+    }
+
+    private static func fill(_ pipe: Int32) {
+        let flags = fcntl(pipe, F_GETFL)
+        _ = fcntl(pipe, F_SETFL, flags | O_NONBLOCK)
+        let bytes = [UInt8](repeating: UInt8(ascii: "x"), count: 4_096)
+        while bytes.withUnsafeBytes({ Glibc.write(pipe, $0.baseAddress, $0.count) }) > 0 {}
+        _ = fcntl(pipe, F_SETFL, flags)
     }
 
     private static func pipe() throws -> (reader: Int32, writer: Int32) {

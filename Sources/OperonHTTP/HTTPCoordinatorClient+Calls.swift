@@ -208,6 +208,10 @@ extension HTTPCoordinatorClient {
         try await value(Ask(.PATCH, "queues", name).with(json: change))
     }
 
+    package func resetQueue(_ name: String) async throws(ClientError) -> QueueView {
+        try await value(Ask(.POST, "queues", name, "reset"))
+    }
+
     package func keys() async throws(ClientError) -> [KeyView] {
         try await value(Ask(.GET, "keys"), KeysBody.self).keys
     }
@@ -218,6 +222,10 @@ extension HTTPCoordinatorClient {
 
     package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
         try await value(Ask(.PUT, "keys", settings.name).with(json: ["limit": settings.limit]))
+    }
+
+    package func resetKey(_ name: String) async throws(ClientError) -> KeyView {
+        try await value(Ask(.POST, "keys", name, "reset"))
     }
 
     package func workers() async throws(ClientError) -> [WorkerView] {

@@ -28,11 +28,16 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
     private let streams: HTTPClient
     /// Shared by all copies.
     private let ending = NIOLockedValueBox(false)
+    /// From the file, until a coordinator does not know it. Shared by all copies.
+    private let ownToken = NIOLockedValueBox<String?>(nil)
 
     package struct Configuration: Sendable {
         /// `unix:PATH`, `http://HOST:PORT` or `https://…`; without a port, 7350.
         package var url: String
         package var token: String?
+        /// Where this user's token is; the coordinator makes it at its first start. `nil`: `token`
+        /// is all there is.
+        var tokenFile: String?
         /// A file in PEM with the certificates that may vouch for the coordinator's; `nil`: those
         /// of the system.
         package var certificateAuthority: String?
@@ -82,8 +87,15 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             guard token == nil, case .tcp(let address) = try CoordinatorURL(url).address,
                 address.isLoopback, let file = StateFolder.token(environment)
             else { return }
+            tokenFile = file
+            _ = try ownToken()
+        }
+
+        /// The token in the file, as it is now; `nil`: there is none.
+        package func ownToken() throws(ClientError) -> String? {
+            guard let tokenFile else { return nil }
             do throws(HTTPServerError) {
-                self.token = try OwnToken.load(file)
+                return try OwnToken.load(tokenFile)
             } catch {
                 throw ClientError(.invalid, error.message)
             }
@@ -247,7 +259,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         if !request.headers.contains(name: "Accept") {
             request.headers.add(name: "Accept", value: "application/json")
         }
-        if let token = configuration.token {
+        if let token = try token() {
             request.headers.add(name: "Authorization", value: "Bearer \(token)")
         }
         request.body = ask.body
@@ -260,9 +272,17 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             throw sentence(error)
         }
         guard (200..<300).contains(response.status.code) else {
+            if response.status == .unauthorized { ownToken.withLockedValue { $0 = nil } }
             throw await problem(response)
         }
         return response
+    }
+
+    private func token() throws(ClientError) -> String? {
+        if let known = configuration.token ?? ownToken.withLockedValue({ $0 }) { return known }
+        let token = try configuration.ownToken()
+        ownToken.withLockedValue { $0 = token }
+        return token
     }
 
     /// A kept connection may have been closed by the other side just now, and so may the next: what

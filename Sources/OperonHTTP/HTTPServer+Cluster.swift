@@ -38,6 +38,9 @@ extension HTTPServer {
             let change = try call.json(QueueBody.self).change
             return .json(try await call.client.setQueue(call.queue, change))
         },
+        Route("POST", "/v1/queues/{queue}/reset", .operate) { call in
+            .json(try await call.client.resetQueue(call.queue))
+        },
         Route("POST", "/v1/queues/{queue}/suspend", .operate, body: .options) { call in
             .json(try await call.suspend(.queue(call.queue)))
         },
@@ -60,6 +63,9 @@ extension HTTPServer {
             let limit = try call.json(KeyBody.self).limit
             let settings = KeySettings(name: call.key, limit: limit)
             return .json(try await call.client.setKey(settings))
+        },
+        Route("POST", "/v1/keys/{key}/reset", .operate) { call in
+            .json(try await call.client.resetKey(call.key))
         },
     ]
 

@@ -2392,6 +2392,69 @@ enum OpenAPIDocument {
     }
    ]
   },
+  "/v1/queues/{queue}/reset": {
+   "post": {
+    "operationId": "resetQueue",
+    "summary": "Remove the settings of a queue",
+    "tags": [
+     "queues"
+    ],
+    "responses": {
+     "200": {
+      "description": "Done.",
+      "content": {
+       "application/json": {
+        "schema": {
+         "$ref": "#/components/schemas/Queue"
+        }
+       }
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "409": {
+      "$ref": "#/components/responses/409"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "operate"
+   },
+   "parameters": [
+    {
+     "$ref": "#/components/parameters/queue"
+    }
+   ]
+  },
   "/v1/queues/{queue}/suspend": {
    "post": {
     "operationId": "suspendQueue",
@@ -2834,6 +2897,69 @@ enum OpenAPIDocument {
      },
      "415": {
       "$ref": "#/components/responses/415"
+     },
+     "500": {
+      "$ref": "#/components/responses/500"
+     },
+     "502": {
+      "$ref": "#/components/responses/502"
+     },
+     "503": {
+      "$ref": "#/components/responses/503"
+     },
+     "504": {
+      "$ref": "#/components/responses/504"
+     }
+    },
+    "security": [
+     {},
+     {
+      "token": []
+     }
+    ],
+    "x-operon-scope": "operate"
+   },
+   "parameters": [
+    {
+     "$ref": "#/components/parameters/key"
+    }
+   ]
+  },
+  "/v1/keys/{key}/reset": {
+   "post": {
+    "operationId": "resetKey",
+    "summary": "Remove the limit of a key",
+    "tags": [
+     "keys"
+    ],
+    "responses": {
+     "200": {
+      "description": "Done.",
+      "content": {
+       "application/json": {
+        "schema": {
+         "$ref": "#/components/schemas/Key"
+        }
+       }
+      }
+     },
+     "400": {
+      "$ref": "#/components/responses/400"
+     },
+     "401": {
+      "$ref": "#/components/responses/401"
+     },
+     "403": {
+      "$ref": "#/components/responses/403"
+     },
+     "404": {
+      "$ref": "#/components/responses/404"
+     },
+     "405": {
+      "$ref": "#/components/responses/405"
+     },
+     "409": {
+      "$ref": "#/components/responses/409"
      },
      "500": {
       "$ref": "#/components/responses/500"

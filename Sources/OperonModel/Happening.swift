@@ -2,28 +2,28 @@
 package struct Happening: Hashable, Sendable {
     package enum Kind: UInt8, Hashable, Sendable, CaseIterable {
         case graphSubmitted = 1
-        case graphAdded
-        case graphClosed
-        case graphFinished
-        case graphCancelled
-        case suspended
-        case resumed
-        case queueSet
-        case queueCancelled
-        case priority
-        case cancelRequested
-        case granted
-        case started
-        case attemptEnded
-        case retry
-        case finished
-        case reopened
-        case dependencyAdded
-        case dependencyRemoved
-        case workerJoined
-        case workerLost
-        case workerDraining
-        case keySet
+        case graphAdded = 2
+        case graphClosed = 3
+        case graphFinished = 4
+        case graphCancelled = 5
+        case suspended = 6
+        case resumed = 7
+        case queueSet = 8
+        case queueCancelled = 9
+        case priority = 10
+        case cancelRequested = 11
+        case granted = 12
+        case started = 13
+        case attemptEnded = 14
+        case retry = 15
+        case finished = 16
+        case reopened = 17
+        case dependencyAdded = 18
+        case dependencyRemoved = 19
+        case workerJoined = 20
+        case workerLost = 21
+        case workerDraining = 22
+        case keySet = 23
 
         /// `EventView.kind`.
         package var name: String { "\(self)" }
@@ -47,11 +47,11 @@ package struct Happening: Hashable, Sendable {
     /// `AttemptEnding` without what belongs to it.
     package enum Ending: UInt8, Hashable, Sendable, CaseIterable {
         case succeeded = 1
-        case failed
-        case cancelled
-        case returned
-        case lost
-        case crashed
+        case failed = 2
+        case cancelled = 3
+        case returned = 4
+        case lost = 5
+        case crashed = 6
 
         package var name: String { "\(self)" }
     }
@@ -122,7 +122,7 @@ extension Happening {
             }
             by = suspension?.by ?? ""
             reason = suspension?.reason ?? ""
-        case .queueLimit(let name, _), .queuePriority(let name, _):
+        case .queueLimit(let name, _), .queuePriority(let name, _), .queueReset(let name):
             self.init(.queueSet, at: at, queue: name)
         case .priority(let id, _): self.init(.priority, at: at, id)
         case .reopened(let id): self.init(.reopened, at: at, id)
@@ -131,6 +131,9 @@ extension Happening {
         case .keyLimit(let settings, byCommand: true):
             self.init(.keySet, at: at)
             key = settings.name
+        case .keyReset(let name):
+            self.init(.keySet, at: at)
+            key = name
         case .queueDefined, .keyLimit, .delayed, .deadlinePassed: return nil
         }
     }

@@ -78,6 +78,9 @@ package enum StoreRecord: Hashable, Sendable, Codable {
     case priority(OperationID, QueuePriority)
     /// How many may hold a key, as a graph says or, from then on whatever graphs say, a command.
     case keyLimit(KeySettings, byCommand: Bool)
+    /// A queue, or a key, has no settings any more.
+    case queueReset(String)
+    case keyReset(String)
     /// It has its next round before it: neither outcome nor attempts of that yet, and nobody asked
     /// to cancel it. If its graph was cancelled it is so no more; what of the graph runs still
     /// stays asked to stop.

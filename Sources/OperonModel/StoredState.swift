@@ -282,6 +282,9 @@ package struct StoredQueue: Hashable, Sendable {
         self.suspension = suspension
         self.commanded = commanded
     }
+
+    /// It is as every queue begins: a store need not have it.
+    package var hasNoSettings: Bool { self == StoredQueue(name: name) }
 }
 
 package struct StoredKey: Hashable, Sendable {
@@ -293,6 +296,14 @@ package struct StoredKey: Hashable, Sendable {
         self.settings = settings
         self.isCommanded = isCommanded
     }
+
+    /// One of this name that nobody has said anything of.
+    package init(_ name: String) {
+        self.init(KeySettings(name: name, limit: 1), isCommanded: false)
+    }
+
+    /// It is as every key begins: a store need not have it.
+    package var hasNoSettings: Bool { self == StoredKey(settings.name) }
 }
 
 package struct StoredInFlight: Hashable, Sendable {

@@ -85,11 +85,15 @@ package protocol CoordinatorClient: Sendable {
     ) async throws(ClientError) -> QueueView
     /// Makes the queue if there is none of this name.
     func setQueue(_ name: String, _ change: QueueChange) async throws(ClientError) -> QueueView
+    /// Takes the settings of a queue back. One that no graph names is gone then.
+    func resetQueue(_ name: String) async throws(ClientError) -> QueueView
     func keys() async throws(ClientError) -> [KeyView]
     func key(_ name: String) async throws(ClientError) -> KeyView
     /// How many operations may hold a key, whatever graphs say from then on. Makes the key if there
     /// is none of this name.
     func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView
+    /// Takes the limit of a key back. One that no graph names is gone then.
+    func resetKey(_ name: String) async throws(ClientError) -> KeyView
     func workers() async throws(ClientError) -> [WorkerView]
     /// By its name or its id: it is given nothing more and ends when it has finished what it has.
     func drain(worker: String) async throws(ClientError) -> WorkerView

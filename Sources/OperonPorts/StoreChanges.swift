@@ -111,6 +111,8 @@ package struct StoreChanges: Sendable {
             let known = try keys[settings.name] ?? rows.key(settings.name)
             let isCommanded = byCommand || known?.isCommanded == true
             keys[settings.name] = StoredKey(settings, isCommanded: isCommanded)
+        case .queueReset(let queue): queues[queue] = StoredQueue(name: queue)
+        case .keyReset(let key): keys[key] = StoredKey(key)
         case .reopened(let operation): try reopen(operation, rows)
         case .dependencyAdded(let operation, let other, _):
             try change(operation, rows) { _ in }

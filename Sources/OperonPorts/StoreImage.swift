@@ -94,8 +94,10 @@ package struct StoreImage: Sendable {
             keep(change.attempt, of: change.operation)
         }
         for (id, attempt) in changes.open.sorted(by: { $0.key < $1.key }) { open[id] = attempt }
-        for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
-        for name in changes.keys.keys.sorted() { keys[name] = changes.keys[name] }
+        for queue in changes.queues.values {
+            queues[queue.name] = queue.hasNoSettings ? nil : queue
+        }
+        for key in changes.keys.values { keys[key.settings.name] = key.hasNoSettings ? nil : key }
         for worker in changes.workers { workers[worker.incarnation] = worker.name }
         for record in changes.dependencyChanges {
             guard let id = record.changedDependent else { continue }
@@ -332,7 +334,7 @@ extension StoreRecord {
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
             .attemptEnded, .finished, .retryScheduled, .cancelled, .suspended, .queueLimit,
             .queuePriority, .priority, .keyLimit, .reopened, .delayed, .deadlinePassed,
-            .queueDefined:
+            .queueDefined, .queueReset, .keyReset:
             nil
         }
     }

@@ -196,29 +196,38 @@ extension CoordinatorService {
         await loadOutputs(for: events)
         handle(events)
         decoded = [:]
+        loadedOutputs = [:]
+        unloadedOutputs = []
     }
 
     /// Loads the outputs that these events ask for. While one output is read, another operation
     /// may end, so the events are looked at again until nothing had to be waited for.
     private func loadOutputs(for events: [Scheduler.Event]) async {
-        loadedOutputs = [:]
-        unloadedOutputs = []
-        decoded = [:]
         guard let store else { return }
+        var bytesRead = 0
         var hasWaited = true
         while hasWaited {
             hasWaited = false
-            for id in outputsAsked(by: events) where !isAtHand(id) {
-                await load(id, from: store)
+            for asked in outputsAsked(by: events) where !isAtHand(asked.id) {
+                // The rest of the reads is told to come again.
+                if asked.isRead, bytesRead >= limits.messageBytes { continue }
+                await load(asked.id, from: store)
+                if asked.isRead { bytesRead += loadedOutputs[asked.id]?.bytes.count ?? 0 }
                 hasWaited = true
             }
         }
     }
 
+    private struct AskedOutput {
+        let id: OperationID
+        /// It can be asked for again, as what an addition needs cannot.
+        let isRead: Bool
+    }
+
     /// The finished operations whose outputs requests among these events ask for. The events are
     /// in hand only meanwhile: anybody may end the coordinator while an output is read.
-    private func outputsAsked(by events: [Scheduler.Event]) -> [OperationID] {
-        var asked: [OperationID] = []
+    private func outputsAsked(by events: [Scheduler.Event]) -> [AskedOutput] {
+        var asked: [AskedOutput] = []
         for event in events {
             guard case .workerMessage(let envelope) = event,
                 case .events(let batch) = envelope.body
@@ -229,12 +238,15 @@ extension CoordinatorService {
                 // Requests of attempts that are not the sender's are refused later, unread.
                 guard scheduler.owns(event.held, envelope.sender) else { continue }
                 switch event {
-                case .added(let held, let request): asked += outputsAsked(by: request, of: held)
+                case .added(let held, let request):
+                    asked += outputsAsked(by: request, of: held).map {
+                        AskedOutput(id: $0, isRead: false)
+                    }
                 case .read(let held, let request):
                     guard let id = resolve(request.name, in: held.operation.graph),
                         scheduler.outcomeKind(of: id) == .succeeded
                     else { continue }
-                    asked.append(id)
+                    asked.append(AskedOutput(id: id, isRead: true))
                 case .started, .finished, .returned, .yielded: continue
                 }
             }
@@ -269,7 +281,13 @@ extension CoordinatorService {
     /// the answer waits for the same transaction.
     private func output(of id: OperationID) -> Payload? {
         contents[Int(id.graph.rawValue)].left(id.index) ?? loadedOutputs[id]
-            ?? keeping?.gate.waitingOutput(of: id)
+            ?? keeping?.gate.waitingOutput(of: id) ?? newOutput(of: id)
+    }
+
+    /// Of an operation that has ended by the events that are being handled.
+    private func newOutput(of id: OperationID) -> Payload? {
+        for case .result(id, _, let result) in effects.notices.reversed() { return result.output }
+        return nil
     }
 
     /// Of an operation whose result was committed: what the store has not got was not left.

@@ -349,33 +349,70 @@ extension CoordinatorService {
     // MARK: - Queues and workers
 
     func queueViews() -> [QueueView] {
-        scheduler.queueStatus.map { queue in
-            var view = QueueView(
-                name: queue.name,
-                maxConcurrentOperationCount: queue.maximum,
-                priority: queue.priority,
-                isSuspended: queue.isSuspended,
-                ready: queue.ready,
-                inFlight: queue.inFlight,
-                unfinished: queue.unfinished
+        scheduler.queueStatus.map { view($0) }.sorted { $0.name < $1.name }
+    }
+
+    func view(ofQueue name: String) throws(ClientError) -> QueueView {
+        guard let status = scheduler.status(ofQueue: name) else { throw .noQueue(name) }
+        return view(status)
+    }
+
+    private func view(_ queue: Scheduler.QueueStatus) -> QueueView {
+        var view = QueueView(
+            name: queue.name,
+            maxConcurrentOperationCount: queue.maximum,
+            priority: queue.priority,
+            isSuspended: queue.isSuspended,
+            ready: queue.ready,
+            inFlight: queue.inFlight,
+            unfinished: queue.unfinished
+        )
+        view.suspension = scheduler.suspension(of: .queue(queue.name)).map { SuspensionView($0) }
+        return view
+    }
+
+    /// As it is afterwards, be it gone.
+    func resetQueue(_ name: String) throws(ClientError) -> QueueView {
+        guard scheduler.unfinishedCount(ofQueue: name) != nil else { throw .noQueue(name) }
+        try request(.queueReset(name))
+        return scheduler.status(ofQueue: name).map { view($0) }
+            ?? QueueView(
+                name: name,
+                maxConcurrentOperationCount: nil,
+                priority: .normal,
+                isSuspended: false,
+                ready: 0,
+                inFlight: 0,
+                unfinished: 0
             )
-            view.suspension = scheduler.suspension(of: .queue(queue.name))
-                .map { SuspensionView($0) }
-            return view
-        }.sorted { $0.name < $1.name }
+    }
+
+    /// As it is afterwards, be it gone.
+    func resetKey(_ name: String) throws(ClientError) -> KeyView {
+        guard scheduler.status(ofKey: name) != nil else { throw .noKey(name) }
+        try request(.keyReset(name))
+        return scheduler.status(ofKey: name).map { view($0) }
+            ?? KeyView(name: name, limit: StoredKey(name).settings.limit, held: 0, waiting: 0)
     }
 
     func keyViews() -> [KeyView] {
-        scheduler.keyStatus.map { key in
-            var view = KeyView(
-                name: key.settings.name,
-                limit: key.settings.limit,
-                held: key.holders.count,
-                waiting: key.waiting
-            )
-            view.holders = key.holders.prefix(KeyView.holdersMax).map { name(of: $0) }
-            return view
-        }.sorted { $0.name < $1.name }
+        scheduler.keyStatus.map { view($0) }.sorted { $0.name < $1.name }
+    }
+
+    func view(ofKey name: String) throws(ClientError) -> KeyView {
+        guard let status = scheduler.status(ofKey: name) else { throw .noKey(name) }
+        return view(status)
+    }
+
+    private func view(_ key: Scheduler.KeyStatus) -> KeyView {
+        var view = KeyView(
+            name: key.settings.name,
+            limit: key.settings.limit,
+            held: key.holders.count,
+            waiting: key.waiting
+        )
+        view.holders = key.holders.prefix(KeyView.holdersMax).map { name(of: $0) }
+        return view
     }
 
     func workerViews() -> [WorkerView] {

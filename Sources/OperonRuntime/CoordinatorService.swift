@@ -53,8 +53,8 @@ package actor CoordinatorService {
     /// Whoever waits until everything before has been handed to the transport.
     private var sendWaiters: [Latch] = []
     private let sendSignal = Signal()
-    private var alarm = Alarm()
-    private var dateAlarm = DateAlarm()
+    private var alarm = Alarm<Timestamp>()
+    private var dateAlarm = Alarm<WallTime>()
     private let connected = Latch()
     private(set) var hasEnded = false
     /// What the last command did; `nil`: it was refused.
@@ -376,11 +376,12 @@ package actor CoordinatorService {
         var refusal: Refusal?
         var wakeAt: Timestamp?
         var nextDate: WallTime?
-        var pending = events
+        var pending = events.filter { !mustWaitForStore($0) }
+        guard !pending.isEmpty else { return nil }
         while !pending.isEmpty {
             effects.removeAll()
             let now = Moment(monotonic: time.now(), wall: time.wall())
-            for event in pending where !mustWaitForStore(event) {
+            for event in pending {
                 if case .transportUp = event { connected.open() }
                 take(event)
                 scheduler.handle(event, at: now, into: &effects)
@@ -404,8 +405,10 @@ package actor CoordinatorService {
             }
         }
         putDown()
-        alarm.set(wakeAt, by: time) { [weak self] in await self?.wake() }
-        dateAlarm.set(nextDate, by: time) { [weak self] in await self?.dateCame() }
+        alarm.set(wakeAt, sleep: time.sleep) { [weak self] in await self?.wake() }
+        dateAlarm.set(nextDate, sleep: time.sleepUntilDate) { [weak self] in
+            await self?.dateCame()
+        }
         raiseSignals()
         return refusal
     }

@@ -21,7 +21,7 @@ struct Descriptor: ~Copyable, Sendable {
 }
 
 /// A system call that failed: its `errno`, and what was being done.
-struct SystemError: Error, Hashable {
+package struct SystemError: Error, Hashable {
     let doing: String
     let code: Int32
 
@@ -46,7 +46,7 @@ struct SystemError: Error, Hashable {
 }
 
 extension SystemError: CustomStringConvertible {
-    var description: String { "\(doing): \(SystemError.text(code))" }
+    package var description: String { "\(doing): \(SystemError.text(code))" }
 }
 
 extension Descriptor {

@@ -62,6 +62,7 @@ final class InsideSocket: @unchecked Sendable {
     private var listener: Listener
     private let wakeup: Descriptor
     private let shared = NIOLockedValueBox(Shared())
+    private let repairing = NIOLock()
     private let requestBytes: Int
     /// What waits must not keep out who would end its waiting.
     private let connectionsMax: Int
@@ -90,6 +91,9 @@ final class InsideSocket: @unchecked Sendable {
 
     /// Listens at its path again if somebody has removed the socket there.
     func repair() throws(SystemError) {
+        // Threads that start processes and the one that writes their inputs may come at once.
+        repairing.lock()
+        defer { repairing.unlock() }
         guard unsafe access(path, F_OK) != 0, errno == ENOENT else { return }
         let listener = Listener(try LocalSocket.listening(at: path))
         shared.withLockedValue { $0.listener = listener }

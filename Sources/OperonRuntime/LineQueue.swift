@@ -1,57 +1,99 @@
+import DequeModule
 import Glibc
 import NIOConcurrencyHelpers
 
-/// Lines of a log on their way to a reader who may be slow, or stand still: a thread of their own
-/// writes them, and whoever logs goes on at once. What there is no room for is left out, and
-/// counted in a line of its own.
+/// Lines on their way to a reader who may be slow, or stand still: a thread of their own writes
+/// them, and whoever adds one goes on at once. What there is no room for is left out, and counted
+/// in a line of its own.
 package final class LineQueue: Sendable {
     private struct State {
+        var lines = Deque<Line>()
+        /// Of these lines, and of the one that is being written.
         var bytes = 0
+        /// Behind the last of these lines.
         var leftOut = 0
+        var isWriting = false
     }
 
-    /// Of lines that wait: what a reader misses in a second or two.
-    private static let bytesMax = 1 << 20
+    private struct Line {
+        let bytes: [UInt8]
+        /// Left out before it.
+        let leftOut: Int
+    }
+
+    /// Of the lines of a log that wait: what a reader misses in a second or two.
+    package static let logBytesMax = 1 << 20
 
     private let state = NIOLockedValueBox(State())
-    /// `nil`: the system gave none, and each line is written by whoever logs it.
+    /// `nil`: the system gave none, and each line is written by whoever adds it.
     private let thread: SerialThread?
+    private let bytesMax: Int
     private let write: @Sendable ([UInt8]) -> Void
     private let leftOut: @Sendable (_ count: Int) -> [UInt8]
 
     /// - Parameters:
+    ///   - bytesMax: Of lines that wait.
     ///   - write: writes a line; may block for as long as the reader likes.
     ///   - leftOut: the line that says that so many lines are missing before it.
     package init(
+        bytesMax: Int = logBytesMax,
         write: @escaping @Sendable ([UInt8]) -> Void,
         leftOut: @escaping @Sendable (_ count: Int) -> [UInt8]
     ) {
+        self.bytesMax = bytesMax
         self.write = write
         self.leftOut = leftOut
         do throws(SystemError) {
-            thread = try SerialThread(name: "operon-log")
+            thread = try SerialThread(name: "operon-lines")
         } catch {
             thread = nil
         }
     }
 
+    deinit {
+        thread?.stop()
+    }
+
+    /// Nothing waits to be written.
+    package var isEmpty: Bool { state.withLockedValue { !$0.isWriting } }
+
     /// Takes a line with its end.
     package func add(_ line: [UInt8]) {
         guard let thread else { return write(line) }
-        let missing = state.withLockedValue { state -> Int? in
-            guard state.bytes + line.count <= Self.bytesMax else {
+        let begins = state.withLockedValue { state in
+            guard state.bytes + line.count <= bytesMax else {
                 state.leftOut += 1
-                return nil
+                return false
             }
             state.bytes += line.count
-            defer { state.leftOut = 0 }
-            return state.leftOut
+            state.lines.append(Line(bytes: line, leftOut: state.leftOut))
+            state.leftOut = 0
+            defer { state.isWriting = true }
+            return !state.isWriting
         }
-        guard let missing else { return }
-        thread.submit { [self] in
-            if missing > 0 { write(leftOut(missing)) }
-            write(line)
-            state.withLockedValue { $0.bytes -= line.count }
+        if begins { thread.submit { [self] in writeAll() } }
+    }
+
+    /// On the thread.
+    private func writeAll() {
+        var written = 0
+        while let line = next(after: written) {
+            if line.leftOut > 0 { write(leftOut(line.leftOut)) }
+            if !line.bytes.isEmpty { write(line.bytes) }
+            written = line.bytes.count
+        }
+    }
+
+    private func next(after written: Int) -> Line? {
+        state.withLockedValue { state in
+            state.bytes -= written
+            if let line = state.lines.popFirst() { return line }
+            guard state.leftOut > 0 else {
+                state.isWriting = false
+                return nil
+            }
+            defer { state.leftOut = 0 }
+            return Line(bytes: [], leftOut: state.leftOut)
         }
     }
 
@@ -83,5 +125,13 @@ package final class LineQueue: Sendable {
             isWritten.unlock(withValue: true)
         }
         if isWritten.lock(whenValue: true, timeoutSeconds: seconds) { isWritten.unlock() }
+    }
+
+    /// Returns when what was added is written, or when the task is cancelled.
+    package func flush() async {
+        guard let thread else { return }
+        let isWritten = Latch()
+        thread.submit { isWritten.open() }
+        await isWritten.wait()
     }
 }

@@ -338,15 +338,8 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func queue(_ name: String) async throws(ClientError) -> QueueView {
-        let view = try await view(ofQueue: name)
+        let view = try await service.view(ofQueue: name)
         try await service.durable()
-        return view
-    }
-
-    private func view(ofQueue name: String) async throws(ClientError) -> QueueView {
-        guard let view = await service.queueViews().first(where: { $0.name == name }) else {
-            throw .noQueue(name)
-        }
         return view
     }
 
@@ -395,7 +388,13 @@ package struct LocalCoordinator: CoordinatorClient {
             // Makes it, so that it can be suspended before anything is in it.
             try await service.setPriority(ofQueue: name, to: .normal)
         }
-        let view = try await view(ofQueue: name)
+        let view = try await service.view(ofQueue: name)
+        try await service.kept()
+        return view
+    }
+
+    package func resetQueue(_ name: String) async throws(ClientError) -> QueueView {
+        let view = try await service.resetQueue(name)
         try await service.kept()
         return view
     }
@@ -407,21 +406,20 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func key(_ name: String) async throws(ClientError) -> KeyView {
-        let view = try await view(ofKey: name)
+        let view = try await service.view(ofKey: name)
         try await service.durable()
-        return view
-    }
-
-    private func view(ofKey name: String) async throws(ClientError) -> KeyView {
-        guard let view = await service.keyViews().first(where: { $0.name == name }) else {
-            throw .noKey(name)
-        }
         return view
     }
 
     package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
         try await service.request(.keyLimitSet(settings))
-        let view = try await view(ofKey: settings.name)
+        let view = try await service.view(ofKey: settings.name)
+        try await service.kept()
+        return view
+    }
+
+    package func resetKey(_ name: String) async throws(ClientError) -> KeyView {
+        let view = try await service.resetKey(name)
         try await service.kept()
         return view
     }

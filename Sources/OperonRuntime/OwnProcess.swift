@@ -57,6 +57,11 @@ package enum OwnProcess {
         operon_process_conceal()
     }
 
+    /// From here on SIGINT and SIGTERM end this process as they end any other.
+    package static func endAtSignals() {
+        for number in [SIGINT, SIGTERM] { _ = signal(number, SIG_DFL) }
+    }
+
     private static let secrets = NIOLockedValueBox<[String: String]>([:])
 
     /// The value of a variable that others must not see; with the first call it is taken out of the

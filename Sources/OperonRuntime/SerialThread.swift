@@ -38,11 +38,9 @@ enum OwnThread {
     }
 }
 
-/// One long-lived thread that does what it is given, in order.
-///
-/// Owned by the `ProcessRunner`, one for spawning (the death signal of a child follows the thread
-/// that forked it) and one for files. Its queue is bounded by the slots of the worker.
-final class SerialThread: Sendable {
+/// One long-lived thread that does what it is given, in order: the files of a worker, lines for a
+/// slow reader. Its queue has no bound of its own: whoever submits has one.
+package final class SerialThread: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
         var isStopping = false
@@ -52,13 +50,13 @@ final class SerialThread: Sendable {
     private let wakeup: Descriptor
 
     /// Starts the thread. `name`: at most 15 bytes.
-    init(name: String) throws(SystemError) {
+    package init(name: String) throws(SystemError) {
         wakeup = try Descriptor.wakeup(blocking: true)
         try OwnThread.start(name) { [self] in work() }
     }
 
     /// Appends a job.
-    func submit(_ job: @escaping @Sendable () -> Void) {
+    package func submit(_ job: @escaping @Sendable () -> Void) {
         let wasEmpty = state.withLockedValue { state in
             state.jobs.append(job)
             return state.jobs.count == 1
@@ -74,7 +72,7 @@ final class SerialThread: Sendable {
     }
 
     /// Ends the thread after the jobs it already has.
-    func stop() {
+    package func stop() {
         state.withLockedValue { $0.isStopping = true }
         wakeup.signal()
     }

@@ -20,6 +20,10 @@ final class StartPool: Sendable {
         case short(SystemError)
     }
 
+    typealias ThreadStart =
+        @Sendable (_ name: String, _ body: @escaping @Sendable () -> Void) throws(SystemError) ->
+        Void
+
     struct Configuration: Sendable {
         /// A start that lasts longer keeps no other one waiting. A usual one takes a millisecond.
         var patience = Duration.milliseconds(50)
@@ -34,6 +38,7 @@ final class StartPool: Sendable {
         var now: @Sendable () -> Timestamp = { SystemClock.now() }
         /// Whether a thread looks after the starts; else `look` is called by hand.
         var isWatched = true
+        var startThread: ThreadStart = OwnThread.start
     }
 
     /// Why a start is ended.
@@ -178,13 +183,17 @@ final class StartPool: Sendable {
         case .wake: wakeup.signal()
         case .start:
             do throws(SystemError) {
-                try OwnThread.start("operon-spawn") { [self] in work() }
+                try configuration.startThread("operon-spawn") { [self] in work() }
             } catch {
-                // The next look tries again.
-                state.withLockedValue { state in
+                // Nobody takes what waits: it is given back.
+                let waiting = state.withLockedValue { state -> Deque<SpawnRequest> in
                     state.threadCount -= 1
                     state.comingCount -= 1
+                    guard !state.isServed else { return [] }
+                    defer { state.queue = [] }
+                    return state.queue
                 }
+                for request in waiting { request.completion(.short(error)) }
             }
         }
     }

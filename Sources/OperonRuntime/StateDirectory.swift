@@ -125,8 +125,12 @@ extension StateDirectory {
     }
 
     private static func workerID(_ path: String) throws(SystemError) -> String {
+        guard let bytes = SmallFile.read(path) ?? (errno == ENOENT ? [] : nil) else {
+            throw .current("reading \(path)")
+        }
         // An empty one is what a power cut may leave of a file that was being made.
-        if let text = read(path)?.split(separator: "\n").first.map(String.init) {
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        if let text = lines.first.map(String.init) {
             guard Incarnation(text: text) != nil else {
                 throw SystemError(doing: "reading the worker's id in \(path)", code: EBADMSG)
             }

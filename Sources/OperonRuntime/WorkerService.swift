@@ -23,7 +23,7 @@ package final class WorkerService: Sendable {
         var agent: WorkerAgent
         var effects = WorkerAgent.Effects()
         var outbox: WorkerOutbox
-        var alarm = Alarm()
+        var alarm = Alarm<Timestamp>()
         /// Requests of running operations, and who waits for their answers. Only looked up.
         var asking: [UInt64: CheckedContinuation<Answer, Never>] = [:]
         var lastRequest: UInt64 = 0
@@ -254,7 +254,9 @@ package final class WorkerService: Sendable {
             }
             if !state.effects.notices.isEmpty { observer(state.effects.notices) }
         }
-        state.alarm.set(state.effects.wakeAt) { [weak self] in self?.wake() }
+        state.alarm.set(state.effects.wakeAt, sleep: TimeSource.system.sleep) { [weak self] in
+            self?.wake()
+        }
         if !state.outbox.isEmpty { sendSignal.raise() }
         return rest
     }

@@ -201,6 +201,22 @@ extension PreparedStatement {
         return number
     }
 
+    /// What is counted on from there: no counter comes so far by itself.
+    func readCount() throws -> UInt32 {
+        let count: UInt32 = try readNumber()
+        guard count <= UInt32.max / 2 else { throw RowDamage(what: "a count beyond all counting") }
+        return count
+    }
+
+    /// The number of a row, after which others are numbered.
+    func readRowNumber() throws -> Int64 {
+        let number = try readInteger()
+        guard (0...Int64.max / 2).contains(number) else {
+            throw RowDamage(what: "a number out of its range")
+        }
+        return number
+    }
+
     func readFlag() throws -> Bool { try readInteger() != 0 }
 
     func readTime() throws -> WallTime? {
@@ -237,6 +253,9 @@ extension PreparedStatement {
             operationCount: try readNumber()
         )
         entry.finishedCount = try readNumber()
+        guard entry.finishedCount <= entry.operationCount else {
+            throw RowDamage(what: "more ends than operations")
+        }
         entry.finishedAt = finishedAt
         entry.isTombstone = tombstone != 0
         entry.suspension = suspension
@@ -254,11 +273,11 @@ extension PreparedStatement {
         var operation = StoredOperation(index: id.index)
         operation.outcome = try readOutcome()
         operation.finishedAt = try readTime()
-        operation.round = try readNumber()
-        operation.attempts = try readNumber()
+        operation.round = try readCount()
+        operation.attempts = try readCount()
         operation.retries = try readNumber()
-        operation.workersLost = try readNumber()
-        operation.crashes = try readNumber()
+        operation.workersLost = try readCount()
+        operation.crashes = try readCount()
         operation.priority = try readOptionalInteger().map(readPriority)
         operation.suspension = try readSuspension()
         operation.cancelReason = try readOptionalText()
@@ -301,7 +320,7 @@ extension PreparedStatement {
     func readAttemptStart() throws -> (operation: OperationID, attempt: StoredAttempt) {
         let operation = OperationID(key: try readInteger())
         let id = try readAttemptID()
-        let ordinal: UInt32 = try readNumber()
+        let ordinal = try readCount()
         let worker = Incarnation(rawValue: UInt64(bitPattern: try readInteger()))
         let grantedAt = WallTime(nanosecondsSince1970: try readInteger())
         let startedAt = try readTime()
@@ -365,7 +384,7 @@ extension PreparedStatement {
     }
 
     func readEvent() throws -> StoredEvent {
-        let sequence = UInt64(bitPattern: try readInteger())
+        let sequence = UInt64(try readRowNumber())
         let body = try readBytes()
         try readSum()
         return StoredEvent(sequence: sequence, body: body)

@@ -125,8 +125,10 @@ final class StoreTables {
     /// What is kept in memory after changes that were written.
     private func remember(_ changes: StoreChanges) {
         for id in changes.graphs.keys.sorted() { graphs[id] = changes.graphs[id] }
-        for name in changes.queues.keys.sorted() { queues[name] = changes.queues[name] }
-        for name in changes.keys.keys.sorted() { keys[name] = changes.keys[name] }
+        for queue in changes.queues.values {
+            queues[queue.name] = queue.hasNoSettings ? nil : queue
+        }
+        for key in changes.keys.values { keys[key.settings.name] = key.hasNoSettings ? nil : key }
         for id in changes.open.keys.sorted() { open[id] = nil }
         for id in changes.attempts.keys.sorted() {
             guard let change = changes.attempts[id], isOpen(change, after: changes) else {
@@ -326,6 +328,11 @@ final class StoreTables {
     }
 
     private func write(_ queue: StoredQueue) throws {
+        if queue.hasNoSettings {
+            let delete = try statement("DELETE FROM queues WHERE name = ?")
+            try delete.bind(queue.name)
+            return try delete.execute()
+        }
         let insert = try statement("INSERT OR REPLACE INTO queues VALUES (?,?,?,?,?,?,?,?)")
         try insert.bind(queue.name)
         try insert.bind(queue.maximum.map(Int64.init))
@@ -337,6 +344,11 @@ final class StoreTables {
     }
 
     private func write(_ key: StoredKey) throws {
+        if key.hasNoSettings {
+            let delete = try statement("DELETE FROM keys WHERE name = ?")
+            try delete.bind(key.settings.name)
+            return try delete.execute()
+        }
         let insert = try statement("INSERT OR REPLACE INTO keys VALUES (?,?,?,?)")
         try insert.bind(key.settings.name)
         try insert.bind(Int64(key.settings.limit))
@@ -372,7 +384,7 @@ final class StoreTables {
         case .graphAdded, .operationsAdded, .graphClosed, .granted, .started, .resumed,
             .attemptEnded, .finished, .retryScheduled, .delayed, .deadlinePassed, .cancelled,
             .suspended, .queueDefined, .queueLimit, .queuePriority, .priority, .keyLimit,
-            .reopened:
+            .queueReset, .keyReset, .reopened:
             return
         }
         try insert.bindSum()
@@ -407,7 +419,7 @@ final class StoreTables {
         let select = try statement("SELECT coalesce(max(id), 0) FROM \(table)")
         defer { select.reset() }
         guard try select.step() else { return 0 }
-        return try select.readInteger()
+        return try select.readRowNumber()
     }
 
     // MARK: - Retention

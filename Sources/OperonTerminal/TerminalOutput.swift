@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)
@@ -33,6 +35,9 @@ package struct TerminalSize: Hashable, Sendable {
 package struct FileOutput: TerminalOutput {
     private let descriptor: Int32
 
+    /// By descriptor, the first error of a write.
+    private static let errors = Mutex<[Int32: Int32]>([:])
+
     package static let standardOutput = FileOutput(descriptor: 1)
     package static let standardError = FileOutput(descriptor: 2)
 
@@ -56,6 +61,14 @@ package struct FileOutput: TerminalOutput {
         return unsafe poll(&request, 1, 0) != 0
     }
 
+    /// Why the first write failed that did, in the system's words. A reader who has left is no
+    /// failure.
+    package var failure: String? {
+        Self.errors.withLock { $0[descriptor] }.map { code in
+            unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+        }
+    }
+
     package func write(_ bytes: [UInt8]) {
         unsafe bytes.withUnsafeBytes { buffer in
             var offset = 0
@@ -69,6 +82,9 @@ package struct FileOutput: TerminalOutput {
                     var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                     _ = unsafe poll(&request, 1, -1)
                 } else if errno != EINTR {
+                    let code = errno
+                    guard code != EPIPE else { return }
+                    Self.errors.withLock { $0[descriptor] = $0[descriptor] ?? code }
                     return
                 }
             }

@@ -290,6 +290,7 @@ extension SchedulerBench {
         received: UInt64? = nil,
         sent: UInt64? = nil,
         held: [HeldAttempt]? = nil,
+        open: [OpenRequest] = [],
         draining: Bool = false
     ) {
         send(
@@ -299,7 +300,8 @@ extension SchedulerBench {
                     received: received ?? workers[worker].received,
                     sent: sent ?? workers[worker].nextEvent - 1,
                     held: held ?? workers[worker].held,
-                    isDraining: draining
+                    isDraining: draining,
+                    open: open
                 )
             ),
             from: worker

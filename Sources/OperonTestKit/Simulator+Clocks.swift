@@ -79,8 +79,8 @@ extension Simulator {
                 checkReach(of: incarnation, operation)
             case .graphAdded, .operationsAdded, .graphClosed, .started, .resumed, .attemptEnded,
                 .finished, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .keyLimit, .dependencyAdded, .dependencyRemoved,
-                .reopened:
+                .queuePriority, .priority, .keyLimit, .queueReset, .keyReset, .dependencyAdded,
+                .dependencyRemoved, .reopened:
                 continue
             }
         }

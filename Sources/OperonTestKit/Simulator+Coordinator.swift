@@ -94,6 +94,8 @@ extension Simulator {
         case .priorityRequested: ledger.met(.priorityChanged)
         case .drainRequested: ledger.met(.workerAskedToDrain)
         case .keyLimitSet: ledger.met(.keyLimitChanged)
+        case .queueReset: ledger.met(.queueReset)
+        case .keyReset: ledger.met(.keyReset)
         // Counted where they are asked for, if they are not refused.
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
             .retryRequested, .queuePrioritySet, .completionRequested:

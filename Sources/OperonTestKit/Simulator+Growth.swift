@@ -330,7 +330,7 @@ extension SimulatorLedger {
             }
         case .started, .resumed, .attemptEnded, .finished,
             .retryScheduled, .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined,
-            .queueLimit, .queuePriority, .priority, .keyLimit, .reopened:
+            .queueLimit, .queuePriority, .priority, .keyLimit, .queueReset, .keyReset, .reopened:
             return
         }
     }

@@ -22,11 +22,17 @@ extension Simulator {
         case 5:
             let maximum = steering.next() % 3 == 0 ? nil : Int(steering.next() % 4)
             drive(.queueLimitSet(queue: someQueue(), maximum: maximum))
+        case 6: drive(someReset())
         case _: submitWithSettings()
         }
     }
 
     private mutating func someQueue() -> String { ["a", "b", "c"][Int(steering.next() % 3)] }
+
+    private mutating func someReset() -> Scheduler.Event {
+        steering.next() % 3 == 0
+            ? .keyReset("key") : .queueReset(someQueue())
+    }
 
     private mutating func somePriority() -> QueuePriority {
         QueuePriority.allCases[Int(steering.next() % 5)]

@@ -77,6 +77,8 @@ package struct SimulatorCoverage: Hashable, Sendable {
         case outputRead
         case queuePriorityChanged
         case keyLimitChanged
+        case queueReset
+        case keyReset
         case notYet
         case outsideCompleted
         case outsideCompletedAgain

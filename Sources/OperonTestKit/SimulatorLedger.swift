@@ -113,7 +113,8 @@ package struct SimulatorLedger {
                 follow(operation, to: .finished, .outcome(outcome.kind))
             case .graphAdded, .operationsAdded, .graphClosed, .retryScheduled, .delayed,
                 .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .keyLimit, .dependencyAdded, .dependencyRemoved:
+                .queuePriority, .priority, .keyLimit, .queueReset, .keyReset, .dependencyAdded,
+                .dependencyRemoved:
                 continue
             case .reopened(let operation): follow(operation, to: .pending, .none)
             }
@@ -197,6 +198,7 @@ package struct SimulatorLedger {
                 kept.keyed.remove(operation)
                 kept.open[operation] = nil
             case .queueLimit("a", let maximum): kept.limit = maximum
+            case .queueReset("a"): kept.limit = nil
             case .queueDefined(let settings) where settings.name == "a":
                 kept.limit = settings.maxConcurrentOperationCount
             case .finished(let operation, let outcome):
@@ -213,9 +215,10 @@ package struct SimulatorLedger {
                 }
             case .graphAdded, .operationsAdded, .graphClosed, .started, .retryScheduled,
                 .delayed, .deadlinePassed, .cancelled, .suspended, .queueDefined, .queueLimit,
-                .queuePriority, .priority, .dependencyAdded, .dependencyRemoved:
+                .queuePriority, .priority, .queueReset, .dependencyAdded, .dependencyRemoved:
                 continue
             case .keyLimit(let settings, _): kept.keyLimit = settings.limit
+            case .keyReset: kept.keyLimit = 1
             case .reopened(let operation):
                 kept.grown.reopened.insert(operation)
                 switch kept.finished.removeValue(forKey: operation) {

@@ -278,6 +278,9 @@ package struct StoreWorkload: Sendable {
         } else if generator.next() % 4 == 0 {
             let settings = KeySettings(name: queue(), limit: 1 + Int(generator.next() % 100))
             batch.records.append(.keyLimit(settings, byCommand: generator.next() % 2 == 0))
+        } else if generator.next() % 4 == 0 {
+            let isKey = generator.next() % 2 == 0
+            batch.records.append(isKey ? .keyReset(queue()) : .queueReset(queue()))
         } else if generator.next() % 2 == 0 {
             let maximum = generator.next() % 3 == 0 ? nil : Int(generator.next() % 100)
             batch.records.append(.queueLimit(queue: queue(), maximum: maximum))

@@ -11,8 +11,9 @@ import OperonRuntime
 /// Pieces are appended as they come; the end of an attempt brings its last bytes, which replace the
 /// file unless it has more.
 struct LogWriter: Sendable {
-    private let continuation: AsyncStream<Item>.Continuation
-    private let task: Task<Void, Never>
+    /// A disk may stand still: no task waits for it.
+    private let thread: SerialThread
+    private let files: NIOLockedValueBox<LogFiles>
     private let state: NIOLockedValueBox<State>
 
     private static let waitingBytesMax = 16 << 20
@@ -24,7 +25,7 @@ struct LogWriter: Sendable {
         var gaps: Set<AttemptID> = []
     }
 
-    private enum Item: Sendable {
+    fileprivate enum Item: Sendable {
         case granted(OperationID, AttemptID)
         case chunk(LogChunk)
         case ended(OperationID, AttemptID, EndOfLog)
@@ -66,24 +67,13 @@ struct LogWriter: Sendable {
         } catch {
             throw Failure(ExitStatus.usage, "the directory for logs cannot be used: \(error)")
         }
-        let (items, continuation) = AsyncStream<Item>.makeStream()
-        self.continuation = continuation
-        let state = NIOLockedValueBox(State())
-        self.state = state
-        // Not a child of the run: it must outlive the services to write what they left.
-        task = Task {
-            var files = LogFiles(folder, path: directory, graph: graph, say: say)
-            for await item in items {
-                switch item {
-                case .granted(let operation, let attempt): files.granted(operation, attempt)
-                case .chunk(let chunk): files.append(chunk)
-                case .ended(let operation, let attempt, let end):
-                    files.complete(operation, attempt, end)
-                case .left(let operation, let attempt): files.left(operation, attempt)
-                }
-                state.withLockedValue { $0.waitingBytes -= item.byteCount }
-            }
+        do throws(SystemError) {
+            thread = try SerialThread(name: "operon-logs")
+        } catch {
+            throw Failure(ExitStatus.failed, "logs cannot be written: \(error)")
         }
+        files = NIOLockedValueBox(LogFiles(folder, path: directory, graph: graph, say: say))
+        state = NIOLockedValueBox(State())
     }
 
     func note(_ notices: [Scheduler.Notice]) {
@@ -115,7 +105,7 @@ struct LogWriter: Sendable {
     /// Two for each attempt, room or not.
     private func yield(_ item: Item) {
         state.withLockedValue { $0.waitingBytes += item.byteCount }
-        continuation.yield(item)
+        write(item)
     }
 
     /// Whether there was room for it.
@@ -125,13 +115,23 @@ struct LogWriter: Sendable {
             state.waitingBytes += item.byteCount
             return true
         }
-        if fits { continuation.yield(item) }
+        if fits { write(item) }
         return fits
     }
 
+    private func write(_ item: Item) {
+        thread.submit { [files, state] in
+            files.withLockedValue { $0.write(item) }
+            state.withLockedValue { $0.waitingBytes -= item.byteCount }
+        }
+    }
+
+    /// Returns when everything is written, or when the task is cancelled.
     func finish() async {
-        continuation.finish()
-        await task.value
+        let isWritten = Latch()
+        thread.submit { isWritten.open() }
+        thread.stop()
+        await isWritten.wait()
     }
 
     /// A name is anybody's text: only what is harmless in a path stays.
@@ -178,6 +178,15 @@ private struct LogFiles {
         self.say = say
     }
 
+    mutating func write(_ item: LogWriter.Item) {
+        switch item {
+        case .granted(let operation, let attempt): granted(operation, attempt)
+        case .chunk(let chunk): append(chunk)
+        case .ended(let operation, let attempt, let end): complete(operation, attempt, end)
+        case .left(let operation, let attempt): left(operation, attempt)
+        }
+    }
+
     private static let slowDisk = "the disk is slower than what is printed"
 
     private mutating func failed(_ why: String) {
@@ -186,7 +195,7 @@ private struct LogFiles {
         say("warning: logs in \(path) are not complete (reason: \(why))")
     }
 
-    mutating func granted(_ operation: OperationID, _ attempt: AttemptID) {
+    private mutating func granted(_ operation: OperationID, _ attempt: AttemptID) {
         attempts[operation, default: []].append(attempt)
     }
 
@@ -198,7 +207,7 @@ private struct LogFiles {
         return "\(operation.index)-\(name).\(place + 1).log"
     }
 
-    mutating func append(_ chunk: LogChunk) {
+    private mutating func append(_ chunk: LogChunk) {
         let attempt = chunk.held.attempt
         guard !completed.contains(attempt), let name = name(chunk.held.operation, attempt)
         else { return }
@@ -215,7 +224,8 @@ private struct LogFiles {
         }
     }
 
-    mutating func complete(_ operation: OperationID, _ attempt: AttemptID, _ end: EndOfLog) {
+    private mutating func complete(_ operation: OperationID, _ attempt: AttemptID, _ end: EndOfLog)
+    {
         completed.insert(attempt)
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
         // The last bytes do not fill them.
@@ -229,7 +239,7 @@ private struct LogFiles {
         }
     }
 
-    mutating func left(_ operation: OperationID, _ attempt: AttemptID) {
+    private mutating func left(_ operation: OperationID, _ attempt: AttemptID) {
         completed.insert(attempt)
         sizes[attempt] = nil
         failed(Self.slowDisk)

@@ -16,6 +16,7 @@ struct RunScreen: Sendable {
     /// A tick waits to be seen.
     private let isTicking = NIOLockedValueBox(false)
     private let isQuiet: Bool
+    private let output: QueuedOutput
     private let place: RunStall.Place
     /// It goes on where an earlier life of the run was: until that is known, nothing is news.
     private let resumes: Bool
@@ -40,8 +41,9 @@ struct RunScreen: Sendable {
         self.place = place
         self.isQuiet = isQuiet
         self.resumes = resumes
-        let output = FileOutput.standardError
-        style = TerminalStyle(environment: environment, isTerminal: output.isTerminal)
+        let output = QueuedOutput(FileOutput.standardError)
+        self.output = output
+        style = TerminalStyle(environment: environment, isTerminal: output.file.isTerminal)
         display = ProgressDisplay(
             printer: LinePrinter(output: output, style: style),
             startedAt: SystemClock.now(),
@@ -80,8 +82,11 @@ struct RunScreen: Sendable {
 
     /// Lines at the end, when nothing is drawn any more.
     func print(_ lines: [String]) {
-        FileOutput.standardError.write(Array(lines.map { $0 + "\n" }.joined().utf8))
+        output.write(Array(lines.map { $0 + "\n" }.joined().utf8))
     }
+
+    /// Returns when everything is read.
+    func flush() async { await output.flush() }
 
     /// Draws until `finish`. `coordinator` is asked why, while nothing happens.
     func run(asking coordinator: CoordinatorService) async {
@@ -193,11 +198,13 @@ struct RunScreen: Sendable {
         }
     }
 
-    /// Everything noted so far is shown, and nothing is drawn after it.
+    /// Everything noted so far is shown, and nothing is drawn after it. Returns when it is read as
+    /// well, or when the task is cancelled.
     func finish() async {
         continuation.yield(.end)
         continuation.finish()
         await done.wait()
+        await flush()
     }
 
     /// The attempts whose start is no news, since they have ended already.

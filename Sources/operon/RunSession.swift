@@ -187,6 +187,8 @@ struct RunSession {
         var failure: PortError?
         /// What the store has not taken, if it was not waited for.
         var unstored: String?
+        /// Whoever reads the screen has read it, and will read the report.
+        var isRead = true
     }
 
     private func makeCoordinator(
@@ -259,15 +261,14 @@ struct RunSession {
             }
             group.addTask {
                 try await runGraph(coordinator, interruption, connectTimeout, endWorkers)
-                await logWriter?.finish()
-                await screen.finish()
-                throw Finished()
+                throw Finished(isRead: await finishOutput(interruption))
             }
             defer { group.cancelAll() }
             var ending = Ending()
             do {
                 while try await group.next() != nil {}
-            } catch is Finished {
+            } catch let finished as Finished {
+                ending.isRead = finished.isRead
             } catch let failure as PortError {
                 ending.failure = failure
             } catch let error as StoreError {
@@ -279,6 +280,28 @@ struct RunSession {
             return ending
         }
     }
+
+    /// Waits for whoever reads the screen and for the disk of the logs, as long as they take; after
+    /// the second signal no longer than a moment. Whether all of it was taken.
+    private func finishOutput(_ interruption: Interruption) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                await logWriter?.finish()
+                await screen.finish()
+                return true
+            }
+            group.addTask {
+                await interruption.killed.wait()
+                // Cancelled: the other one was first.
+                do { try await Task.sleep(for: Self.outputPatience) } catch {}
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? true
+        }
+    }
+
+    private static let outputPatience = Duration.seconds(1)
 
     /// Submits the graph once there is somebody to submit it to, and ends the services after it.
     private func runGraph(
@@ -394,11 +417,15 @@ struct RunSession {
     }
 
     /// Thrown to end the services: the work is done.
-    private struct Finished: Error {}
+    private struct Finished: Error {
+        let isRead: Bool
+    }
 
     // MARK: - The end
 
     private func finish(_ ending: Ending, slots: Int) async throws -> Int32 {
+        // Nobody listens for them any more, and who reads the report may stand still.
+        OwnProcess.endAtSignals()
         let record = recorder.current
         if let failure = ending.failure, record.startedAt == nil {
             throw Failure(ExitStatus.of(failure), failure.message)
@@ -433,6 +460,7 @@ struct RunSession {
                 code = code == ExitStatus.success ? failure.code : code
             }
         }
+        if ending.isRead { await screen.flush() }
         return code
     }
 }

@@ -78,4 +78,37 @@ import Testing
             #expect(events.split(separator: "\n").count { $0.hasSuffix(" keySet key “db”") } == 2)
         }
     }
+
+    @Test func `a limit that is taken back is one, and what nobody names is gone`() async throws {
+        try await Scene.play { scene in
+            let up = try await Up(scene)
+            let file = try scene.write("g.yaml", Self.holding("a", of: "g", limit: 3))
+            _ = try scene.write("open", "")
+            #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
+            let reset = try await up.operon("key", "reset", "db")
+            #expect(
+                reset.output + reset.errors == """
+                    key “db”
+                      limit    1 at once
+                      held by  nobody
+                      waiting  0 operations
+
+                    """
+            )
+            for command in [
+                ["key", "set", "k", "--limit", "4"], ["queue", "set", "q", "--max", "4"],
+            ] {
+                let set = try await up.operon(command)
+                #expect(set.end == .exit(0), "\(set.errors)")
+                let names = try await up.operon(command[0], "list", "--output", "quiet").output
+                #expect(names.contains("\(command[2])\n"))
+                let end = try await up.operon(command[0], "reset", command[2]).end
+                #expect(end == .exit(0))
+                let left = try await up.operon(command[0], "list", "--output", "quiet").output
+                #expect(!left.contains("\(command[2])\n"))
+                let none = try await up.operon(command[0], "reset", command[2])
+                #expect(none.end == .exit(6), "\(none.errors)")
+            }
+        }
+    }
 }

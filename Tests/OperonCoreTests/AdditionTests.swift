@@ -52,18 +52,6 @@ struct AdditionTests {
         }
     }
 
-    private func beat(_ bench: inout SchedulerBench, open: [OpenRequest]) {
-        let beat = Beat(
-            sentAt: bench.now.monotonic,
-            received: bench.workers[0].received,
-            sent: bench.workers[0].nextEvent - 1,
-            held: bench.workers[0].held,
-            isDraining: false,
-            open: open
-        )
-        bench.send(.beat(beat), from: 0)
-    }
-
     @Test func `what it adds is stored before its outcome, though both come at once`() throws {
         var bench = try bench()
         let (worker, held) = bench.attempt("a")
@@ -112,23 +100,23 @@ struct AdditionTests {
 
         for _ in 0..<2 {
             bench.drain()
-            beat(&bench, open: [open])
+            bench.beat(from: 0, open: [open])
             #expect(verdicts(bench) == [verdict])
         }
         bench.drain()
-        beat(&bench, open: [])
+        bench.beat(from: 0, open: [])
         #expect(verdicts(bench).isEmpty)
 
         // Whoever lists it again is asked to tell of it anew: nobody remembers.
         bench.drain()
-        beat(&bench, open: [open])
+        bench.beat(from: 0, open: [open])
         #expect(verdicts(bench) == [Verdict(number: 1, event: 2, content: .again)])
     }
 
     @Test func `a request whose event is on its way has no verdict yet`() throws {
         var bench = try bench()
         let held = bench.attempt("a").held
-        beat(&bench, open: [OpenRequest(number: 1, held: held, event: 2)])
+        bench.beat(from: 0, open: [OpenRequest(number: 1, held: held, event: 2)])
         #expect(verdicts(bench).isEmpty)
     }
 

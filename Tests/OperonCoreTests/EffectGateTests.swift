@@ -59,6 +59,26 @@ import Testing
         return message
     }
 
+    @Test func `what was acknowledged to a worker is forgotten when it is lost`() {
+        let identity = WorkerIdentity(name: "w", incarnation: worker.incarnation, connection: 1)
+        let none = StoreBatch(wall: WallTime(nanosecondsSince1970: 1))
+        var lost = Scheduler.Effects()
+        lost.notices = [.workerLost(identity)]
+        // At once, and behind an answer that waits for its records.
+        var gate = EffectGate()
+        _ = gate.append(effects(answer(3, to: worker, sequence: 1)), none)
+        #expect(gate.workerCount == 1)
+        _ = gate.append(lost, none)
+        #expect(gate.workerCount == 0)
+
+        _ = gate.append(effects(answer(4, to: worker, sequence: 2)), batch())
+        _ = gate.append(lost, batch())
+        _ = gate.nextBatch()
+        _ = gate.didCommit()
+        _ = gate.didSync(upTo: gate.committed)
+        #expect(gate.workerCount == 0)
+    }
+
     @Test func `nothing is done before its records are committed`() {
         var gate = EffectGate()
         let message = dispatch(0, to: worker, sequence: 1)

@@ -62,6 +62,26 @@ struct KeyLimitTests {
         #expect(bench.granted == ["a", "b", "c", "d"])
     }
 
+    @Test func `a limit that is taken back is one, and the key goes with its last graph`() throws {
+        var world = RestartBench()
+        world.bench.join(slots: 8)
+        try submit(holding(["a", "b", "c", "d"]), limit: nil, to: &world.bench)
+        try world.bench.request(.keyLimitSet(KeySettings(name: "db", limit: 3)))
+        #expect(world.bench.granted == ["a", "b", "c"])
+
+        try world.bench.request(.keyReset("db"))
+        #expect(try world.restart() == nil)
+        #expect(world.bench.scheduler.limit(ofKey: "db") == 1)
+
+        try world.bench.request(.keyLimitSet(KeySettings(name: "unused", limit: 3)))
+        try world.bench.request(.keyReset("unused"))
+        #expect(world.bench.scheduler.keyStatus.map(\.settings.name) == ["db"])
+        #expect(try world.restart() == nil)
+        #expect(throws: Refusal.invalid(field: "key", why: "there is no key “unused”")) {
+            try world.bench.request(.keyReset("unused"))
+        }
+    }
+
     @Test func `who holds a key is told, and how many wait, whatever else keeps them`() throws {
         var bench = SchedulerBench()
         try submit(

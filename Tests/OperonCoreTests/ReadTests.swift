@@ -51,15 +51,7 @@ struct ReadTests {
 
         bench.drain()
         let event = second.event
-        let beat = Beat(
-            sentAt: bench.now.monotonic,
-            received: bench.workers[0].received,
-            sent: bench.workers[0].nextEvent - 1,
-            held: bench.workers[0].held,
-            isDraining: false,
-            open: [OpenRequest(number: 7, held: held, event: event)]
-        )
-        bench.send(.beat(beat), from: 0)
+        bench.beat(from: 0, open: [OpenRequest(number: 7, held: held, event: event)])
         #expect(verdicts(bench) == [Verdict(number: 7, event: event, content: .again)])
     }
 

@@ -118,15 +118,7 @@ struct StrangerTests {
         }
         var answers: [[UInt64]] = []
         while !open.isEmpty, answers.count < 10 {
-            let beat = Beat(
-                sentAt: bench.now.monotonic,
-                received: bench.workers[0].received,
-                sent: bench.workers[0].nextEvent - 1,
-                held: bench.workers[0].held,
-                isDraining: false,
-                open: open
-            )
-            bench.send(.beat(beat), from: worker)
+            bench.beat(from: worker, open: open)
             var told: [UInt64] = []
             for message in bench.drain().messages {
                 guard case .plain(.control(let control)) = message.body else { continue }

@@ -29,18 +29,6 @@ struct WaitTests {
         }.map(\.content)
     }
 
-    private func beat(_ bench: inout SchedulerBench, open: [OpenRequest]) {
-        let beat = Beat(
-            sentAt: bench.now.monotonic,
-            received: bench.workers[0].received,
-            sent: bench.workers[0].nextEvent - 1,
-            held: bench.workers[0].held,
-            isDraining: false,
-            open: open
-        )
-        bench.send(.beat(beat), from: 0)
-    }
-
     private func cycle(_ bench: SchedulerBench, _ names: String...) -> Verdict.Content {
         .refused(.dependencyCycle(path: names.map { bench.id($0).description }))
     }
@@ -259,11 +247,11 @@ struct WaitTests {
         bench.suspend(.operation(bench.id("b")))
         wait("a", for: "b", in: &bench)
         let open = OpenRequest(number: 1, held: bench.attempt("a").held, event: 2)
-        beat(&bench, open: [open])
+        bench.beat(from: 0, open: [open])
         #expect(bench.explain("a") == [.awaits([bench.id("b")], more: 0)])
         bench.drain()
 
-        beat(&bench, open: [])
+        bench.beat(from: 0, open: [])
         let (a, attempt) = (bench.id("a"), bench.attempt("a").held.attempt)
         #expect(bench.effects.notices == [.wentOn(a, attempt, hasRoom: false)])
         #expect(bench.explain("a").isEmpty)

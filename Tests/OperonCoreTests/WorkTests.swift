@@ -226,6 +226,30 @@ struct WorkTests {
         #expect(status.map(\.name) == names && status.map(\.maximum) == [3, nil])
     }
 
+    @Test func `a queue whose settings are taken back goes with its last graph`() throws {
+        var world = RestartBench()
+        try world.bench.submit([.nothing("a") { $0.queue = "q" }])
+        try world.bench.request(.queueLimitSet(queue: "q", maximum: 1))
+        try world.bench.request(.queuePrioritySet(queue: "q", .high))
+        try world.bench.request(.suspensionRequested(.queue("q"), Suspension()))
+
+        try world.bench.request(.queueReset("q"))
+        #expect(try world.restart() == nil)
+        let status = try #require(world.bench.scheduler.queueStatus.first)
+        #expect(status.maximum == nil && status.priority == .normal && !status.isSuspended)
+
+        world.bench.join()
+        world.bench.drive(.transportUp)
+        #expect(world.bench.granted.count == 1)
+        cancel(GraphID(rawValue: 0), in: &world.bench)
+        world.bench.finish("a")
+        try world.forget()
+        #expect(world.bench.scheduler.queueStatus.isEmpty)
+        #expect(throws: Refusal.invalid(field: "queue", why: "there is no queue “q”")) {
+            try world.bench.request(.queueReset("q"))
+        }
+    }
+
     @Test func `a queue that takes the number of another one has nothing of it`() throws {
         var bench = bench()
         bench.checksInvariants = true
@@ -392,15 +416,7 @@ struct WorkTests {
         let open = [1, 20].map { number in
             OpenRequest(number: UInt64(number), held: held, event: UInt64(number) + 1)
         }
-        let beat = Beat(
-            sentAt: bench.now.monotonic,
-            received: bench.workers[0].received,
-            sent: bench.workers[0].nextEvent - 1,
-            held: bench.workers[0].held,
-            isDraining: false,
-            open: open
-        )
-        bench.send(.beat(beat), from: 0)
+        bench.beat(from: 0, open: open)
 
         // What was forgotten is asked for again.
         let why = "it names no operation"

@@ -22,6 +22,44 @@ import Testing
         route.pattern.split(separator: "/").map { $0.first == "{" ? "/1" : "/\($0)" }.joined()
     }
 
+    @Test func `a client that was there before its user's token finds it, and a new one`()
+        async throws
+    {
+        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
+            let state = try Scratch.folder().path
+            let file = state + "/operon/token"
+            let configuration = try HTTPCoordinatorClient.Configuration(
+                url: scene.url,
+                token: nil,
+                environment: ["XDG_STATE_HOME": state]
+            )
+            func write(_ token: String) throws {
+                try FileManager.default.createDirectory(
+                    atPath: state + "/operon",
+                    withIntermediateDirectories: true
+                )
+                try Data(token.utf8).write(to: URL(fileURLWithPath: file))
+                #expect(chmod(file, 0o600) == 0)
+            }
+            try await Scene.client(configuration) { client in
+                func mayAsk() async throws -> Bool {
+                    do throws(ClientError) {
+                        _ = try await client.queues()
+                        return true
+                    } catch {
+                        guard error.code == .unauthorized else { throw error }
+                        return false
+                    }
+                }
+                #expect(try await !mayAsk())
+                try write("of-another-coordinator-0")
+                #expect(try await !mayAsk())
+                try write(Self.token)
+                #expect(try await mayAsk())
+            }
+        }
+    }
+
     @Test func `every route wants the right token`() async throws {
         try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
             let type = ["Content-Type": "application/json"]

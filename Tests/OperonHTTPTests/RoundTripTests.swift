@@ -217,6 +217,13 @@ import Testing
                 #expect(
                     try await client.setQueue("data/µ", change).maxConcurrentOperationCount == nil
                 )
+                change.priority = .high
+                #expect(try await client.setQueue("data/µ", change).priority == .high)
+                #expect(try await client.resetQueue("data/µ").priority == .normal)
+                let unknown = await #expect(throws: ClientError.self) {
+                    _ = try await client.resetQueue("other")
+                }
+                #expect(unknown?.code == .notFound)
                 #expect(try await client.queues() == scene.fake.queues())
                 #expect(try await client.workers() == scene.fake.workers())
                 #expect(try await client.drain(worker: "süd/1").status == "draining")
@@ -291,6 +298,7 @@ import Testing
                     _ = try await client.setKey(KeySettings(name: "data/µ", limit: 0))
                 }
                 #expect(low?.code == .invalid)
+                #expect(try await client.resetKey("data/µ").limit == 1)
                 let other = await #expect(throws: ClientError.self) {
                     _ = try await client.key("other")
                 }

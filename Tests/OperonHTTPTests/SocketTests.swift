@@ -131,7 +131,7 @@ import Testing
         #expect(file == state + "/operon/token")
         func token(_ url: String?) throws -> String? {
             try HTTPCoordinatorClient.Configuration(url: url, token: nil, environment: environment)
-                .token
+                .ownToken()
         }
         #expect(try token("http://127.0.0.1:7350") == nil)
 

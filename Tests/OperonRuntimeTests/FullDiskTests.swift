@@ -19,15 +19,23 @@ import Testing
 
     /// A coordinator with one worker, which is the test, and two operations that the worker runs.
     private func withWorker(
+        isKept: Bool = true,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (CoordinatorService, LocalCoordinator, [HeldAttempt]) async throws -> Void
     ) async throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
-        let (scheduler, restored) = try await CoordinatorService.restore(
-            from: store,
-            configuration: Scheduler.Configuration()
-        )
+        let configuration = Scheduler.Configuration()
+        let (scheduler, restored) =
+            isKept
+            ? try await CoordinatorService.restore(from: store, configuration: configuration)
+            : (
+                Scheduler(
+                    configuration: configuration,
+                    reign: Reign(rawValue: 5),
+                    epoch: Epoch(rawValue: 1)
+                ), nil
+            )
         let service = CoordinatorService(
             scheduler: scheduler,
             transport: transport,
@@ -125,6 +133,93 @@ import Testing
                 return control.verdicts.first { $0.number == 1 }?.content
             }
             #expect(content == .output(Payload(bytes: Array("\"left\"".utf8))))
+        }
+    }
+
+    private func verdict(_ number: UInt64) async -> Verdict.Content? {
+        await transport.find { envelope -> Verdict.Content? in
+            guard case .control(let control) = envelope.body else { return nil }
+            return control.verdicts.first { $0.number == number }?.content
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `an operation that reads is told what another left that ended just before it`(
+        isKept: Bool
+    ) async throws {
+        try await withWorker(isKept: isKept) { _, _, held in
+            await report(
+                3,
+                .finished(held[0], result("\"left\"")),
+                .read(held[1], ReadRequest(number: 1, name: "a"))
+            )
+            #expect(await verdict(1) == .output(Payload(bytes: Array("\"left\"".utf8))))
+        }
+    }
+
+    @Test func `what one worker reads at once has a bound, and the rest is read later`()
+        async throws
+    {
+        try await withWorker { service, client, held in
+            let names = (0..<10).map { "large\($0)" }
+            let operations = names.map { name in
+                OperationDescription(name: name, work: .registered(kind: "K", input: .empty))
+            }
+            let more = GraphDescription(name: "g", operations: operations)
+            _ = try await client.add(Submission(graph: more), to: "g")
+            let megabyte = String(repeating: "x", count: 1 << 20)
+            var event: UInt64 = 3
+            for name in names {
+                await report(event, .finished(await dispatched(name).held, result(megabyte)))
+                event += 1
+            }
+            try await service.kept()
+            let first = event
+            let reads = names.indices.map { place in
+                WorkerEvent.read(
+                    held[1],
+                    ReadRequest(number: UInt64(place), name: names[place])
+                )
+            }
+            await transport.handle(
+                envelope(.events(EventBatch(firstNumber: first, sentAt: .zero, events: reads)))
+            )
+            let large = Verdict.Content.output(Payload(bytes: Array(megabyte.utf8)))
+            for number in 0..<8 as Range<UInt64> { #expect(await verdict(number) == large) }
+            for number in 8..<10 as Range<UInt64> { #expect(await verdict(number) == .again) }
+
+            let rest = EventBatch(
+                firstNumber: first + 10,
+                sentAt: .zero,
+                events: [.read(held[1], ReadRequest(number: 10, name: names[8]))]
+            )
+            await transport.handle(envelope(.events(rest)))
+            #expect(await verdict(10) == large)
+        }
+    }
+
+    @Test func `a date comes although the disk was full when a stranger came`() async throws {
+        try await withWorker { service, client, held in
+            var later = OperationDescription(
+                name: "c",
+                work: .registered(kind: "K", input: .empty)
+            )
+            later.notBefore = SystemClock.wall() + .milliseconds(500)
+            let more = GraphDescription(name: "g", operations: [later])
+            _ = try await client.add(Submission(graph: more), to: "g")
+            await fill()
+            await report(3, .finished(held[0], result("1")))
+            while await service.trouble == nil { await Task.yield() }
+            let stranger = WorkerIdentity(
+                name: "s",
+                incarnation: Incarnation(rawValue: 10),
+                connection: 1
+            )
+            await transport.handle(
+                envelope(.hello(hello()), of: Reign(rawValue: 0), from: stranger)
+            )
+            await store.heal()
+            #expect(await dispatched("c").name == "c")
         }
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import NIOConcurrencyHelpers
 import OperonModel
 import Testing
@@ -29,7 +30,7 @@ import Testing
             init() throws { descriptor = try Descriptor.semaphore() }
         }
 
-        init(threadsMax: Int = 8) throws {
+        init(threadsMax: Int = 8, hasThreads: Bool = true) throws {
             let time = NIOLockedValueBox(Timestamp(nanoseconds: 1_000))
             let gate = try Gate()
             self.time = time
@@ -41,6 +42,11 @@ import Testing
             configuration.threadsMax = threadsMax
             configuration.now = { time.withLockedValue { $0 } }
             configuration.isWatched = false
+            if !hasThreads {
+                configuration.startThread = { _, _ throws(SystemError) in
+                    throw SystemError(doing: "starting a thread", code: EAGAIN)
+                }
+            }
             pool = try StartPool(configuration) { request, _ in
                 if request.directory != nil {
                     beginning.yield(request.id)
@@ -228,6 +234,21 @@ import Testing
         #expect(end?.word == .short)
         #expect(hanging.pool.threadCount == 2)
         hanging.release(2)
+        hanging.pool.stop()
+    }
+
+    @Test func `what waits is given back when the system has no other thread`() async throws {
+        let hanging = try Hanging(hasThreads: false)
+        hanging.submit(1, hangs: true)
+        #expect(await hanging.nextHanging() == 1)
+
+        hanging.submit(2, hangs: false)
+        hanging.pass(.milliseconds(50))
+        let end = await hanging.nextEnd()
+
+        #expect(end?.id == 2)
+        #expect(end?.word == .short)
+        hanging.release(1)
         hanging.pool.stop()
     }
 

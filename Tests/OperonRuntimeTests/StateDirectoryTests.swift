@@ -222,6 +222,24 @@ import Testing
         }
     }
 
+    @Test func `an id that cannot be read is not replaced`() async throws {
+        try await Self.withFolder { folder in
+            do { _ = try StateDirectory(path: folder, incarnation: Self.first) }
+            let files = FileManager.default
+            try files.moveItem(atPath: "\(folder)/worker", toPath: "\(folder)/moved")
+            try files.createSymbolicLink(
+                atPath: "\(folder)/worker",
+                withDestinationPath: "\(folder)/moved"
+            )
+            let error = #expect(throws: StateDirectoryError.self) {
+                try StateDirectory(path: folder, incarnation: Self.second)
+            }
+            #expect(error?.message.contains("reading \(folder)/worker") == true)
+            let target = try files.destinationOfSymbolicLink(atPath: "\(folder)/worker")
+            #expect(target == "\(folder)/moved")
+        }
+    }
+
     @Test func `a name in parentheses does not mislead the reading of a process`() {
         let fields = ["S", "1", "7", "8", "0", "-1"] + (9...21).map(String.init) + ["4711", "0"]
         let stat = "42 (a) b ()) " + fields.joined(separator: " ")

@@ -17,6 +17,21 @@ import Testing
         #expect(read == Data("all of it\n".utf8))
     }
 
+    @Test func `a write that fails is told of, and a reader who left is not`() throws {
+        let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
+        let output = FileOutput(descriptor: full.fileDescriptor)
+        #expect(output.failure == nil)
+        output.write(Array("lost\n".utf8))
+        #expect(output.failure == "No space left on device")
+
+        let pipe = Pipe()
+        let left = FileOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor)
+        try pipe.fileHandleForReading.close()
+        signal(SIGPIPE, SIG_IGN)
+        left.write(Array("lost\n".utf8))
+        #expect(left.failure == nil)
+    }
+
     @Test func `a full pipe is not writable`() throws {
         let pipe = Pipe()
         let descriptor = pipe.fileHandleForWriting.fileDescriptor

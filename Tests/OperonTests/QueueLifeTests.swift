@@ -225,6 +225,29 @@ import Testing
         #expect(gone == nil)
     }
 
+    @Test func aQueueWithoutANameTakesItsSettingsWithIt() async throws {
+        let cluster = Cluster.inProcess(slots: 1)
+        let named = Operon.OperationQueue(
+            name: "named",
+            cluster: cluster,
+            maxConcurrentOperationCount: 1
+        )
+        try await named.addOperations([Nothing()])
+        let name: String
+        do {
+            let queue = Operon.OperationQueue.serial(cluster: cluster)
+            name = queue.name
+            let handle = try await queue.addOperation(Doubled(number: 2))
+            #expect(try await handle.value == 4)
+            #expect(try await queue.maxConcurrentOperationCount == 1)
+        }
+        // What is said at the end of an object is said in passing.
+        let again = Operon.OperationQueue(name: name, cluster: cluster)
+        while try await again.maxConcurrentOperationCount == 1 { await Task.yield() }
+        #expect(try await named.maxConcurrentOperationCount == 1)
+        await cluster.close()
+    }
+
     @Test func otherHandlesDoNotCount() async throws {
         let cluster = Cluster.inProcess(slots: 1)
         let queue = Operon.OperationQueue(cluster: cluster, isSuspended: true)

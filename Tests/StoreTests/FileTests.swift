@@ -3,9 +3,10 @@ import GRDB
 import OperonCore
 import OperonModel
 import OperonPorts
-import OperonSQLite
 import OperonTestKit
 import Testing
+
+@testable import OperonSQLite
 
 /// What becomes of the file of a store: made whole, refused when it is not, never made anew.
 @Suite struct FileTests {
@@ -415,6 +416,26 @@ import Testing
         let next = world.sqlite()
         #expect(try await next.open().graphs.first?.isTombstone == true)
         await next.close()
+    }
+
+    /// Somebody who writes the sums, too.
+    @Test func `a store whose numbers end is refused before one is counted on`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let store = world.sqlite()
+        _ = try await store.open()
+        await store.close()
+        let file = try DatabaseQueue(path: world.path)
+        try await file.write { database in
+            let insert = try PreparedStatement(database, "INSERT INTO events VALUES (?,?,?)")
+            try insert.bind(-1 as Int64)
+            try insert.bind([] as [UInt8])
+            try insert.bindSum()
+            try insert.execute()
+        }
+        try file.close()
+        let error = try await storeError { _ = try await world.sqlite().open() }
+        #expect(error.code == .damaged)
     }
 
     @Test func `a check finds what loading does not look at`() async throws {

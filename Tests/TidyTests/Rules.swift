@@ -30,7 +30,7 @@ enum Rules {
             ]),
             // The parser under Yams, whose events it reads without building a tree.
             "OperonGraphFile": libc.union(["OperonModel", "OperonPorts", "CYaml"]),
-            "OperonTerminal": libc.union(["OperonModel", "Rainbow"]),
+            "OperonTerminal": libc.union(["OperonModel", "Rainbow", "Synchronization"]),
             "OperonSQLite": ports.union(libc).union([
                 "GRDB", "GRDBSQLite", "NIOConcurrencyHelpers",
             ]),
@@ -68,7 +68,6 @@ enum Rules {
             ],
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),
-            "operon-benchmarks": programs.union(nio).union(["OperonTestKit"]),
         ]
     }()
 

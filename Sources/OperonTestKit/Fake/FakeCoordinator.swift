@@ -233,6 +233,18 @@ package struct FakeCoordinator: CoordinatorClient {
         }
     }
 
+    package func resetQueue(_ name: String) async throws(ClientError) -> QueueView {
+        try await world.answer("resetQueue", caller) { truth throws(ClientError) in
+            try truth.resetQueue(name)
+        }
+    }
+
+    package func resetKey(_ name: String) async throws(ClientError) -> KeyView {
+        try await world.answer("resetKey", caller) { truth throws(ClientError) in
+            try truth.resetKey(name)
+        }
+    }
+
     package func keys() async throws(ClientError) -> [KeyView] {
         try await world.answer("keys", caller) { truth throws(ClientError) in
             truth.keys.keys.sorted().map { truth.view(key: $0) }

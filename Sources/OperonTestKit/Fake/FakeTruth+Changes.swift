@@ -205,6 +205,20 @@ extension FakeTruth {
         return view(queue: name)
     }
 
+    package mutating func resetQueue(_ name: String) throws(ClientError) -> QueueView {
+        _ = try queue(name)
+        queues[name] = FakeQueue()
+        note("queueSet") { $0.queue = name }
+        return view(queue: name)
+    }
+
+    package mutating func resetKey(_ name: String) throws(ClientError) -> KeyView {
+        _ = try key(name)
+        keys[name] = 1
+        note("keySet") { $0.key = name }
+        return view(key: name)
+    }
+
     package func key(_ name: String) throws(ClientError) -> KeyView {
         guard keys[name] != nil else {
             throw ClientError(.notFound, "There is no key “\(name)”.")

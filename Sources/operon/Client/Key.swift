@@ -7,7 +7,7 @@ struct Key: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List keys, who holds them, and set how many operations may.",
         discussion: "Operations hold the keys that their “exclusive” names while they run.",
-        subcommands: [KeyList.self, KeyShow.self, KeySet.self]
+        subcommands: [KeyList.self, KeyShow.self, KeySet.self, KeyReset.self]
     )
 }
 
@@ -94,6 +94,26 @@ struct KeySet: AsyncParsableCommand {
         let settings = KeySettings(name: key.name, limit: limit)
         try await ClientSession.run(coordinator) { session in
             let view = try await session.client.setKey(settings)
+            try session.console.tell(view, names: [view.name]) { $0.key(view) }
+        }
+    }
+}
+
+struct KeyReset: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reset",
+        abstract: "Remove the limit of a key: one operation at a time may hold it.",
+        usage: "operon key reset <name> [<options>]",
+        discussion: "A key without a limit of its own disappears with the last graph that names it."
+    )
+
+    @OptionGroup var key: KeyArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .key(key.name)) { session in
+            let view = try await session.client.resetKey(key.name)
             try session.console.tell(view, names: [view.name]) { $0.key(view) }
         }
     }

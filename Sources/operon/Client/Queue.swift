@@ -7,7 +7,8 @@ struct Queue: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List, change, suspend and resume operation queues.",
         subcommands: [
-            QueueList.self, QueueShow.self, QueueSet.self, QueueSuspend.self, QueueResume.self,
+            QueueList.self, QueueShow.self, QueueSet.self, QueueReset.self, QueueSuspend.self,
+            QueueResume.self,
         ]
     )
 }
@@ -105,6 +106,26 @@ struct QueueSet: AsyncParsableCommand {
         change.priority = priority?.value
         try await ClientSession.run(coordinator) { session in
             let view = try await session.client.setQueue(queue.name, change)
+            try session.console.tell(view, names: [view.name]) { $0.queue(view) }
+        }
+    }
+}
+
+struct QueueReset: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reset",
+        abstract: "Remove the limit, priority and suspension of a queue.",
+        usage: "operon queue reset <name> [<options>]",
+        discussion: "A queue without settings disappears with the last graph that names it."
+    )
+
+    @OptionGroup var queue: QueueArguments
+
+    @OptionGroup var coordinator: ClientArguments
+
+    func run() async throws {
+        try await ClientSession.run(coordinator, about: .queue(queue.name)) { session in
+            let view = try await session.client.resetQueue(queue.name)
             try session.console.tell(view, names: [view.name]) { $0.queue(view) }
         }
     }
