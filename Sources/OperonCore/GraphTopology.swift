@@ -11,7 +11,17 @@ package struct Edge: Hashable, Sendable {
     static let removed = Edge(bits: .max)
 
     package init(_ operation: UInt32, _ condition: DependencyCondition) {
-        bits = operation << 2 | UInt32(condition.rawValue)
+        bits = operation << 2 | Self.bits(of: condition)
+    }
+
+    /// A condition more needs a third bit: then `operationCountMax` halves.
+    private static func bits(of condition: DependencyCondition) -> UInt32 {
+        switch condition {
+        case .unlessFailed: 0
+        case .finished: 1
+        case .succeeded: 2
+        case .failed: 3
+        }
     }
 
     private init(bits: UInt32) { self.bits = bits }
@@ -25,7 +35,7 @@ package struct Edge: Hashable, Sendable {
         case 0: .unlessFailed
         case 1: .finished
         case 2: .succeeded
-        // The initialiser writes two bits of an enum with four cases.
+        // Two bits have no other value.
         case _: .failed
         }
     }

@@ -72,18 +72,6 @@ extension Scheduler {
         }
     }
 
-    /// For a skipped operation its cause, the cause of that if it was skipped as well, and so on to
-    /// the one that was not. Empty for any other.
-    package func skipChain(of operation: OperationID) -> [OperationID] {
-        var chain: [OperationID] = []
-        var next = operation
-        while exists(next), case .skipped(let cause) = outcome(of: next) {
-            chain.append(cause)
-            next = cause
-        }
-        return chain
-    }
-
     private func reasonsWhileDispatched(
         _ operation: OperationID,
         in graph: GraphState

@@ -8,11 +8,6 @@ extension Scheduler {
         !inFlight(of: target, cascade: cascade).contains { !$0.hasStarted }
     }
 
-    /// How many operations of it a worker has. O(attempts in flight).
-    package func inFlightCount(of target: Target, cascade: Bool = false) -> Int {
-        inFlight(of: target, cascade: cascade).count
-    }
-
     private func inFlight(of target: Target, cascade: Bool) -> [AttemptState] {
         var followers: Set<OperationID> = []
         if cascade, case .operation(let operation) = target, exists(operation) {

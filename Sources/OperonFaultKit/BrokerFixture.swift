@@ -80,10 +80,6 @@ package final class BrokerFixture: Sendable {
         try await control("set_vm_memory_high_watermark", isOn ? "0.0000001" : "0.4")
     }
 
-    package func closeAllConnections() async throws {
-        try await control("close_all_connections", "a test")
-    }
-
     /// The names of all queues that begin with a prefix.
     package func queues(prefix: String) async throws -> [String] {
         try await control("list_queues", "--no-table-headers", "name").split(separator: "\n")

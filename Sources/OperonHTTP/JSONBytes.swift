@@ -228,11 +228,6 @@ struct KeyBody: Decodable {
     }
 }
 
-/// An object without a field.
-struct EmptyBody: Decodable {
-    init(from decoder: any Decoder) throws { _ = try StrictFields(decoder, []) }
-}
-
 /// Queues, keys, workers and logs as one object each, so that fields can be added beside.
 struct QueuesBody: Codable { let queues: [QueueView] }
 struct KeysBody: Codable { let keys: [KeyView] }

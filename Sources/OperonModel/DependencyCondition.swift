@@ -2,13 +2,13 @@
 public enum DependencyCondition: UInt8, Hashable, Sendable, Codable, CaseIterable {
     /// Success and cancellation release; failure and skipping skip. The default: a cancelled
     /// Foundation operation counts as finished.
-    case unlessFailed
+    case unlessFailed = 0
     /// Every outcome releases.
-    case finished
+    case finished = 1
     /// Only success releases.
-    case succeeded
+    case succeeded = 2
     /// Only failure releases.
-    case failed
+    case failed = 3
 
     /// The name in graph files.
     public var name: String {

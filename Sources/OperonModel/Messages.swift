@@ -305,8 +305,8 @@ package struct ReportedProgress: Hashable, Sendable, Codable {
 }
 
 package enum LogStream: UInt8, Hashable, Sendable {
-    case output
-    case error
+    case output = 0
+    case error = 1
 }
 
 // MARK: - From a coordinator
@@ -326,9 +326,9 @@ package enum CoordinatorMessage: Hashable, Sendable {
 
 package enum RefusalReason: UInt8, Hashable, Sendable {
     /// A newer incarnation, or a newer connection of it, speaks under this name.
-    case newIncarnation
+    case newIncarnation = 0
     /// Two living workers use one name.
-    case nameTaken
+    case nameTaken = 1
 }
 
 /// The answer to a hello: from here on the worker belongs to this reign and epoch.

@@ -152,9 +152,9 @@ public struct OperationDescription: Hashable, Sendable, Codable {
 /// Which of several ready operations of one priority starts first.
 public enum OperationOrder: UInt8, Hashable, Sendable, Codable, CaseIterable {
     /// The one with the longest path to the end of the graph behind it, by expected durations.
-    case criticalPath
+    case criticalPath = 0
     /// The one that was submitted first.
-    case submission
+    case submission = 1
 }
 
 /// Operations submitted together.

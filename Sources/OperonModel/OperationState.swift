@@ -1,24 +1,24 @@
 /// Where an operation is in its life. `docs/STATES.md` draws the edges.
 public enum OperationState: UInt8, Hashable, Sendable, Codable, CaseIterable {
     /// Waits for its dependencies.
-    case pending
+    case pending = 0
     /// Could run: waits for a slot, its queue's limit, the end of a suspension or a delay. Entered
     /// from `pending`, and again when an attempt was recalled, lost or is retried.
-    case ready
+    case ready = 1
     /// An attempt was stored and given to a worker that has not said that it started.
-    case dispatched
+    case dispatched = 2
     /// Its worker has started it.
-    case executing
+    case executing = 3
     /// Has its outcome. Final within a round.
-    case finished
+    case finished = 4
 }
 
 /// The kind of an outcome, without what belongs to it.
 public enum OutcomeKind: UInt8, Hashable, Sendable, Codable, CaseIterable {
-    case succeeded
-    case failed
-    case cancelled
-    case skipped
+    case succeeded = 0
+    case failed = 1
+    case cancelled = 2
+    case skipped = 3
 }
 
 /// How an operation finished.

@@ -38,11 +38,11 @@ public enum QueuePriority: Int8, Hashable, Comparable, Sendable, Codable, CaseIt
 /// if it has one, as commands have, and code that runs in a child of its worker. Code that runs in
 /// its worker's own process has the priority of its task, which on Linux makes no thread nicer.
 public enum QualityOfService: UInt8, Hashable, Sendable, Codable, CaseIterable {
-    case background
-    case utility
-    case `default`
-    case userInitiated
-    case userInteractive
+    case background = 0
+    case utility = 1
+    case `default` = 2
+    case userInitiated = 3
+    case userInteractive = 4
 
     /// The name in graph files.
     public var name: String {

@@ -32,6 +32,14 @@ struct ConditionCase: Sendable, CustomTestStringConvertible {
 }
 
 struct ConditionTests {
+    @Test(arguments: DependencyCondition.allCases)
+    func `an edge keeps its operation and its condition`(_ condition: DependencyCondition) {
+        for operation: UInt32 in [0, 1, (1 << 30) - 2] {
+            let edge = Edge(operation, condition)
+            #expect(edge.operation == operation && edge.condition == condition)
+        }
+    }
+
     @Test(arguments: ConditionCase.all)
     func `a dependency releases or skips by its condition`(_ row: ConditionCase) throws {
         var bench = SchedulerBench()

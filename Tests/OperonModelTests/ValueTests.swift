@@ -3,6 +3,46 @@ import Testing
 
 /// The small values: priorities, ids, conditions, outcomes, errors, limits.
 struct ValueTests {
+    /// Stores and messages have the numbers: one that changed would be read as something else.
+    @Test func `what is kept or sent as a number keeps its number`() {
+        func names<Kept: CaseIterable & RawRepresentable>(_: Kept.Type) -> [String]
+        where Kept.RawValue: FixedWidthInteger {
+            Kept.allCases.map { "\($0.rawValue) \($0)" }
+        }
+        #expect(
+            names(DependencyCondition.self)
+                == ["0 unlessFailed", "1 finished", "2 succeeded", "3 failed"]
+        )
+        #expect(
+            names(OutcomeKind.self) == ["0 succeeded", "1 failed", "2 cancelled", "3 skipped"]
+        )
+        #expect(
+            names(OperationState.self)
+                == ["0 pending", "1 ready", "2 dispatched", "3 executing", "4 finished"]
+        )
+        #expect(names(OperationOrder.self) == ["0 criticalPath", "1 submission"])
+        #expect(
+            names(QualityOfService.self) == [
+                "0 background", "1 utility", "2 default", "3 userInitiated", "4 userInteractive",
+            ]
+        )
+        #expect(
+            names(Happening.Ending.self) == [
+                "1 succeeded", "2 failed", "3 cancelled", "4 returned", "5 lost", "6 crashed",
+            ]
+        )
+        #expect(
+            names(Happening.Kind.self) == [
+                "1 graphSubmitted", "2 graphAdded", "3 graphClosed", "4 graphFinished",
+                "5 graphCancelled", "6 suspended", "7 resumed", "8 queueSet", "9 queueCancelled",
+                "10 priority", "11 cancelRequested", "12 granted", "13 started",
+                "14 attemptEnded", "15 retry", "16 finished", "17 reopened",
+                "18 dependencyAdded", "19 dependencyRemoved", "20 workerJoined", "21 workerLost",
+                "22 workerDraining", "23 keySet",
+            ]
+        )
+    }
+
     @Test func `priorities have Foundation's values, in order, and levels from 0 to 4`() {
         #expect(QueuePriority.allCases.map(\.rawValue) == [-8, -4, 0, 4, 8])
         #expect(QueuePriority.allCases.sorted() == QueuePriority.allCases)

@@ -44,6 +44,10 @@ import Testing
         #expect(Self.ours.flatMap { Rules.bannedWords($0, Rules.bannedEverywhere) } == [])
     }
 
+    @Test func `nothing is declared that nobody uses`() {
+        #expect(Rules.unused(in: Self.sources, among: Self.ours) == [])
+    }
+
     @Test func `nothing is left to be done in a comment`() {
         #expect(Self.ours.flatMap(Rules.leftoverWords) == [])
     }
@@ -134,6 +138,22 @@ import Testing
     ])
     func `chance is found`(line: String, isBad: Bool) {
         #expect(Rules.chance(Self.file(line)).isEmpty == !isBad)
+    }
+
+    @Test func `what nobody uses is found`() {
+        let file = Self.file(
+            """
+            package struct Used { private let field = 1 }
+            private static func unused() {}
+            // unused
+            public func published() {}
+            let used = Used()
+            let text = "\\(used)"
+            enum Kind { case first }
+            """
+        )
+        let found = Rules.unused(in: [file], among: [file]).map(\.rule)
+        #expect(found == ["nobody uses unused", "nobody uses text", "nobody uses Kind"])
     }
 
     @Test func `a leftover is found, in comments too`() {

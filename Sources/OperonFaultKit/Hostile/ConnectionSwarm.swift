@@ -108,9 +108,6 @@ package final class ConnectionSwarm {
         return ended
     }
 
-    /// Closes all of them.
-    package func closeAll() { members.removeAll() }
-
     /// Why it has ended; `nil`: it has not.
     private func advance(
         _ member: Member,

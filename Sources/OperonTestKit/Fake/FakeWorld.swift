@@ -86,11 +86,6 @@ package actor FakeWorld {
         followers = [:]
     }
 
-    /// How many read events now.
-    package var watcherCount: Int { watchers.count }
-    /// How many follow a log now.
-    package var followerCount: Int { followers.count }
-
     /// Returns when there are so many readers of events.
     package func waitForWatchers(_ count: Int) async {
         await wait { watchers, _, _ in watchers == count }
