@@ -3,12 +3,11 @@ internal import OperonPorts
 internal import OperonRuntime
 internal import Synchronization
 
-/// Operations that have limits in common: how many run at once, whether any start, and in which
-/// order.
+/// Operations that share an order, a suspension, and a limit on how many of them run at once.
 ///
-/// A queue is known in its cluster by its name: its limit and its suspension are the same for
-/// every program that uses it, and hold over all workers. Objects of this class with one name are
-/// one queue. The object may be let go: what was added runs on.
+/// The name of a queue identifies it in its cluster: its limit and its suspension hold for all
+/// programs that use it, and for all workers together. Objects of this class with the same name are
+/// the same queue. Releasing the object does not stop the operations that it added.
 ///
 /// ```swift
 /// let queue = OperationQueue(name: "images", maxConcurrentOperationCount: 4)
@@ -17,34 +16,36 @@ internal import Synchronization
 /// print(try await resized.value)
 /// ```
 public final class OperationQueue: Sendable {
-    /// What it is known by: 1 to 256 bytes.
+    /// The name of the queue in its cluster: 1 to 256 bytes.
     public let name: String
-    /// Where its operations run.
+    /// The cluster that runs its operations.
     public let cluster: Cluster
-    /// For operations that say nothing themselves.
+    /// The default for operations that set no quality of service.
     public let qualityOfService: QualityOfService
-    /// Whether each operation that this object adds waits for the one before, however that ends.
+    /// Whether each operation added through this object waits for the previous one, whatever its
+    /// outcome.
     public let isSerial: Bool
-    /// No other object has its name.
+    /// Whether the name was generated, so that no other object has it.
     private let isUnnamed: Bool
     let state: Mutex<State>
 
     struct State {
-        /// The coordinator was told settings of it.
+        /// Whether settings of the queue were sent to the coordinator.
         var hasSettings = false
-        /// What the coordinator has to be told before anything is added.
+        /// Settings that must be sent to the coordinator before anything is added.
         var settings: Settings?
         var telling: Telling?
         var totalCount = 0
         var finishedCount = 0
         var observers: [UInt64: AsyncStream<OperationQueueProgress>.Continuation] = [:]
         var lastObserver: UInt64 = 0
-        /// What comes later waits for it.
+        /// The barrier that later operations wait for.
         var barrier: AnyOperationHandle?
-        /// What was added since the barrier and may not have ended: the next barrier waits for it.
+        /// Operations added since the barrier that may be unfinished: the next barrier waits for
+        /// them.
         var sinceBarrier: [AnyOperationHandle] = []
         var sinceBarrierMax = 64
-        /// Of a serial queue: what was added last.
+        /// The operation that was added last, if the queue is serial.
         var last: AnyOperationHandle?
     }
 
@@ -54,21 +55,22 @@ public final class OperationQueue: Sendable {
         var queuePriority: QueuePriority?
     }
 
-    /// As many at once as there are slots for them: -1, as in Foundation.
+    /// -1, as in Foundation: as many operations at once as there are slots.
     public static let defaultMaxConcurrentOperationCount = -1
 
-    /// A queue of this name, which is made when it is first used, if there is none.
+    /// Creates an object for the queue of this name. If there is no such queue, the first use
+    /// creates it.
     ///
     /// - Parameters:
-    ///   - name: 1 to 256 bytes; `nil`: one that nobody else has. The settings of such a queue end
-    ///     with this object, as soon as what it added has ended.
-    ///   - cluster: Where its operations run.
-    ///   - maxConcurrentOperationCount: How many may run at once in the whole cluster; 0 holds all,
-    ///     ``defaultMaxConcurrentOperationCount``: as many as there are slots; `nil`: as it is.
-    ///     Another negative number is an error of the first call that uses the queue.
-    ///   - isSuspended: Whether it is suspended before anything is added; `false`: left as it is.
-    ///   - queuePriority: For operations that name none; `nil`: as it is.
-    ///   - qualityOfService: For operations of this object that say nothing themselves.
+    ///   - name: 1 to 256 bytes; `nil`: a generated name that nobody else has. The settings of such
+    ///     a queue are removed when this object is released and all its operations have finished.
+    ///   - cluster: The cluster that runs its operations.
+    ///   - maxConcurrentOperationCount: How many operations may run at once in the whole cluster.
+    ///     0: none; ``defaultMaxConcurrentOperationCount``: as many as there are slots; `nil`:
+    ///     unchanged. With any other negative number, the first call that uses the queue throws.
+    ///   - isSuspended: Whether to suspend the queue before anything is added; `false`: unchanged.
+    ///   - queuePriority: The default for operations that set no priority; `nil`: unchanged.
+    ///   - qualityOfService: The default for operations of this object that set none.
     public convenience init(
         name: String? = nil,
         cluster: Cluster = .inProcess,
@@ -88,11 +90,11 @@ public final class OperationQueue: Sendable {
         )
     }
 
-    /// A queue that runs one operation at a time in the whole cluster, strictly in the order in
-    /// which this object adds them, whatever their priorities: the next one leaves only when the
-    /// one before has ended. One that is lost with its worker keeps its place; one that is
-    /// cancelled gives it up: if it had not started, the one behind it no longer waits for what is
-    /// before it, should that wait for another attempt.
+    /// Creates a queue that runs one operation at a time in the whole cluster, strictly in the
+    /// order in which this object adds them, whatever their priorities. An operation is sent to a
+    /// worker only when the previous one has ended. An operation whose worker is lost keeps its
+    /// position. A cancelled one gives its position up; if it had not started, its successor no
+    /// longer waits for earlier operations that are being retried.
     public static func serial(
         name: String? = nil,
         cluster: Cluster = .inProcess,
@@ -136,8 +138,8 @@ public final class OperationQueue: Sendable {
     }
 
     deinit {
-        // Handles keep their queue until they have their outcomes, so all that this object added
-        // has ended. A coordinator that is not told keeps the settings.
+        // Handles keep their queue until they have finished, so all operations that this object
+        // added have finished. A coordinator that cannot be reached keeps the settings.
         guard isUnnamed, state.withLock({ $0.hasSettings }) else { return }
         Task { [name, weak cluster] in
             _ = try? await cluster?.sessionIfConnected?.backend.client.resetQueue(name)
@@ -146,10 +148,10 @@ public final class OperationQueue: Sendable {
 
     // MARK: - Settings
 
-    /// How many may run at once in the whole cluster; ``defaultMaxConcurrentOperationCount``: as
-    /// many as there are slots.
+    /// How many operations may run at once in the whole cluster;
+    /// ``defaultMaxConcurrentOperationCount``: as many as there are slots.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public var maxConcurrentOperationCount: Int {
         get async throws {
             try await view()?.maxConcurrentOperationCount
@@ -157,10 +159,11 @@ public final class OperationQueue: Sendable {
         }
     }
 
-    /// Lowering it stops nobody; raising it starts more at once.
+    /// Sets how many operations may run at once in the whole cluster. Lowering it stops no running
+    /// operation; raising it starts more at once.
     ///
     /// - Throws: ``OperonError`` with the code `invalid` for a negative number other than
-    ///   ``defaultMaxConcurrentOperationCount``; or if the coordinator cannot be asked.
+    ///   ``defaultMaxConcurrentOperationCount``, or if the request to the coordinator fails.
     public func setMaxConcurrentOperationCount(_ count: Int) async throws {
         try await prepare()
         try await set(try Self.change(limit: count))
@@ -178,29 +181,29 @@ public final class OperationQueue: Sendable {
         return change
     }
 
-    /// Whether it starts nothing.
+    /// Whether the queue is suspended and starts nothing.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public var isSuspended: Bool {
         get async throws { try await view()?.isSuspended ?? false }
     }
 
-    /// Suspends it, or lets it go on.
+    /// Suspends or resumes the queue.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public func setSuspended(_ isSuspended: Bool) async throws {
         if isSuspended { try await suspend() } else { try await resume() }
     }
 
-    /// Starts nothing more until ``resume()``, in the whole cluster. What runs goes on. Nothing
-    /// starts any more when this returns.
+    /// Suspends the queue in the whole cluster until ``resume()``. Running operations go on. After
+    /// this returns, no further operation starts.
     ///
     /// - Parameters:
-    ///   - reason: For people.
-    ///   - until: Goes on by itself then.
-    /// - Throws: ``OperonError`` with the code `timedOut` if it is suspended, but after half a
-    ///   minute a worker has not yet given back what it had not started; or if the coordinator
-    ///   cannot be asked.
+    ///   - reason: Text for people.
+    ///   - until: When the queue resumes by itself.
+    /// - Throws: ``OperonError`` with the code `timedOut` if the queue is suspended, but a worker
+    ///   has not given back its unstarted operations within half a minute; or if the request to the
+    ///   coordinator fails.
     public func suspend(reason: String = "", until: WallTime? = nil) async throws {
         try await prepare()
         try await makeKnown()
@@ -217,19 +220,19 @@ public final class OperationQueue: Sendable {
         )
     }
 
-    /// How long workers may take to give back what they have not started.
+    /// How long workers may take to give back unstarted operations.
     private static let suspensionPatience = Duration.seconds(30)
 
-    /// Goes on.
+    /// Resumes the queue.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public func resume() async throws {
         try await prepare()
         try await makeKnown()
         _ = try await cluster.ask { [name] in try await $0.resume(.queue(name)) }
     }
 
-    /// `nil`: the coordinator has none of this name yet.
+    /// `nil`: the coordinator has no queue of this name yet.
     func view() async throws -> QueueView? {
         try await prepare()
         do {
@@ -239,7 +242,7 @@ public final class OperationQueue: Sendable {
         }
     }
 
-    /// The coordinator knows a queue from its first operation or setting on.
+    /// Creates the queue: the coordinator knows it only after its first operation or setting.
     private func makeKnown() async throws {
         try await set(QueueChange())
     }
@@ -249,15 +252,15 @@ public final class OperationQueue: Sendable {
         _ = try await cluster.ask { [name] in try await $0.setQueue(name, change) }
     }
 
-    /// Tells the coordinator what this object was made with, once: whoever comes meanwhile waits
-    /// for that, so that no suspension arrives behind what lifted it.
+    /// Sends the settings that this object was created with, once. Other calls wait for that, so
+    /// that a suspension cannot arrive after the call that lifted it.
     func prepare() async throws {
         let telling: Telling? = state.withLock { state in
             guard let settings = state.settings else { return nil }
             if let telling = state.telling { return telling }
             let telling = Telling()
             state.telling = telling
-            // Nobody's child: others wait for it as well.
+            // Not a child of the caller's task: others wait for it as well.
             Task { await self.tell(settings, telling) }
             return telling
         }
@@ -267,7 +270,7 @@ public final class OperationQueue: Sendable {
         if let error = telling.error.withLock({ $0 }) { throw error }
     }
 
-    /// The coordinator is being told.
+    /// The sending of the settings.
     final class Telling: Sendable {
         let isOver = Latch()
         let error = Mutex<(any Error)?>(nil)
@@ -300,12 +303,12 @@ public final class OperationQueue: Sendable {
 
     // MARK: - Cancelling
 
-    /// Cancels everything that is in the queue now, whoever added it: see
-    /// ``AnyOperationHandle/cancel(reason:cascade:)``. What is added later is not concerned.
+    /// Cancels all operations that are in the queue now, including those that other programs added:
+    /// see ``AnyOperationHandle/cancel(reason:cascade:)``. Operations added later are unaffected.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public func cancelAllOperations(reason: String = "") async throws {
-        // What is on its way belongs to it.
+        // Operations that are being added belong to the queue.
         try await cluster.session().enqueue([], in: self).wait()
         var request = CancelRequest()
         request.reason = reason

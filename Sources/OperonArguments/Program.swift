@@ -29,7 +29,7 @@ package enum Program<Command: ParsableCommand> {
         } catch let error as PortError {
             end(ExitStatus.of(error), name, error.message)
         } catch let code as ExitCode {
-            endIfUnwritten(name)
+            if code.isSuccess { endIfUnwritten(name) }
             Command.exit(withError: code)
         } catch {
             end(for: error)
@@ -55,7 +55,8 @@ package enum Program<Command: ParsableCommand> {
         let message = Mask.passwords(in: Command.fullMessage(for: error))
         let isHelp = Command.exitCode(for: error).isSuccess
         let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
-        if !message.isEmpty { output.write(Array((message + "\n").utf8)) }
+        if !message.isEmpty { output.print(message) }
+        if isHelp { endIfUnwritten(nil) }
         Command.exit(withError: ExitCode(isHelp ? ExitStatus.success : ExitStatus.usage))
     }
 }

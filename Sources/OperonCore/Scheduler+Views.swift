@@ -157,6 +157,9 @@ extension Scheduler {
         }
     }
 
+    /// Whether a graph names the key, or a command has set its limit.
+    package func hasKey(_ name: String) -> Bool { keyNumbers[name] != nil }
+
     /// How many may hold a key.
     package func limit(ofKey name: String) -> Int {
         keyNumbers[name].map { keys[$0].limit } ?? 1

@@ -14,6 +14,8 @@ package final class Program: Sendable {
         case terminal(columns: UInt16, rows: UInt16)
         /// Standard error is a full pipe that nobody reads.
         case unreadErrors
+        /// Standard output goes to a full disk.
+        case fullOutput
     }
 
     /// How a process ended.
@@ -52,6 +54,13 @@ package final class Program: Sendable {
         let path = try Self.executable(name)
         let ends: (standard: [Int32], readers: [(Int32, Transcript)])
         switch streams {
+        case .fullOutput:
+            let (errorReader, errorWriter) = try Self.pipe()
+            unread = nil
+            let input = open("/dev/null", O_RDONLY | O_CLOEXEC)
+            let full = open("/dev/full", O_WRONLY | O_CLOEXEC)
+            ends = ([input, full, errorWriter], [(errorReader, errors)])
+            output.end()
         case .unreadErrors:
             let (outputReader, outputWriter) = try Self.pipe()
             let (errorReader, errorWriter) = try Self.pipe()
@@ -157,6 +166,11 @@ package final class Program: Sendable {
     /// The folder of the test bundle has the programs as well. A path stands for itself.
     package static func executable(_ name: String) throws -> String {
         if name.hasPrefix("/") { return name }
+        // Measurements want the programs as users have them: built for release.
+        if let folder = ProcessInfo.processInfo.environment["OPERON_TEST_PROGRAMS"] {
+            let path = "\(folder)/\(name)"
+            if FileManager.default.isExecutableFile(atPath: path) { return path }
+        }
         let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         let places = [own] + Bundle.allBundles.map(\.bundleURL) + [Bundle.main.bundleURL]
         for place in places {

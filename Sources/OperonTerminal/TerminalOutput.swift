@@ -35,8 +35,12 @@ package struct TerminalSize: Hashable, Sendable {
 package struct FileOutput: TerminalOutput {
     private let descriptor: Int32
 
-    /// By descriptor, the first error of a write.
-    private static let errors = Mutex<[Int32: Int32]>([:])
+    private let firstError = FirstError()
+
+    /// Shared by the copies of one output.
+    private final class FirstError: Sendable {
+        let code = Mutex<Int32?>(nil)
+    }
 
     package static let standardOutput = FileOutput(descriptor: 1)
     package static let standardError = FileOutput(descriptor: 2)
@@ -64,10 +68,13 @@ package struct FileOutput: TerminalOutput {
     /// Why the first write failed that did, in the system's words. A reader who has left is no
     /// failure.
     package var failure: String? {
-        Self.errors.withLock { $0[descriptor] }.map { code in
+        firstError.code.withLock { $0 }.map { code in
             unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
         }
     }
+
+    /// Writes a line.
+    package func print(_ line: String) { write(Array((line + "\n").utf8)) }
 
     package func write(_ bytes: [UInt8]) {
         unsafe bytes.withUnsafeBytes { buffer in
@@ -84,7 +91,7 @@ package struct FileOutput: TerminalOutput {
                 } else if errno != EINTR {
                     let code = errno
                     guard code != EPIPE else { return }
-                    Self.errors.withLock { $0[descriptor] = $0[descriptor] ?? code }
+                    firstError.code.withLock { $0 = $0 ?? code }
                     return
                 }
             }

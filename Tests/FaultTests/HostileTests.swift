@@ -146,19 +146,35 @@ private final class HonestCluster {
         let submitted = try await operon("submit", file, "--output", "quiet")
         let id = try #require(submitted.outputLines.first.map(String.init))
         try await operon("status")
-        try await operon("wait", id, "--timeout", "120s")
+        let waited = try await ask("wait", id, "--timeout", "120s")
+        guard waited.end == .exit(0) else {
+            var why = waited.errors
+            for question in [["operations", id], ["workers"], ["queue", "list"]] {
+                why += try await ask(question).output
+            }
+            for operation in graph.dependencies.keys.sorted() {
+                why += try await ask("explain", "\(id)/\(operation)").output
+            }
+            throw CommandFailure(why)
+        }
         try scene.expectEachOnce(graph, in: Ledger(path: scene.path(ledger)))
     }
 
-    @discardableResult
-    private func operon(_ arguments: String...) async throws -> Ended {
-        let ended = try await scene.operon(
+    private func ask(_ arguments: String...) async throws -> Ended { try await ask(arguments) }
+
+    private func ask(_ arguments: [String]) async throws -> Ended {
+        try await scene.operon(
             arguments,
             environment: [
                 "OPERON_COORDINATOR": "http://\(address)",
                 "OPERON_TOKEN_FILE": scene.path("token"),
             ]
         )
+    }
+
+    @discardableResult
+    private func operon(_ arguments: String...) async throws -> Ended {
+        let ended = try await ask(arguments)
         try #require(
             ended.end == .exit(0),
             "\(arguments): \(ended.errors)\n\(coordinator.errors.text.suffix(4_000))"

@@ -389,7 +389,7 @@ extension CoordinatorService {
 
     /// As it is afterwards, be it gone.
     func resetKey(_ name: String) throws(ClientError) -> KeyView {
-        guard scheduler.status(ofKey: name) != nil else { throw .noKey(name) }
+        guard scheduler.hasKey(name) else { throw .noKey(name) }
         try request(.keyReset(name))
         return scheduler.status(ofKey: name).map { view($0) }
             ?? KeyView(name: name, limit: StoredKey(name).settings.limit, held: 0, waiting: 0)

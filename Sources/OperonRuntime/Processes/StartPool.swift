@@ -123,8 +123,8 @@ final class StartPool: Sendable {
     /// How many threads there are that start processes.
     var threadCount: Int { state.withLockedValue { $0.threadCount } }
 
-    /// Appends a start. Its completion is called once, on a thread of ours, unless it is handed
-    /// over: then by whoever took it.
+    /// Appends a start. Its completion is called once: on a thread of ours, or, if nothing can be
+    /// started, before this returns. The completion of a process that runs is called by its owner.
     func submit(_ request: SpawnRequest) {
         let (isRefused, help, watches) = state.withLockedValue { state -> (Bool, Help, Bool) in
             guard !state.isClosing else { return (true, .none, false) }

@@ -57,21 +57,23 @@ package final class LineQueue: Sendable {
     /// Nothing waits to be written.
     package var isEmpty: Bool { state.withLockedValue { !$0.isWriting } }
 
-    /// Takes a line with its end.
-    package func add(_ line: [UInt8]) {
-        guard let thread else { return write(line) }
-        let begins = state.withLockedValue { state in
-            guard state.bytes + line.count <= bytesMax else {
-                state.leftOut += 1
-                return false
+    /// Takes lines with their ends, all of them or none. If nothing else waits there is room for
+    /// any number.
+    package func add(_ lines: [UInt8]) {
+        guard let thread else { return write(lines) }
+        state.withLockedValue { state in
+            guard state.bytes == 0 || state.bytes + lines.count <= bytesMax else {
+                state.leftOut += max(1, lines.count { $0 == UInt8(ascii: "\n") })
+                return
             }
-            state.bytes += line.count
-            state.lines.append(Line(bytes: line, leftOut: state.leftOut))
+            state.bytes += lines.count
+            state.lines.append(Line(bytes: lines, leftOut: state.leftOut))
             state.leftOut = 0
-            defer { state.isWriting = true }
-            return !state.isWriting
+            guard !state.isWriting else { return }
+            state.isWriting = true
+            // Under the lock: a flush that comes behind this call is behind its job as well.
+            thread.submit { [self] in writeAll() }
         }
-        if begins { thread.submit { [self] in writeAll() } }
     }
 
     /// On the thread.

@@ -97,3 +97,6 @@ struct Versioned<View: Encodable>: Encodable {
         try view.encode(to: encoder)
     }
 }
+
+/// Writes a line to standard output. A failure is noted, unlike one of `print`: the program fails.
+func printLine(_ line: String) { FileOutput.standardOutput.print(line) }

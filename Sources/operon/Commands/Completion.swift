@@ -28,6 +28,6 @@ struct Completion: ParsableCommand {
     }
 
     func run() throws {
-        print(Operon.completionScript(for: shell.completionShell))
+        printLine(Operon.completionScript(for: shell.completionShell))
     }
 }

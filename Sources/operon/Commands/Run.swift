@@ -144,7 +144,7 @@ struct DryRun {
         }
         for index in order {
             let operation = graph.description.operations[Int(index)]
-            Swift.print(
+            printLine(
                 "\(TerminalText.line(operation.name)): \(TerminalText.line(Self.what(operation)))"
             )
         }

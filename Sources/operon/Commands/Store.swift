@@ -91,7 +91,7 @@ struct Store: ParsableCommand {
                     Store.count(state.graphs.count - kept, "tombstone", "tombstones"),
                     "opened \(Store.count(Int(state.epoch.rawValue), "time", "times"))",
                 ]
-                print("\(store.path) is sound: \(parts.joined(separator: ", "))")
+                printLine("\(store.path) is sound: \(parts.joined(separator: ", "))")
             }
         }
     }
@@ -113,7 +113,7 @@ struct Store: ParsableCommand {
         func run() async throws {
             try await store.withStore { opened, _ in
                 try await Interruptible.run { [target] in try await opened.backup(to: target) }
-                print("\(target): a copy of \(store.path)")
+                printLine("\(target): a copy of \(store.path)")
             }
         }
     }
@@ -129,7 +129,7 @@ struct Store: ParsableCommand {
         func run() async throws {
             let before = store.bytes
             try await store.withStore { opened, _ in try await opened.vacuum() }
-            print("\(store.path): \(before) bytes before, \(store.bytes) after")
+            printLine("\(store.path): \(before) bytes before, \(store.bytes) after")
         }
     }
 
@@ -171,7 +171,7 @@ struct Store: ParsableCommand {
             try await store.withStore { opened, state in
                 let dropped = try await opened.prune(finishedBefore: before, keeping: count)
                 _ = try await opened.forget(workers: state.workers.map(\.incarnation))
-                print("\(store.path): \(Store.count(dropped, "graph", "graphs")) dropped")
+                printLine("\(store.path): \(Store.count(dropped, "graph", "graphs")) dropped")
             }
         }
     }

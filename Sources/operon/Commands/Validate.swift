@@ -20,7 +20,7 @@ struct Validate: ParsableCommand {
             Self.count(graph.compiled.queues.count, "queue", "queues"),
         ]
         let name = TerminalText.line(graph.description.name)
-        print("\(graphFile.file): “\(name)” is sound: \(parts.joined(separator: ", "))")
+        printLine("\(graphFile.file): “\(name)” is sound: \(parts.joined(separator: ", "))")
     }
 
     private static func count(_ count: Int, _ one: String, _ many: String) -> String {

@@ -127,10 +127,9 @@ struct LogWriter: Sendable {
     }
 
     /// Returns when everything is written, or when the task is cancelled.
-    func finish() async {
+    func flush() async {
         let isWritten = Latch()
         thread.submit { isWritten.open() }
-        thread.stop()
         await isWritten.wait()
     }
 

@@ -85,7 +85,7 @@ struct RunScreen: Sendable {
         output.write(Array(lines.map { $0 + "\n" }.joined().utf8))
     }
 
-    /// Returns when everything is read.
+    /// Returns when everything is read, or when the task is cancelled.
     func flush() async { await output.flush() }
 
     /// Draws until `finish`. `coordinator` is asked why, while nothing happens.
@@ -198,13 +198,11 @@ struct RunScreen: Sendable {
         }
     }
 
-    /// Everything noted so far is shown, and nothing is drawn after it. Returns when it is read as
-    /// well, or when the task is cancelled.
+    /// Everything noted so far is shown, and nothing is drawn after it.
     func finish() async {
         continuation.yield(.end)
         continuation.finish()
         await done.wait()
-        await flush()
     }
 
     /// The attempts whose start is no news, since they have ended already.

@@ -64,21 +64,28 @@ struct RunSession {
     }
 
     func run() async throws -> Int32 {
-        let opened = try await openStore()
-        if let opened { takeUpAdditions(opened) }
         do {
-            let code =
-                if let url = options.brokerURL {
-                    try await runOnBroker(url, opened)
-                } else {
-                    try await runInProcess(opened)
-                }
-            await opened?.close()
-            return code
+            let opened = try await openStore()
+            if let opened { takeUpAdditions(opened) }
+            do {
+                let code = try await run(opened)
+                await opened?.close()
+                return code
+            } catch {
+                await opened?.close()
+                throw error
+            }
         } catch {
-            await opened?.close()
+            // The reason for the failure stands behind what was said before it.
+            OwnProcess.endAtSignals()
+            await writeOutput()
             throw error
         }
+    }
+
+    private func run(_ opened: OpenedStore?) async throws -> Int32 {
+        if let url = options.brokerURL { return try await runOnBroker(url, opened) }
+        return try await runInProcess(opened)
     }
 
     /// - Throws: `Failure` for a store with another graph, or with a run that was not asked for.
@@ -286,8 +293,10 @@ struct RunSession {
     private func finishOutput(_ interruption: Interruption) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask {
-                await logWriter?.finish()
+                // The logs may have something to say.
+                await logWriter?.flush()
                 await screen.finish()
+                await screen.flush()
                 return true
             }
             group.addTask {
@@ -302,6 +311,25 @@ struct RunSession {
     }
 
     private static let outputPatience = Duration.seconds(1)
+
+    /// Returns when the files of logs are complete and what the screen has to say is read, or when
+    /// the task is cancelled.
+    private func writeOutput() async {
+        await logWriter?.flush()
+        await screen.flush()
+    }
+
+    private func writeOutput(within limit: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await writeOutput() }
+            group.addTask {
+                // Cancelled: the other one was first.
+                do { try await Task.sleep(for: limit) } catch {}
+            }
+            await group.next()
+            group.cancelAll()
+        }
+    }
 
     /// Submits the graph once there is somebody to submit it to, and ends the services after it.
     private func runGraph(
@@ -460,7 +488,11 @@ struct RunSession {
                 code = code == ExitStatus.success ? failure.code : code
             }
         }
-        if ending.isRead { await screen.flush() }
+        if ending.isRead {
+            await writeOutput()
+        } else {
+            await writeOutput(within: Self.outputPatience)
+        }
         return code
     }
 }
