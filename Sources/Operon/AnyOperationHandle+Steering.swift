@@ -2,14 +2,15 @@ internal import OperonModel
 internal import OperonPorts
 internal import Synchronization
 
-// What the coordinator is asked about an operation, or told.
+// Questions and commands to the coordinator about one operation.
 extension AnyOperationHandle {
     // MARK: - State
 
-    /// Where it is in its life, by the coordinator's word: true when it was said. One that was not
-    /// added is `pending` if it depends on others, else `ready`.
+    /// The state of the operation when the coordinator answered; it may have changed since. An
+    /// operation that has not been added is `pending` if it has dependencies, otherwise `ready`.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked or has forgotten it.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails or the operation was
+    ///   dropped.
     public var operationState: OperationState {
         get async throws {
             let known: OperationState? = state.withLock { state in
@@ -26,8 +27,8 @@ extension AnyOperationHandle {
         }
     }
 
-    /// Whether nothing that it depends on is in its way: true of one that runs or has ended, too,
-    /// and of one that was cancelled.
+    /// Whether no dependency holds the operation back. Also true while it runs, after it has
+    /// finished, and if it was cancelled.
     public var isReady: Bool {
         get async throws {
             if state.withLock({ $0.isCancelled }) { return true }
@@ -35,18 +36,18 @@ extension AnyOperationHandle {
         }
     }
 
-    /// Whether it runs. Of one that ends within a second the coordinator may never say so, unless
-    /// somebody follows its ``events``.
+    /// Whether the operation is running. It may never become true for an operation that finishes
+    /// within a second, unless somebody follows its ``events``.
     public var isExecuting: Bool {
         get async throws { try await operationState == .executing }
     }
 
-    /// Whether it has its outcome: it succeeded, failed, was cancelled or skipped.
+    /// Whether the operation has finished: it succeeded, failed, was cancelled or was skipped.
     public var isFinished: Bool {
         get async throws { try await operationState == .finished }
     }
 
-    /// Whether it was asked to stop, or never to start, before it had ended; stays true.
+    /// Whether the operation was cancelled before it had finished. Stays true.
     public var isCancelled: Bool {
         get async throws {
             let (phase, isCancelled) = state.withLock { ($0.phase, $0.isCancelled) }
@@ -67,19 +68,20 @@ extension AnyOperationHandle {
 
     // MARK: - Cancelling
 
-    /// Asks it to stop, or never to start.
+    /// Cancels the operation: asks it to stop, or not to start.
     ///
-    /// What waits is cancelled when this returns, whatever it waits for, in a suspended queue too,
-    /// and lets its dependents go on. What runs is asked to stop and ends when it ends:
-    /// ``OperationContext/isCancelled``. What has ended stays as it is. One that was not added yet
-    /// ends as soon as it is, without having run.
+    /// An operation that has not started is cancelled when this returns, whatever it waits for and
+    /// even if its queue is suspended; its dependents are released. A running operation is asked to
+    /// stop (``OperationContext/isCancelled``) and ends when its code ends. A finished operation
+    /// stays as it is. An operation that has not been added yet ends without running as soon as it
+    /// is added.
     ///
     /// - Parameters:
-    ///   - reason: For people; a part of the outcome.
-    ///   - cascade: Cancels what depends on it, too.
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    ///   - reason: Text for people; becomes a part of the outcome.
+    ///   - cascade: Whether its dependents are cancelled, too.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public func cancel(reason: String = "", cascade: Bool = false) async throws {
-        // Itself first: a group whose parts have all ended has succeeded.
+        // The group before its parts: once all its parts have ended, a group succeeds.
         try await cancelItself(reason: reason, cascade: cascade)
         try await cancelParts(reason: reason)
     }
@@ -88,7 +90,7 @@ extension AnyOperationHandle {
         var stop: (@Sendable () -> Void)?
         let isAdded = state.withLock { state in
             guard state.phase != .finished else { return false }
-            // Of one that was added, what the coordinator says counts: it may have ended.
+            // For an operation that was added, the coordinator decides: it may have finished.
             guard state.phase == .new || state.phase == .local else { return true }
             guard !state.isCancelled else { return false }
             state.isCancelled = true
@@ -104,7 +106,7 @@ extension AnyOperationHandle {
         guard isAdded else { return }
         try await untilAdded()
         guard let queue, let id else {
-            // It was refused: then it is as one that was not added yet.
+            // Adding it was refused, so it counts as not added yet.
             return try await cancelItself(reason: reason, cascade: cascade)
         }
         var request = CancelRequest()
@@ -123,24 +125,25 @@ extension AnyOperationHandle {
         }
     }
 
-    /// Returns when it is not on its way any more.
+    /// Waits until the operation is no longer being added.
     func untilAdded() async throws {
         guard state.withLock({ $0.phase == .submitting }), let queue else { return }
-        // What is added later is there later.
+        // Additions are sent in order, so this one ends after that of the operation.
         try await queue.cluster.session().enqueue([], in: queue).wait()
     }
 
     // MARK: - Dependencies
 
-    /// It waits for another one. Done, or refused: never “maybe”.
+    /// Makes this operation wait for another one. When this returns the dependency exists; if it
+    /// throws a `Refusal`, it does not.
     ///
     /// - Parameters:
-    ///   - other: An operation of the same cluster, of any queue. It has to be added before this
-    ///     one, or together with it.
-    ///   - condition: By which of its outcomes it lets this one go; by others it skips it. Asked
-    ///     for again with another condition, the later counts for one that was not added yet.
-    /// - Throws: `Refusal.dependencyCycle`, `.alreadyStarted`, `.alreadyFinished`; ``OperonError``,
-    ///   if the coordinator cannot be asked.
+    ///   - other: An operation of any queue of the same cluster. It must be added before this one,
+    ///     or together with it.
+    ///   - condition: The outcomes of `other` that release this operation; other outcomes skip it.
+    ///     Until this operation is added, adding the same dependency again replaces the condition.
+    /// - Throws: `Refusal.dependencyCycle`, `.alreadyStarted` or `.alreadyFinished`;
+    ///   ``OperonError`` if the request to the coordinator fails.
     public func addDependency(
         _ other: AnyOperationHandle,
         when condition: DependencyCondition = .unlessFailed
@@ -164,12 +167,12 @@ extension AnyOperationHandle {
         }
     }
 
-    /// It waits for another one no more; if that was the last it waited for, it is ready. Nothing
-    /// changes if it did not wait for the other one, which may be in no queue or in another
-    /// cluster.
+    /// Removes a dependency. If it was the last one that this operation waited for, the operation
+    /// becomes ready. Nothing changes if there is no such dependency; `other` may then be in no
+    /// queue or in another cluster.
     ///
-    /// - Throws: `Refusal.alreadyStarted`, `.alreadyFinished`; ``OperonError``, if the coordinator
-    ///   cannot be asked.
+    /// - Throws: `Refusal.alreadyStarted` or `.alreadyFinished`; ``OperonError`` if the request to
+    ///   the coordinator fails.
     public func removeDependency(_ other: AnyOperationHandle) async throws {
         let isNew = state.withLock { state in
             guard state.phase == .new else { return false }
@@ -181,7 +184,7 @@ extension AnyOperationHandle {
         guard let id, let queue else {
             throw OperonError(.invalid, "“\(name)” belongs to no queue.")
         }
-        // It cannot wait for what its coordinator does not have.
+        // It cannot depend on an operation that its coordinator does not have.
         guard let otherID = other.id, other.queue?.cluster === queue.cluster else { return }
         do {
             _ = try await asked {
@@ -212,16 +215,16 @@ extension AnyOperationHandle {
         do {
             return try await queue.cluster.ask(question)
         } catch Refusal.alreadyStarted {
-            // The coordinator names it with its graph.
+            // The coordinator's error names the operation with its graph.
             throw Refusal.alreadyStarted(name: name)
         } catch Refusal.alreadyFinished {
             throw Refusal.alreadyFinished(name: name)
         }
     }
 
-    /// What it depends on directly, in the order of adding, whether or not that has ended.
+    /// The direct dependencies in the order in which they were added, including finished ones.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public var dependencies: [OperationDependency] {
         get async throws {
             let known: [DraftDependencies.Element]? = state.withLock { state in
@@ -254,9 +257,9 @@ extension AnyOperationHandle {
 
     // MARK: - Priority
 
-    /// The order in which it starts among ready operations of its queue.
+    /// The priority of the operation among the ready operations of its queue.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public var queuePriority: QueuePriority {
         get async throws {
             let known: QueuePriority? = state.withLock { state in
@@ -270,10 +273,10 @@ extension AnyOperationHandle {
         }
     }
 
-    /// Another place among ready operations of its queue. Without effect on what runs.
+    /// Changes the priority among the ready operations of its queue.
     ///
-    /// - Throws: `Refusal.alreadyStarted` or `.alreadyFinished`; ``OperonError``, if the
-    ///   coordinator cannot be asked.
+    /// - Throws: `Refusal.alreadyStarted` or `.alreadyFinished`; ``OperonError`` if the request to
+    ///   the coordinator fails.
     public func setQueuePriority(_ priority: QueuePriority) async throws {
         let isNew = state.withLock { state in
             guard state.phase == .new else { return false }
@@ -293,12 +296,12 @@ extension AnyOperationHandle {
     }
 }
 
-/// What an operation waits for, or has waited for.
+/// An operation that another one waits for, or has waited for.
 public struct OperationDependency: Hashable, Sendable {
-    /// `nil`: it was not added to a queue yet.
+    /// `nil` if it has not been added to a queue yet.
     public let id: OperationID?
-    /// What people call it.
+    /// The name that is shown to people.
     public let name: String
-    /// By which of its outcomes it lets the other one go.
+    /// The outcomes that release the dependent.
     public let condition: DependencyCondition
 }

@@ -2,31 +2,31 @@ internal import OperonPorts
 internal import OperonRuntime
 internal import Synchronization
 
-/// An operation that was added to a queue, or will be: its identity and its state, whatever its
-/// type. ``OperationHandle`` knows the type as well.
+/// The identity and state of an operation that was added to a queue, or will be, whatever its type.
+/// ``OperationHandle`` knows the type as well.
 ///
-/// What an operation does is a value; the handle is what can be cancelled, waited for and depended
-/// on. A handle stands for one operation and is added once. It may be let go: what was added runs
-/// on.
+/// The work of an operation is a value; its handle is used to cancel it, wait for it and depend on
+/// it. A handle stands for one operation and is added once. Releasing a handle does not stop its
+/// operation.
 ///
-/// `@unchecked Sendable`: classes that others inherit from cannot be checked; the only subclass
-/// adds a constant, and everything that varies is behind a lock.
+/// `@unchecked Sendable`: the compiler cannot check classes that others inherit from. Subclasses
+/// add only constants, and everything that varies is behind a lock.
 public class AnyOperationHandle: @unchecked Sendable {
     let state: Mutex<State>
 
     struct State {
         var phase = Phase.new
         var isCancelled = false
-        /// Its queue counts it: it was added by it.
+        /// Whether the queue object counts it: true if it was added through that object.
         var isCounted = false
-        /// Where there is no label, what tells it from others of its kind.
+        /// Distinguishes unlabelled operations of one kind.
         var number: UInt32 = 0
-        /// Once it is submitted.
+        /// Valid once the operation is submitted.
         var id = OperationID(graph: GraphID(rawValue: 0), index: 0)
-        /// `nil`: none yet, or a plain success.
+        /// `nil`: no outcome yet, or a success without output.
         var ending: Ending?
-        /// Only while there is something to keep there, so that a million waiting operations take
-        /// little.
+        /// Allocated only if something has to be stored in it, so that a million waiting operations
+        /// take little memory.
         var extra: Extra?
         var dependencies = DraftDependencies.none
         var queue: OperationQueue?
@@ -35,33 +35,33 @@ public class AnyOperationHandle: @unchecked Sendable {
     enum Phase: UInt8 {
         /// In no queue.
         case new
-        /// On its way to the coordinator.
+        /// Being sent to the coordinator.
         case submitting
         /// The coordinator has it.
         case submitted
-        /// It runs, or has run, outside of any queue.
+        /// Runs, or has run, outside of any queue.
         case local
         case finished
     }
 
-    /// What is kept of one beside the commonest.
+    /// Values that most operations do not need.
     final class Extra {
         var options: OperationOptions?
         var label: String?
-        /// What its queue lets it wait for, for the sake of order: see `Addition`.
+        /// Earlier operations that its queue makes it wait for, to keep an order: see `Addition`.
         var order: [AnyOperationHandle] = []
-        /// What its conditions brought.
+        /// Operations that its conditions add.
         var brought: [AnyOperationHandle]?
         var cancelReason = ""
         var latch: Latch?
-        /// Why nothing will be heard of it any more.
+        /// Why its outcome can no longer be learned.
         var abandoned: OperonError?
-        /// Why it was not added, for those who waited for it meanwhile.
+        /// Why adding it failed, for tasks that were already waiting for it.
         var refusal: (any Error)?
         var completion: CompletionBlock?
-        /// Asks it to stop, if it runs in this program.
+        /// Asks the operation to stop, if it runs in this program.
         var stop: (@Sendable () -> Void)?
-        /// Which of its attempts that is.
+        /// The attempt that `stop` belongs to.
         var attempt: AttemptID?
 
         var isEmpty: Bool {
@@ -71,10 +71,10 @@ public class AnyOperationHandle: @unchecked Sendable {
         }
     }
 
-    /// How it ended, where that is more than “succeeded”.
+    /// How the operation ended, if there is more to store than a success without output.
     final class Ending: Sendable {
         let outcome: Outcome
-        /// `nil`: to be asked for.
+        /// `nil`: has to be fetched from the coordinator.
         let output: Payload?
 
         init(_ outcome: Outcome, output: Payload?) {
@@ -83,7 +83,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         }
     }
 
-    /// Told how the operation ended.
+    /// Called with the outcome of the operation.
     public typealias CompletionBlock = @Sendable (Outcome) -> Void
 
     init(options: OperationOptions) {
@@ -97,7 +97,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         self.state = Mutex(state)
     }
 
-    /// Of an operation that a coordinator has.
+    /// A handle for an operation that a coordinator already has.
     init(_ id: OperationID, name: String, in queue: OperationQueue) {
         var state = State()
         state.phase = .submitted
@@ -110,8 +110,8 @@ public class AnyOperationHandle: @unchecked Sendable {
     }
 
     deinit {
-        // Handles that wait for one another and were never added would let each other go one
-        // inside the other, as deep as their chain is long.
+        // Releases a chain of handles in a loop: handles that depend on one another and were never
+        // added would otherwise be deinitialized recursively, as deep as the chain is long.
         var rest = takeDependencies()
         while var handle = rest.popLast() {
             if isKnownUniquelyReferenced(&handle) { rest += handle.takeDependencies() }
@@ -132,39 +132,39 @@ public class AnyOperationHandle: @unchecked Sendable {
 
     // MARK: - What subclasses know
 
-    /// The name of its kind.
+    /// The kind of the operation.
     public var kind: String { preconditionFailure("a subclass knows its kind") }
 
-    /// What is to be done.
+    /// The work to be done.
     func work() throws -> Work { preconditionFailure("a subclass knows its work") }
 
-    /// The type that a worker in this process needs to know to run it; `nil`: none.
+    /// The type that a worker in this process must know to run it; `nil`: none.
     var registeredType: ObjectIdentifier? { nil }
 
-    /// That type, made known.
+    /// Registers that type.
     func register(_ register: (OperationKind) -> Void) {}
 
-    /// What is added with it, itself included. Not asked before it is to be added.
+    /// The operations that are added with it, itself included. Read only when it is being added.
     var members: [AnyOperationHandle] { [self] }
 
-    /// Whether what it waits for is cancelled once it will be skipped.
+    /// Whether its remaining dependencies are cancelled once it is certain to be skipped.
     var cancelsSiblings: Bool { false }
 
-    /// Whether this program runs it, and no worker.
+    /// Whether this program runs it, instead of a worker.
     var runsHere: Bool { false }
 
-    /// Runs it in this program; `nil`: that is not where it belongs.
+    /// Runs it in this program; `nil`: it does not run in this program.
     func run(_ context: OperationContext) async -> Completion? { nil }
 
-    /// What belongs to it, when it is cancelled.
+    /// Cancels the operations that belong to it.
     func cancelParts(reason: String) async throws {}
 
-    /// What it waits for, before it is added.
+    /// Its dependencies before it is added.
     final var draftDependencies: [DraftDependencies.Element] {
         state.withLock { state in state.phase == .new ? state.dependencies.all : [] }
     }
 
-    /// It waits for another one, unless it does or was added before.
+    /// Adds a dependency, unless there is one already or the handle has been added.
     final func wait(for other: AnyOperationHandle, _ condition: DependencyCondition) {
         guard other !== self else { return }
         state.withLock { state in
@@ -173,7 +173,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         }
     }
 
-    /// It waits for all of these, those apart that it waits for already. Linear, however many.
+    /// Adds dependencies on all of these, except for those it already has. Takes linear time.
     final func wait(
         forAll others: [AnyOperationHandle],
         _ condition: DependencyCondition = .unlessFailed
@@ -186,8 +186,8 @@ public class AnyOperationHandle: @unchecked Sendable {
 
     // MARK: - Identity
 
-    /// What people call it: the name it was given, else its kind and a number that is chosen when
-    /// it is added.
+    /// The name that is shown to people: the name it was given, or its kind and a number that is
+    /// chosen when it is added.
     public var name: String {
         let kind = kind
         return state.withLock { state in
@@ -196,7 +196,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         }
     }
 
-    /// What it is known by in its cluster, from any program; `nil` until it was added.
+    /// Identifies the operation in its cluster, for any program; `nil` until it has been added.
     public var id: OperationID? {
         state.withLock { state in
             switch state.phase {
@@ -207,10 +207,10 @@ public class AnyOperationHandle: @unchecked Sendable {
         }
     }
 
-    /// The queue it was added to; `nil`: none yet.
+    /// The queue it was added to; `nil` until then.
     public var queue: OperationQueue? { state.withLock { $0.queue } }
 
-    /// How it is to be run. Changes count until it is added.
+    /// How the operation is run. Changes have an effect only until it is added.
     public var options: OperationOptions {
         get { state.withLock { $0.extra?.options ?? OperationOptions() } }
         set {
@@ -226,11 +226,12 @@ public class AnyOperationHandle: @unchecked Sendable {
 
     // MARK: - Completion
 
-    /// Called once when the operation has its outcome, whatever that is; at once if it has.
+    /// Called once with the outcome of the operation, whatever it is; called at once if the
+    /// operation has finished already.
     ///
-    /// It is kept for code that comes from Foundation: it is lost with this program. What must
-    /// happen is an operation that depends on this one. No order is promised among it, those that
-    /// wait and dependents. Set again, only the last one counts.
+    /// It exists for code that comes from Foundation, and is lost when this program ends. Work that
+    /// must happen belongs in an operation that depends on this one. No order is promised among the
+    /// completion block, waiting tasks and dependents. Only the block that was set last is called.
     public var completionBlock: CompletionBlock? {
         get { state.withLock { $0.extra?.completion } }
         set {
@@ -246,7 +247,7 @@ public class AnyOperationHandle: @unchecked Sendable {
         }
     }
 
-    /// It has its outcome. A second one changes nothing.
+    /// Sets the outcome. A second call has no effect.
     func finish(_ outcome: Outcome, output: Payload?) {
         typealias Ended = (
             latch: Latch?, block: CompletionBlock?, stop: (@Sendable () -> Void)?,
@@ -278,19 +279,19 @@ public class AnyOperationHandle: @unchecked Sendable {
         if ended.isCounted { ended.queue?.finished(self) }
     }
 
-    /// How it ended, if that is known here; never asks anybody.
+    /// The outcome, if this program knows it. Never asks the coordinator.
     public var outcomeIfKnown: Outcome? {
         state.withLock { state in
             state.phase == .finished ? state.ending?.outcome ?? .succeeded : nil
         }
     }
 
-    /// Returns when the operation has its outcome.
+    /// Waits until the operation has finished and returns its outcome.
     ///
-    /// - Throws: `CancellationError` if the calling task is cancelled, ``OperonError`` with the
-    ///   code `closed` if the cluster was closed before, `notFound` if it ended unheard and is not
-    ///   kept any more, or `invalid` for an operation that is in no queue: it would be waited for
-    ///   in vain; what was against its being added, if it was on its way.
+    /// - Throws: `CancellationError` if the calling task is cancelled. ``OperonError`` with the
+    ///   code `closed` if the cluster was closed first, `notFound` if the operation finished
+    ///   without this program learning of it and was dropped since, or `invalid` if it was never
+    ///   added to a queue. If adding it failed, the error it failed with.
     @discardableResult
     public func finalOutcome() async throws -> Outcome {
         let first: Latch? = try state.withLock { state in
@@ -310,7 +311,7 @@ public class AnyOperationHandle: @unchecked Sendable {
             next = try state.withLock { state in
                 switch state.phase {
                 case .finished: return nil
-                // It was refused, and is on its way again.
+                // It was refused and is being added again.
                 case .submitting: return state.endLatch
                 case .new, .submitted, .local:
                     if let error = state.extra?.refusal ?? state.extra?.abandoned { throw error }
@@ -322,15 +323,16 @@ public class AnyOperationHandle: @unchecked Sendable {
         return outcomeIfKnown ?? .succeeded
     }
 
-    /// Whoever waits for it waits in vain, now and later; what runs of it here is asked to stop.
+    /// Tells present and future waiting tasks that the outcome will never be known, and asks a run
+    /// in this program to stop.
     ///
-    /// - Parameter why: What those are told; `nil`: the cluster was closed.
+    /// - Parameter why: The error thrown to waiting tasks; `nil`: the cluster was closed.
     func abandon(_ why: OperonError?) {
         let (latch, stop) = state.withLock { state in
             guard state.phase != .finished else {
                 return (Latch?.none, (@Sendable () -> Void)?.none)
             }
-            // Left there, open: it says so to those who come later.
+            // The open latch stays there, so that later waiting tasks return at once.
             let latch = state.endLatch
             state.extra?.abandoned = why
             return (latch, state.extra?.stop)
@@ -339,12 +341,12 @@ public class AnyOperationHandle: @unchecked Sendable {
         stop?()
     }
 
-    /// Returns when the operation has its outcome, whatever that is: ``finalOutcome()`` says which.
+    /// Waits until the operation has finished, whatever its outcome: ``finalOutcome()`` returns it.
     public func waitUntilFinished() async throws { _ = try await finalOutcome() }
 }
 
 extension AnyOperationHandle.State {
-    /// Opens when it has its outcome, or will have none that is heard of.
+    /// Opens when the operation has finished, or when its outcome can no longer be learned.
     fileprivate var endLatch: Latch {
         mutating get {
             let extra = extra ?? AnyOperationHandle.Extra()

@@ -5,8 +5,8 @@ package import OperonRuntime
 public import ServiceLifecycle
 internal import Synchronization
 
-/// Where operations run: in this process, in this process with a database under it, or on the
-/// workers of a coordinator somewhere else.
+/// The place where operations run: this process, this process with a database, or the workers of a
+/// remote coordinator.
 ///
 /// ```swift
 /// let cluster = Cluster.inProcess
@@ -14,7 +14,7 @@ internal import Synchronization
 /// let cluster = Cluster.remote()
 /// ```
 ///
-/// Everything else of a program stays the same. It connects when it is first used.
+/// The rest of the program stays the same. A cluster connects when it is first used.
 public final class Cluster: Sendable {
     private enum Connection {
         case none
@@ -31,7 +31,7 @@ public final class Cluster: Sendable {
     }
 
     deinit {
-        // Nobody can ask anything any more; what was added runs on where it is kept elsewhere.
+        // Nobody can use the cluster any more; operations of a remote cluster keep running.
         let session: Session? = connection.withLock { connection in
             guard case .connected(let session) = connection else { return nil }
             return session
@@ -41,24 +41,24 @@ public final class Cluster: Sendable {
 
     // MARK: - Scopes
 
-    /// Says what is wrong, and nothing else.
+    /// The default logger: warnings and errors only.
     public static var warnings: Logger {
         var logger = Logger(label: "operon")
         logger.logLevel = .warning
         return logger
     }
 
-    /// This process, shared by everything in it: as many operations at once as it has processors.
-    /// What waits is lost with the process.
+    /// A cluster in this process that all code in it shares. It runs as many operations at once as
+    /// the machine has processors. Waiting operations are lost when the process ends.
     public static let inProcess = Cluster.inProcess()
 
-    /// This process, apart from others: for a part of a program, or a test.
+    /// A separate cluster in this process: for a part of a program, or for a test.
     ///
     /// - Parameters:
     ///   - slots: How many operations run at once, 1 to 4,096; `nil`: one per processor.
-    ///   - keep: How much of what has ended is kept. Handles keep their outcomes and values
+    ///   - keep: The retention of finished operations. Handles keep their outcomes and values
     ///     themselves.
-    ///   - logger: Gets what an operator wants to know.
+    ///   - logger: Receives messages for operators.
     public static func inProcess(
         slots: Int? = nil,
         keep: Retention = .inMemory,
@@ -67,16 +67,17 @@ public final class Cluster: Sendable {
         Cluster { LocalBackend(store: nil, slots: slots, keep: keep, logger: logger) }
     }
 
-    /// This process, with a database that has whatever was added: what has not ended goes on in
-    /// the next life of the program, as soon as its types are known there (``register(_:)``, or
-    /// another operation of the type).
+    /// A cluster in this process with a database that stores every operation added. The next run of
+    /// the program resumes unfinished operations as soon as it knows their types (through
+    /// ``register(_:)``, or by adding another operation of the type).
     ///
     /// - Parameters:
-    ///   - store: The path of the database. It is made if there is none, and held by one process
-    ///     at a time.
+    ///   - store: The path of the database. It is created if there is none; only one process can
+    ///     open it at a time.
     ///   - slots: How many operations run at once, 1 to 4,096; `nil`: one per processor.
-    ///   - keep: How much of what has ended is kept, in this life and the next ones.
-    ///   - logger: Gets what an operator wants to know.
+    ///   - keep: The retention of finished operations, in this run of the program and the next
+    ///     ones.
+    ///   - logger: Receives messages for operators.
     public static func embedded(
         store: String,
         slots: Int? = nil,
@@ -86,17 +87,18 @@ public final class Cluster: Sendable {
         Cluster { LocalBackend(store: store, slots: slots, keep: keep, logger: logger) }
     }
 
-    /// The workers of a coordinator.
+    /// The workers of a coordinator in another process, on this machine or elsewhere.
     ///
     /// - Parameters:
-    ///   - url: `https://host:7350`, `http://…` for this machine, or `unix:PATH`; `nil`: the socket of this user's
-    ///     coordinator on this machine.
+    ///   - url: `https://host:7350`, `http://…` for this machine, or `unix:PATH`; `nil`: this
+    ///     user's coordinator on this machine, through its socket.
     ///   - token: The access token. Sent only over HTTPS, or to this machine; `nil`: for this
-    ///     machine, the token that coordinators of this user ask for, if they made one.
-    ///   - certificateAuthority: A file in PEM with the certificates that may vouch for the
-    ///     coordinator's; `nil`: those of the system.
-    ///   - patience: How long a coordinator that is away is tried again, before a call throws.
-    ///   - logger: Gets what an operator wants to know.
+    ///     machine, the token that this user's coordinators ask for, if they created one.
+    ///   - certificateAuthority: A PEM file with the certificates trusted to sign the coordinator's
+    ///     certificate; `nil`: those of the system.
+    ///   - patience: How long a call retries while the coordinator does not answer, before it
+    ///     throws.
+    ///   - logger: Receives messages for operators.
     public static func remote(
         _ url: String? = nil,
         token: String? = nil,
@@ -115,7 +117,7 @@ public final class Cluster: Sendable {
         }
     }
 
-    /// This process, by a clock that somebody moves: for tests of programs.
+    /// A cluster in this process with a clock that the caller moves, for tests of programs.
     package static func local(
         store: String? = nil,
         slots: Int,
@@ -126,7 +128,7 @@ public final class Cluster: Sendable {
         Cluster { LocalBackend(store: store, slots: slots, keep: keep, time: time, logger: logger) }
     }
 
-    /// What is behind it; `nil`: it is elsewhere.
+    /// The cluster in this process; `nil` if the cluster is remote.
     package var inside: InProcessCluster? {
         get async throws { (try await session().backend as? LocalBackend)?.cluster }
     }
@@ -136,12 +138,12 @@ public final class Cluster: Sendable {
 
     // MARK: - Kinds
 
-    /// Makes types of operations known to the workers in this process: to go on with what an
-    /// embedded database has of a life before, for what running operations add, and for what is
-    /// added by name. A type that is added from this program is known without. Workers elsewhere
-    /// have their own: see ``Worker``.
+    /// Makes operation types known to the worker in this process. This is needed to resume the
+    /// operations that an embedded database has from an earlier run, for operations that running
+    /// operations add, and for operations that are added by name. A type that this program adds is
+    /// registered automatically. Workers elsewhere have their own types: see ``Worker``.
     ///
-    /// - Throws: ``OperonError``, if it cannot connect.
+    /// - Throws: ``OperonError`` if the cluster cannot connect.
     public func register(_ kinds: OperationKind...) async throws {
         let session = try await session()
         for kind in kinds { session.backend.register(kind) }
@@ -149,17 +151,17 @@ public final class Cluster: Sendable {
 
     // MARK: - Life
 
-    /// Connects, if that was not done before.
+    /// Connects, if the cluster is not connected yet.
     ///
-    /// - Throws: ``OperonError``: the store is held or damaged, the address makes no sense.
+    /// - Throws: ``OperonError`` if the database is in use or damaged, or the address is invalid.
     public func connect() async throws { _ = try await session() }
 
-    /// Ends it: nothing can be asked any more. What waits in a process without a database is lost;
-    /// elsewhere it goes on without this program.
+    /// Closes the cluster: no further call reaches it. Waiting operations in a process without a
+    /// database are lost; those of a remote cluster go on without this program.
     ///
     /// - Parameter time: How long operations and blocks that run in this process have to finish;
-    ///   then they are asked to stop. What ignores that is left behind after another fifteen
-    ///   seconds. A block that calls this itself waits for itself as long.
+    ///   then they are asked to stop. Code that ignores the request is abandoned after another
+    ///   fifteen seconds. A block that calls this method waits for itself that long.
     public func close(within time: Duration = .seconds(10)) async {
         let before = connection.withLock { connection in
             let before = connection
@@ -182,7 +184,7 @@ public final class Cluster: Sendable {
             case .connecting(let task): return task
             case .none:
                 let makeBackend = makeBackend
-                // Not the caller's child: others may wait for it as well.
+                // Not a child of the caller's task: others may wait for it as well.
                 let task = Task {
                     let session = Session(try makeBackend())
                     try await session.start()
@@ -202,7 +204,7 @@ public final class Cluster: Sendable {
             return session
         } catch {
             connection.withLock { connection in
-                // The next call tries again.
+                // The next call connects again.
                 if case .connecting(let current) = connection, current == task {
                     connection = .none
                 }
@@ -211,7 +213,7 @@ public final class Cluster: Sendable {
         }
     }
 
-    /// The session, if it was connected before: without a suspension.
+    /// The session, if the cluster is connected. Never suspends.
     var sessionIfConnected: Session? {
         connection.withLock { connection in
             guard case .connected(let session) = connection else { return nil }
@@ -219,7 +221,7 @@ public final class Cluster: Sendable {
         }
     }
 
-    /// Asks the coordinator.
+    /// Sends a request to the coordinator.
     func ask<Answer: Sendable>(
         _ question: (any CoordinatorClient) async throws -> Answer
     ) async throws -> Answer {
@@ -228,13 +230,13 @@ public final class Cluster: Sendable {
 }
 
 extension Cluster {
-    /// An operation that is there already, added by this program or another one.
+    /// Returns a handle for an existing operation, added by this program or another one.
     ///
     /// - Parameters:
-    ///   - id: ``AnyOperationHandle/id``.
-    ///   - type: What it is.
-    /// - Throws: ``OperonError`` with the code `notFound` (it is not kept any more), `invalid` (it
-    ///   is of another kind) or `undecodable`; or if the coordinator cannot be asked.
+    ///   - id: The operation's ``AnyOperationHandle/id``.
+    ///   - type: The type of the operation.
+    /// - Throws: ``OperonError`` with the code `notFound` (it was dropped), `invalid` (it is of
+    ///   another kind) or `undecodable`; or if the request to the coordinator fails.
     public func handle<Op: Operation>(
         _ id: OperationID,
         of type: Op.Type
@@ -259,7 +261,7 @@ extension Cluster {
         return handle
     }
 
-    /// Has the handle of an operation that is there already told of its end.
+    /// Notifies the handle of an existing operation of its outcome.
     func follow(_ handle: AnyOperationHandle, _ id: OperationID) async throws {
         let selector = OperationSelector(id)
         let before = try await ask { try await $0.operation(selector) }.operation
@@ -269,14 +271,14 @@ extension Cluster {
         }
         let session = try await session()
         try await session.follow(handle, id)
-        // Behind that: it may have ended meanwhile.
+        // Asked again once it is followed: it may have finished in between.
         let after = try await ask { try await $0.operation(selector) }.operation
         if let ended = EndedOperation(after) { session.deliver([ended]) }
     }
 }
 
 extension Cluster: Service {
-    /// Serves until graceful shutdown, or until its task is cancelled; then closes.
+    /// Serves until graceful shutdown or until its task is cancelled; then closes the cluster.
     public func run() async throws {
         try await connect()
         let ends = AsyncStream<Never>.makeStream()

@@ -1,20 +1,20 @@
 internal import OperonModel
 
-/// Something that has to hold for an operation to run, beside its dependencies.
+/// A condition that must hold for an operation to run, in addition to its dependencies.
 ///
-/// An operation lists its ``Operation/conditions``. The worker that is to run it asks them in their
-/// order, before ``Operation/main(_:)``, in each attempt; the first that does not hold decides. A
-/// condition that has to be asked in the submitting program is a local block that the operation
-/// depends on: ``LocalOperationHandle``.
+/// An operation lists its ``Operation/conditions``. In each attempt, the worker that is to run the
+/// operation evaluates them in order, before ``Operation/main(_:)``. The first condition that does
+/// not hold decides. To evaluate a condition in the submitting program, use a local block that the
+/// operation depends on: ``LocalOperationHandle``.
 public protocol Condition: Sendable {
-    /// What the error of an operation says that failed for its sake.
+    /// The name that appears in the error if the operation fails because of this condition.
     var name: String { get }
 
-    /// An operation that makes it true, and that is added with the operation that has this
+    /// An operation that makes the condition true. It is added with the operation that has this
     /// condition, which waits for it; `nil`: none.
     func dependency() -> AnyOperationHandle?
 
-    /// Whether it holds now. What it throws counts as that it failed.
+    /// Returns whether the condition holds now. If it throws, the condition has failed.
     func evaluate(_ context: OperationContext) async throws -> ConditionResult
 }
 
@@ -22,35 +22,35 @@ extension Condition {
     /// The name of the type.
     public var name: String { String(describing: Self.self) }
 
-    /// None.
+    /// Returns `nil`: no operation makes the condition true.
     public func dependency() -> AnyOperationHandle? { nil }
 }
 
-/// Whether a condition holds.
+/// The result of evaluating a condition.
 public enum ConditionResult: Hashable, Sendable, Codable {
-    /// It does.
+    /// The condition holds.
     case satisfied
-    /// Not yet: the operation gives its place back and is tried again after this time, 10 ms or
-    /// more.
+    /// The condition does not hold yet: the operation gives its slot back and is tried again after
+    /// this time, 10 ms or more.
     case notYet(recheckAfter: Duration)
-    /// It does not: the operation fails with `conditionFailed`.
+    /// The condition does not hold: the operation fails with `conditionFailed`.
     case failed
 }
 
-/// Holds when another one does not.
+/// A condition that holds when another one does not.
 public struct Not: Condition {
     private let condition: any Condition
 
-    /// The opposite of a condition. “Not yet” stays “not yet”.
+    /// Creates the opposite of a condition. “Not yet” stays “not yet”.
     public init(_ condition: some Condition) { self.condition = condition }
 
     /// `not …`.
     public var name: String { "not \(condition.name)" }
 
-    /// That of the condition.
+    /// The dependency of the condition.
     public func dependency() -> AnyOperationHandle? { condition.dependency() }
 
-    /// Asks the condition.
+    /// Evaluates the condition and negates the result.
     public func evaluate(_ context: OperationContext) async throws -> ConditionResult {
         switch try await condition.evaluate(context) {
         case .satisfied: .failed
@@ -60,20 +60,20 @@ public struct Not: Condition {
     }
 }
 
-/// Holds when all of several do: the first that does not decides.
+/// A condition that holds when all of several do. The first that does not hold decides.
 public struct All: Condition {
     private let conditions: [any Condition]
 
-    /// All of these.
+    /// Creates a condition that needs all of these.
     public init(_ conditions: any Condition...) { self.conditions = conditions }
 
     /// `all of …, …`.
     public var name: String { "all of " + conditions.map(\.name).joined(separator: ", ") }
 
-    /// Those of all.
+    /// The dependencies of all the conditions.
     public func dependency() -> AnyOperationHandle? { conditions.dependency() }
 
-    /// Asks one after the other.
+    /// Evaluates the conditions one after the other.
     public func evaluate(_ context: OperationContext) async throws -> ConditionResult {
         for condition in conditions {
             let result = try await condition.evaluate(context)
@@ -83,20 +83,21 @@ public struct All: Condition {
     }
 }
 
-/// Holds when one of several does.
+/// A condition that holds when at least one of several does.
 public struct AnyOf: Condition {
     private let conditions: [any Condition]
 
-    /// One of these.
+    /// Creates a condition that needs one of these.
     public init(_ conditions: any Condition...) { self.conditions = conditions }
 
     /// `any of …, …`.
     public var name: String { "any of " + conditions.map(\.name).joined(separator: ", ") }
 
-    /// Those of all.
+    /// The dependencies of all the conditions.
     public func dependency() -> AnyOperationHandle? { conditions.dependency() }
 
-    /// Asks one after the other. If none holds, but one may later, that one decides.
+    /// Evaluates the conditions one after the other. If none holds but some may later, the result
+    /// is “not yet”, with the shortest of their times.
     public func evaluate(_ context: OperationContext) async throws -> ConditionResult {
         var end = ConditionResult.failed
         for condition in conditions {
@@ -112,30 +113,30 @@ public struct AnyOf: Condition {
     }
 }
 
-/// Another condition, without its operation: it is only asked.
+/// Evaluates another condition, without adding the operation that makes it true.
 public struct Silent: Condition {
     private let condition: any Condition
 
-    /// Only asks this one.
+    /// Creates a condition that only evaluates this one.
     public init(_ condition: some Condition) { self.condition = condition }
 
-    /// That of the condition.
+    /// The name of the evaluated condition.
     public var name: String { condition.name }
 
-    /// Asks the condition.
+    /// Evaluates the condition.
     public func evaluate(_ context: OperationContext) async throws -> ConditionResult {
         try await condition.evaluate(context)
     }
 }
 
 extension [any Condition] {
-    /// What makes all of them true.
+    /// The operations that make all of the conditions true, as one handle.
     fileprivate func dependency() -> AnyOperationHandle? {
         let handles = compactMap { $0.dependency() }
         return handles.count < 2 ? handles.first : GroupHandle(handles)
     }
 
-    /// The first that does not hold; `nil`: all do.
+    /// The first condition that does not hold; `nil`: all hold.
     func firstObstacle(
         _ context: OperationContext
     ) async -> (name: String, result: ConditionResult)? {

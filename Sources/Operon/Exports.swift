@@ -1,2 +1,2 @@
-// Values that appear in the library's interface: priorities, conditions, errors, graph files.
+// Types that appear in the public interface: priorities, conditions, errors, graph files.
 @_exported public import OperonModel

@@ -1,24 +1,24 @@
 internal import OperonModel
 internal import OperonPorts
 
-/// An operation that somebody completes who is no worker: a person who approves, a service that
-/// calls back.
+/// An operation that an external party completes instead of a worker: a person who approves, or a
+/// service that calls back.
 ///
-/// It waits as any other. From when it is ready it is executing, until somebody ends it:
-/// ``complete(_:)`` here, ``Cluster/complete(_:token:with:)`` in another program, or
-/// `operon complete` in a terminal.
+/// It waits like any other operation. Once it is ready it counts as executing, until somebody
+/// completes it: with ``complete(_:)`` here, with ``Cluster/complete(_:token:with:)`` in another
+/// program, or with `operon complete` in a terminal.
 public final class ExternalOperationHandle<Output: Codable & Sendable>: AnyOperationHandle,
     @unchecked Sendable
 {
     private let input: Payload
 
-    /// One that is in no queue yet.
+    /// Creates a handle that is in no queue yet.
     ///
     /// - Parameters:
-    ///   - output: The type of what it is completed with.
-    ///   - input: What whoever completes it may want to read, as JSON.
-    ///   - options: How it is to be run.
-    /// - Throws: What encoding the input throws.
+    ///   - output: The type of the value it is completed with.
+    ///   - input: Information for the party that completes it, sent as JSON.
+    ///   - options: How the operation is run.
+    /// - Throws: The error from encoding the input.
     public init(
         _ output: Output.Type = Output.self,
         input: (any Encodable & Sendable)? = nil,
@@ -33,17 +33,18 @@ public final class ExternalOperationHandle<Output: Codable & Sendable>: AnyOpera
 
     override func work() throws -> Work { .external(input: input) }
 
-    /// It has succeeded, with this.
+    /// Completes the operation as succeeded, with this value.
     ///
-    /// - Throws: `Refusal.alreadyFinished`, another `Refusal` if it is not its turn yet, or
-    ///   ``OperonError``.
+    /// - Throws: `Refusal.alreadyFinished`, another `Refusal` if the operation is not executing
+    ///   yet, or ``OperonError``.
     public func complete(_ output: Output) async throws {
         try await end(.succeeded(try Payload(encoding: output)))
     }
 
-    /// It has failed, with this error. It is tried again, if its options say so.
+    /// Completes the attempt as failed, with this error. The operation is retried if its options
+    /// allow it.
     ///
-    /// - Throws: as ``complete(_:)``.
+    /// - Throws: The same errors as ``complete(_:)``.
     public func fail(_ error: any Error) async throws {
         try await end(.failed(OperationError(thrown: error)))
     }
@@ -56,9 +57,10 @@ public final class ExternalOperationHandle<Output: Codable & Sendable>: AnyOpera
         try await queue.cluster.complete(id, nil, completion)
     }
 
-    /// What whoever completed it gave, once that has been.
+    /// The value that the operation was completed with. Waits for the outcome.
     ///
-    /// - Throws: `OperationError`, `CancellationError`, ``OperationSkipped``; ``OperonError``.
+    /// - Throws: `OperationError`, `CancellationError` or ``OperationSkipped``, by the outcome;
+    ///   ``OperonError``.
     public var value: Output {
         get async throws {
             switch try await finalOutcome() {
@@ -79,22 +81,22 @@ public final class ExternalOperationHandle<Output: Codable & Sendable>: AnyOpera
 }
 
 extension Cluster {
-    /// How somebody who is no worker ends an operation.
+    /// How an external party completes an operation.
     public enum ExternalResult: Sendable {
-        /// It has done what it should, and left this.
+        /// The operation succeeded, with this value.
         case succeeded(any Encodable & Sendable)
-        /// It has not.
+        /// The attempt failed, with this error.
         case failed(any Error)
-        /// It was given up.
+        /// The operation was cancelled.
         case cancelled(reason: String)
     }
 
-    /// Ends an operation that waits to be completed from outside, by its id.
+    /// Completes an external operation, by its id.
     ///
     /// - Parameters:
-    ///   - id: ``AnyOperationHandle/id``.
-    ///   - token: The attempt that is meant, as events tell it; `nil`: whichever waits now.
-    ///   - result: How it ended. Only the first one counts; every other is refused.
+    ///   - id: The operation's ``AnyOperationHandle/id``.
+    ///   - token: The attempt to complete, as events report it; `nil`: the current one.
+    ///   - result: How it ended. Only the first result counts; all later ones are refused.
     /// - Throws: `Refusal` or ``OperonError``.
     public func complete(
         _ id: OperationID,

@@ -3,22 +3,22 @@ internal import OperonGraphFile
 internal import OperonModel
 internal import OperonPorts
 
-/// Why a graph file cannot be read or written: everything that is wrong with it, up to twenty
-/// problems.
+/// Why a graph file cannot be read or written: all problems found, up to twenty.
 public struct GraphFileInvalid: Error, Hashable, Sendable, CustomStringConvertible {
-    /// One thing that is wrong.
+    /// One problem.
     public struct Problem: Hashable, Sendable {
-        /// The file, as it was named.
+        /// The file name, as it was given.
         public let file: String
-        /// From 1; 0 where the problem has no place in the file.
+        /// The line, counted from 1; 0 if the problem has no place in the file.
         public let line: Int
-        /// From 1, counted in Unicode scalars; 0 where the problem has no place in the file.
+        /// The column, counted from 1 in Unicode scalars; 0 if the problem has no place in the
+        /// file.
         public let column: Int
-        /// A sentence that a person can act on.
+        /// A sentence that tells a person what to fix.
         public let message: String
     }
 
-    /// In the order in which they were found; at least one.
+    /// The problems in the order in which they were found; at least one.
     public let problems: [Problem]
 
     init(_ error: GraphFileError) {
@@ -27,7 +27,7 @@ public struct GraphFileInvalid: Error, Hashable, Sendable, CustomStringConvertib
         }
     }
 
-    /// `file:line:column: message`, a line for each.
+    /// One line of the form `file:line:column: message` for each problem.
     public var description: String {
         problems.map { problem in
             let place = problem.line == 0 ? "" : "\(problem.line):\(problem.column):"
@@ -38,9 +38,10 @@ public struct GraphFileInvalid: Error, Hashable, Sendable, CustomStringConvertib
 }
 
 extension GraphDescription {
-    /// Reads a graph file: YAML, JSON or JSON Lines, by its suffix or its content.
+    /// Reads a graph file. Its suffix or its content decides whether it is YAML, JSON or JSON
+    /// Lines.
     ///
-    /// Relative directories in it are relative to where it lies.
+    /// Relative directories in the file are relative to the folder that contains it.
     ///
     /// - Throws: ``GraphFileInvalid``.
     public init(contentsOf path: String) throws {
@@ -54,8 +55,8 @@ extension GraphDescription {
     /// Reads the text of a graph file.
     ///
     /// - Parameters:
-    ///   - text: YAML, JSON or JSON Lines, by its content.
-    ///   - name: The graph's name, if the text gives none.
+    ///   - text: YAML, JSON or JSON Lines; the content decides which.
+    ///   - name: The name of the graph, if the text does not give one.
     /// - Throws: ``GraphFileInvalid``.
     public init(text: String, name: String = "graph") throws {
         do throws(GraphFileError) {
@@ -65,9 +66,9 @@ extension GraphDescription {
         }
     }
 
-    /// As the text of a graph file, in JSON. Read again, it is the same graph.
+    /// Returns the graph as a graph file in JSON. Reading the text gives the same graph.
     ///
-    /// - Throws: ``GraphFileInvalid`` for what a graph file cannot say.
+    /// - Throws: ``GraphFileInvalid`` if a graph file cannot express the graph.
     public func text() throws -> String {
         do throws(GraphFileError) {
             return String(decoding: try GraphFile.encodeJSON(self), as: UTF8.self)
@@ -76,26 +77,26 @@ extension GraphDescription {
         }
     }
 
-    /// Writes it to a file, in JSON. A file that is there is replaced as a whole.
+    /// Writes the graph to a file, in JSON. An existing file is replaced atomically.
     ///
-    /// - Throws: ``GraphFileInvalid``, or what the file system says.
+    /// - Throws: ``GraphFileInvalid``, or the error of the file system.
     public func write(to path: String) throws {
         try Data(try text().utf8).write(to: URL(filePath: path), options: .atomic)
     }
 }
 
-/// A graph that was submitted as one.
+/// A graph that was submitted as a whole.
 public struct SubmittedGraph: Sendable {
-    /// What it is known by in its cluster.
+    /// Identifies the graph in its cluster.
     public let id: GraphID
-    /// Its name, which others may have as well.
+    /// The name of the graph; other graphs may have the same name.
     public let name: String
-    /// Where it runs.
+    /// The cluster that runs the graph.
     public let cluster: Cluster
 
-    /// How its operations are, all together.
+    /// How many of its operations have finished, and how many there are.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked or has forgotten it.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails or the graph was dropped.
     public var progress: OperationQueueProgress {
         get async throws {
             let counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
@@ -106,9 +107,10 @@ public struct SubmittedGraph: Sendable {
         }
     }
 
-    /// The operation of this name.
+    /// Returns a handle for the operation of this name.
     ///
-    /// - Throws: ``OperonError`` with the code `notFound`; or if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` with the code `notFound`, or if the request to the coordinator
+    ///   fails.
     public func operation(named name: String) async throws -> AnyOperationHandle {
         let selector = OperationSelector(graph: "\(id)", operation: name)
         let view = try await cluster.ask { try await $0.operation(selector) }.operation
@@ -119,11 +121,11 @@ public struct SubmittedGraph: Sendable {
         return handle
     }
 
-    /// Returns when every operation has its outcome.
+    /// Waits until all operations of the graph have finished.
     ///
-    /// - Returns: How many ended how.
-    /// - Throws: `CancellationError`; ``OperonError``, if the coordinator cannot be asked, or with
-    ///   the code `closed` if the cluster was closed before.
+    /// - Returns: The number of operations with each outcome.
+    /// - Throws: `CancellationError`; ``OperonError`` if the request to the coordinator fails, or
+    ///   with the code `closed` if the cluster was closed first.
     @discardableResult
     public func waitUntilFinished() async throws -> [OutcomeKind: Int] {
         var counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
@@ -135,7 +137,8 @@ public struct SubmittedGraph: Sendable {
             counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
             if counts.unfinished > 0 {
                 do {
-                    // After a gap, too, whether it is over is asked and not guessed.
+                    // Asks whether the graph has finished, after a gap as well, instead of
+                    // inferring it.
                     for try await event in events {
                         if case .event(let event) = event, event.kind != "finished" { continue }
                         counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
@@ -156,9 +159,9 @@ public struct SubmittedGraph: Sendable {
         ]
     }
 
-    /// Cancels everything in it that has not ended.
+    /// Cancels all unfinished operations of the graph.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public func cancel(reason: String = "") async throws {
         var request = CancelRequest()
         request.reason = reason
@@ -168,13 +171,14 @@ public struct SubmittedGraph: Sendable {
 }
 
 extension Cluster {
-    /// Submits a whole graph: from a graph file, for example.
+    /// Submits a whole graph, for example one from a graph file.
     ///
     /// - Parameters:
-    ///   - graph: What to submit.
-    ///   - idempotencyKey: The same key with the same graph gives the same answer, however often it
-    ///     is submitted; `nil`: each time it is a new one.
-    /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent.
+    ///   - graph: The graph to submit.
+    ///   - idempotencyKey: Submitting the same graph with the same key again returns the same
+    ///     answer; `nil`: each submission creates a new graph.
+    /// - Throws: `Refusal` if the coordinator refuses the graph, ``OperonError`` if it cannot be
+    ///   sent.
     public func submit(
         _ graph: GraphDescription,
         idempotencyKey: String? = nil

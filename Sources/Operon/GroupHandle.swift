@@ -1,37 +1,40 @@
 internal import OperonModel
 internal import OperonPorts
 
-/// Operations that are one to those who wait for them: ended when all of its parts have.
+/// Several operations that their dependents see as one. The group has ended when all its parts
+/// have.
 ///
-/// The parts run wherever there is room, count against their queue's limit, and have no order but
-/// by dependencies. The group itself takes no slot while they run. What the group depends on, each
-/// part waits for; what depends on the group waits for all parts. It succeeds when all parts did or
-/// were cancelled, and is skipped if one failed or was skipped (because of that one). Cancelling it
-/// ends it at once as cancelled, and cancels its parts: what runs of them ends when it ends.
+/// The parts run wherever there is room and count against the limit of their queue. Only
+/// dependencies order them. The group itself takes no slot while they run. Each part waits for
+/// everything that the group depends on; an operation that depends on the group waits for all
+/// parts. The group succeeds if every part succeeded or was cancelled. If a part failed or was
+/// skipped, the group is skipped, with that part as the cause. Cancelling the group ends it at once
+/// as cancelled and cancels its parts; parts that are running end when their code ends.
 ///
-/// The group returns nothing: its parts may run anywhere, and no worker runs the group itself. What
-/// needs what they returned depends on the parts as well: `.after(group.parts)`.
+/// The group returns nothing: its parts may run anywhere, and no worker runs code for the group
+/// itself. An operation that needs the values that the parts returned must depend on the parts as
+/// well: `.after(group.parts)`.
 public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
-    /// What becomes of the other parts once the group cannot succeed any more.
+    /// What happens to the other parts once the group can no longer succeed.
     public enum FailurePolicy: Hashable, Sendable {
-        /// They go on.
+        /// The other parts go on.
         case goOn
-        /// They are cancelled: what waits ends, what runs is asked to stop. Parts of parts, too.
-        /// The coordinator sees to it, whatever becomes of this program.
+        /// The other parts are cancelled, including parts of parts: waiting ones end, running ones
+        /// are asked to stop. The coordinator does this even if this program has ended.
         case cancelSiblings
     }
 
-    /// In the order of adding.
+    /// The parts in the order in which they were added.
     public let parts: [AnyOperationHandle]
-    /// What becomes of the others when one part fails, or is skipped.
+    /// What happens to the other parts when one fails or is skipped.
     public let onFailure: FailurePolicy
 
-    /// A group of operations that are in no queue yet, or in one already.
+    /// Creates a group of operations, each in no queue yet or already in one.
     ///
     /// - Parameters:
-    ///   - parts: What belongs to it.
-    ///   - onFailure: What becomes of the others when one part fails, or is skipped.
-    ///   - options: How the group itself is added, which runs nowhere: its name, for example.
+    ///   - parts: The operations of the group.
+    ///   - onFailure: What happens to the other parts when one fails or is skipped.
+    ///   - options: The options of the group itself, which runs no code: its name, for example.
     public init(
         _ parts: [AnyOperationHandle],
         onFailure: FailurePolicy = .goOn,
@@ -42,12 +45,12 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
         super.init(options: options)
     }
 
-    /// A group, part by part.
+    /// Creates a group with a result builder.
     ///
     /// - Parameters:
-    ///   - name: What people call it; `nil`: its kind and a number.
-    ///   - onFailure: What becomes of the others when one part fails, or is skipped.
-    ///   - parts: What belongs to it.
+    ///   - name: The name that is shown to people; `nil`: its kind and a number.
+    ///   - onFailure: What happens to the other parts when one fails or is skipped.
+    ///   - parts: The operations of the group.
     public convenience init(
         _ name: String? = nil,
         onFailure: FailurePolicy = .goOn,
@@ -56,24 +59,24 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
         self.init(parts(), onFailure: onFailure, options: OperationOptions(name: name))
     }
 
-    /// A join: no worker has to know anything to run it.
+    /// `nothing`: a join, for which a worker needs no code.
     public override var kind: String { Work.nothingKind }
 
     override func work() throws -> Work { .nothing }
 
     override var cancelsSiblings: Bool { onFailure == .cancelSiblings }
 
-    /// Those of groups among them, too.
+    /// The parts, including the parts of nested groups.
     private var allParts: [AnyOperationHandle] {
         parts.flatMap { part in ((part as? GroupHandle)?.allParts ?? []) + [part] }
     }
 
-    /// Parts first, so that names are chosen in their order.
+    /// Parts come first, so that names are chosen in their order.
     override var members: [AnyOperationHandle] {
         let parts = parts.flatMap(\.members)
         let own = draftDependencies
         for part in parts { for (handle, condition) in own { part.wait(for: handle, condition) } }
-        // Directly for parts of parts as well: they are siblings, too.
+        // Depends on nested parts directly as well, so that they are siblings, too.
         wait(forAll: cancelsSiblings ? allParts : self.parts)
         return parts + [self]
     }
@@ -83,7 +86,7 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
     }
 }
 
-/// Collects operations: handles, and values that get one.
+/// Collects operations: handles, and values, for which it creates handles.
 @resultBuilder public enum OperationBuilder {
     /// A handle.
     public static func buildExpression(_ handle: AnyOperationHandle) -> [AnyOperationHandle] {
@@ -95,14 +98,14 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
         handles
     }
 
-    /// A value, which needs no handle of its own here.
+    /// A value, for which a handle is created.
     public static func buildExpression<Op: Operation>(
         _ operation: Op
     ) -> [AnyOperationHandle] where Op.Output: Codable {
         [OperationHandle(work: operation, options: nil)]
     }
 
-    /// A value that returns nothing.
+    /// A value that returns nothing, for which a handle is created.
     @_disfavoredOverload
     public static func buildExpression<Op: Operation>(
         _ operation: Op
@@ -110,7 +113,7 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
         [OperationHandle(work: operation, options: nil)]
     }
 
-    /// One behind the other.
+    /// Joins the parts in order.
     public static func buildBlock(_ parts: [AnyOperationHandle]...) -> [AnyOperationHandle] {
         parts.flatMap { $0 }
     }
@@ -137,8 +140,8 @@ public final class GroupHandle: AnyOperationHandle, @unchecked Sendable {
 }
 
 extension AnyOperationHandle {
-    /// Waits for others, in one expression: all parts of a group, for example. For handles that are
-    /// in no queue yet.
+    /// Adds dependencies on other operations, for example on all parts of a group, and returns the
+    /// handle. For handles that are in no queue yet.
     ///
     /// - Returns: This handle.
     @discardableResult
@@ -150,8 +153,9 @@ extension AnyOperationHandle {
         return self
     }
 
-    /// Waits for others, in one expression: for handles that are in no queue yet. One that is stays
-    /// as it is: ``addDependency(_:when:)`` asks the coordinator.
+    /// Adds dependencies on other operations and returns the handle. For handles that are in no
+    /// queue yet. A handle that is in a queue is left unchanged; use ``addDependency(_:when:)`` for
+    /// it, which asks the coordinator.
     ///
     /// - Returns: This handle.
     @discardableResult
@@ -165,7 +169,7 @@ extension AnyOperationHandle {
 }
 
 extension OperationQueue {
-    /// Adds a whole graph: all of it, or nothing.
+    /// Adds a whole graph: all of its operations or none.
     ///
     /// ```swift
     /// let download = OperationHandle(Download(url))
@@ -178,8 +182,8 @@ extension OperationQueue {
     /// }
     /// ```
     ///
-    /// - Returns: Their handles, in order.
-    /// - Throws: as ``addOperations(_:waitUntilFinished:)``.
+    /// - Returns: The handles, in order.
+    /// - Throws: The same errors as ``addOperations(_:waitUntilFinished:)``.
     @discardableResult
     public func addOperations(
         waitUntilFinished: Bool = false,

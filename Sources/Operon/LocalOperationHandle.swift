@@ -4,20 +4,20 @@ internal import OperonRuntime
 internal import Synchronization
 
 /// A block that runs in the program that added it, as a part of the graph: a join, a notification,
-/// or a step that needs what only this program has.
+/// or a step that needs something that only this program has.
 ///
-/// It waits, is ordered, limited and cancelled as any other operation, and takes no slot of a
-/// worker. It runs as long as this program does: if the program ends before, it stays as it is,
-/// and what depends on it waits, until somebody cancels or completes it. It runs at most once for
-/// each attempt. Cancelled, it has its outcome at once, and its task is cancelled; what it throws
-/// without that is a failure, `CancellationError` as well, unless it cancelled itself before
-/// (``OperationContext/cancel()``).
+/// It waits and is ordered, limited and cancelled like any other operation, but takes no slot of a
+/// worker. It runs only while this program does: if the program ends first, the operation keeps its
+/// state, and its dependents wait until somebody cancels or completes it. The block runs at most
+/// once per attempt. If the operation is cancelled, it has its outcome at once, and the block's
+/// task is cancelled. Otherwise any error that the block throws is a failure, even
+/// `CancellationError`, unless the block cancelled itself first (``OperationContext/cancel()``).
 public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @unchecked Sendable {
-    /// What it does.
+    /// The code that the operation runs.
     public typealias Block = @Sendable (OperationContext) async throws -> Output
 
     private let block: Block
-    /// `nil`: what it returns stays in this program.
+    /// `nil`: the value that the block returns stays in this program.
     private let encode: (@Sendable (Output) throws -> Payload)?
     private let returned = Mutex<Output?>(nil)
 
@@ -31,7 +31,7 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
         super.init(options: options)
     }
 
-    /// A block that is in no queue yet, and whose value its dependents may read.
+    /// Creates a handle, in no queue yet, for a block whose value its dependents may read.
     public convenience init(
         options: OperationOptions = OperationOptions(),
         _ block: @escaping Block
@@ -39,7 +39,7 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
         self.init(options: options, encode: { try Payload(encoding: $0) }, block)
     }
 
-    /// A block that is in no queue yet, and returns nothing.
+    /// Creates a handle, in no queue yet, for a block that returns nothing.
     @_disfavoredOverload
     public convenience init(
         options: OperationOptions = OperationOptions(),
@@ -66,14 +66,14 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
             returned.withLock { $0 = output }
             return .succeeded(payload)
         } catch is CancellationError where context.isCancelled {
-            // By itself: once somebody else cancelled it, it has its outcome.
+            // The block cancelled itself: a cancel from elsewhere has already set the outcome.
             return .cancelled(reason: "")
         } catch {
             return .failed(OperationError(thrown: error))
         }
     }
 
-    /// How it ended, once it has.
+    /// The outcome of the operation. Waits for it.
     ///
     /// - Throws: `CancellationError` if the calling task is cancelled; ``OperonError``: see
     ///   ``AnyOperationHandle/finalOutcome()``.
@@ -93,21 +93,21 @@ public final class LocalOperationHandle<Output: Sendable>: AnyOperationHandle, @
         }
     }
 
-    /// What it returned, once it has.
+    /// The value that the block returned. Waits for the outcome.
     ///
-    /// - Throws: `OperationError`, `CancellationError`, ``OperationSkipped``, and what ``outcome``
-    ///   throws.
+    /// - Throws: `OperationError`, `CancellationError` or ``OperationSkipped``, by the outcome; the
+    ///   errors of ``outcome``.
     public var value: Output { get async throws { try await outcome.get() } }
 }
 
 extension AnyOperationHandle {
-    /// The coordinator says that it is this program's turn. Asks the session itself, which goes on
-    /// a while after its cluster was closed.
+    /// Starts the block when the coordinator reports that the operation is executing. Calls the
+    /// session directly, because it outlives the closing of its cluster for a while.
     func execute(_ attempt: AttemptID?, _ session: Session) {
         guard let id, let queue, takeTurn(attempt) else { return }
         guard session.localRuns.begin() else { return }
         let isCancelled = LocalCancellation()
-        // By itself: then it has something to say.
+        // Set if the block cancels itself; its completion is then still reported.
         let hasQuit = LocalCancellation()
         let task = Task { [self] in
             defer { session.localRuns.end() }
@@ -121,7 +121,8 @@ extension AnyOperationHandle {
                     isCancelled: { isCancelled.isCancelled || hasQuit.isCancelled },
                     cancel: { hasQuit.cancel() }
                 )
-                // A task of its own: one that quits must still say so.
+                // A separate task, so that the completion is reported even if the block cancels
+                // itself.
                 let running = Task { await run(context) }
                 hasQuit.attach { running.cancel() }
                 completion = await withTaskCancellationHandler {
@@ -147,7 +148,7 @@ extension AnyOperationHandle {
         if isOver { stop() }
     }
 
-    /// Whether it is the first time that this attempt is told of. What runs of another one is asked
+    /// Returns whether this attempt is reported for the first time. Asks a run of another attempt
     /// to stop.
     private func takeTurn(_ attempt: AttemptID?) -> Bool {
         let (isFirst, stop) = state.withLock { state in
@@ -164,7 +165,7 @@ extension AnyOperationHandle {
         return isFirst
     }
 
-    /// With what its dependencies left.
+    /// A context with the outputs of the dependencies.
     private func context(
         _ id: OperationID,
         _ queueName: String,
@@ -191,7 +192,7 @@ extension AnyOperationHandle {
                         try await $0.output(of: selector)
                     }
                 } catch let error as OperonError where error.code == .notFound {
-                    // Whoever only waits for it is not concerned.
+                    // Matters only if the block reads this output.
                     input.isDropped = true
                 }
             }
@@ -222,16 +223,16 @@ extension AnyOperationHandle {
             do {
                 try await complete(completion)
             } catch Refusal.limitExceeded(let limit, let value, let maximum) {
-                // Its outcome is not known to anybody yet: then it is this.
+                // The completion was too large, so there is no outcome yet: the refusal becomes it.
                 let refusal = Refusal.limitExceeded(limit: limit, value: value, maximum: maximum)
                 try await complete(.failed(OperationError(thrown: refusal)))
             }
         } catch let error as OperonError {
-            // Nobody here will hear of it again.
+            // This program can no longer learn the outcome.
             abandon(error)
         } catch {
-            // Cancelled here; or refused, for it was cancelled there, or somebody else was faster,
-            // or it is another attempt's turn: then its outcome says so.
+            // Cancelled in this program. Or refused: the operation was cancelled or completed
+            // elsewhere, or another attempt is current; the coordinator then reports its outcome.
         }
     }
 }
@@ -239,7 +240,7 @@ extension AnyOperationHandle {
 extension OperationQueue {
     /// Adds a block that runs in this program: see ``LocalOperationHandle``.
     ///
-    /// - Throws: as ``addOperation(_:)``.
+    /// - Throws: The same errors as ``addOperation(_:)``.
     @discardableResult
     public func addLocal<Output: Codable & Sendable>(
         _ name: String? = nil,
@@ -254,7 +255,7 @@ extension OperationQueue {
 
     /// Adds a block that runs in this program and returns nothing: see ``LocalOperationHandle``.
     ///
-    /// - Throws: as ``addOperation(_:)``.
+    /// - Throws: The same errors as ``addOperation(_:)``.
     @_disfavoredOverload
     @discardableResult
     public func addLocal(
@@ -270,7 +271,7 @@ extension OperationQueue {
 
     /// Adds a block as a barrier: see ``addBarrier(_:)``.
     ///
-    /// - Throws: as ``addOperation(_:)``.
+    /// - Throws: The same errors as ``addOperation(_:)``.
     @discardableResult
     public func addBarrierBlock(
         _ block: @escaping LocalOperationHandle<Void>.Block
@@ -281,7 +282,7 @@ extension OperationQueue {
     }
 }
 
-/// The blocks of this program that run, and the wait for their end.
+/// Counts the running blocks of this program and waits for their end.
 final class LocalRuns: Sendable {
     private struct State {
         var count = 0
@@ -291,7 +292,7 @@ final class LocalRuns: Sendable {
 
     private let state = Mutex(State())
 
-    /// Whether one may begin.
+    /// Returns whether another block may start.
     func begin() -> Bool {
         state.withLock { state in
             if !state.isClosed { state.count += 1 }
@@ -307,7 +308,7 @@ final class LocalRuns: Sendable {
         ended?.open()
     }
 
-    /// None begins any more. Returns when all have ended, or at this moment.
+    /// Lets no further block start. Returns when all have ended, or at this time.
     func close(by end: ContinuousClock.Instant) async {
         let ended: Latch? = state.withLock { state in
             state.isClosed = true
@@ -321,7 +322,7 @@ final class LocalRuns: Sendable {
     }
 }
 
-/// Whether somebody wants what runs in this program to stop.
+/// Whether code that runs in this program should stop.
 final class LocalCancellation: Sendable {
     private let state = Mutex((isCancelled: false, stop: (@Sendable () -> Void)?.none))
 
@@ -335,7 +336,7 @@ final class LocalCancellation: Sendable {
         stop?()
     }
 
-    /// Stops it when it is cancelled, or at once.
+    /// Sets the closure that stops the code; calls it at once if it was cancelled before.
     func attach(_ stop: @escaping @Sendable () -> Void) {
         let isCancelled = state.withLock { state in
             state.stop = stop

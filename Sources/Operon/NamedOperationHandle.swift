@@ -1,22 +1,22 @@
 internal import OperonModel
 internal import OperonPorts
 
-/// An operation whose kind was chosen while the program ran: by name, with whatever input.
+/// An operation whose kind is chosen by name while the program runs, with any input.
 public final class NamedOperationHandle: AnyOperationHandle, @unchecked Sendable {
     private let name_: String
-    /// What it was given, as JSON.
+    /// The input, as JSON.
     let input: Payload
 
-    /// One that is in no queue yet.
+    /// Creates a handle that is in no queue yet.
     ///
     /// - Parameters:
-    ///   - kind: What workers know it by. If no worker knows it, a cluster keeps the operation
-    ///     ready until one does; in one process, where no worker can join, it fails at once with
-    ///     `kindUnknown`.
-    ///   - input: Sent as JSON.
-    ///   - version: Which form the input has: ``Operation/version``.
-    ///   - options: How it is to be run.
-    /// - Throws: What encoding the input throws.
+    ///   - kind: The name under which workers know the kind. If no worker knows it, a remote
+    ///     cluster keeps the operation ready until one does. In one process, where no worker can
+    ///     join, the operation fails at once with `kindUnknown`.
+    ///   - input: The input, sent as JSON.
+    ///   - version: The version of the input format: see ``Operation/version``.
+    ///   - options: How the operation is run.
+    /// - Throws: The error from encoding the input.
     public init(
         kind: String,
         input: some Encodable & Sendable,
@@ -28,15 +28,15 @@ public final class NamedOperationHandle: AnyOperationHandle, @unchecked Sendable
         super.init(options: options)
     }
 
-    /// What workers know it by.
+    /// The name under which workers know the kind.
     public override var kind: String { name_ }
 
     override func work() throws -> Work { .registered(kind: name_, input: input) }
 
-    /// What it returned, once it has.
+    /// Returns the value that the operation returned. Waits for the outcome.
     ///
-    /// - Throws: `OperationError`, `CancellationError`, ``OperationSkipped``; ``OperonError`` with
-    ///   the code `undecodable` if it is something else.
+    /// - Throws: `OperationError`, `CancellationError` or ``OperationSkipped``, by the outcome;
+    ///   ``OperonError`` with the code `undecodable` if the value is of another type.
     public func value<Value: Decodable & Sendable>(
         as type: Value.Type = Value.self
     ) async throws -> Value {
@@ -57,16 +57,17 @@ public final class NamedOperationHandle: AnyOperationHandle, @unchecked Sendable
 }
 
 extension OperationQueue {
-    /// Adds an operation of a kind that is chosen now, by name.
+    /// Adds an operation of a kind that is chosen by name.
     ///
     /// - Parameters:
-    ///   - kind: What workers know it by: the ``Operation/kind`` of a type, or the name of a
-    ///     registered block. If no worker knows it, a cluster keeps the operation ready until one
-    ///     does; in one process, where no worker can join, it fails at once with `kindUnknown`.
-    ///   - input: Sent as JSON.
-    ///   - dependencies: What it waits for.
-    ///   - options: How it is to be run.
-    /// - Throws: as ``addOperation(_:)``, and what encoding the input throws.
+    ///   - kind: The name under which workers know the kind: the ``Operation/kind`` of a type, or
+    ///     the name of a registered block. If no worker knows it, a remote cluster keeps the
+    ///     operation ready until one does. In one process, where no worker can join, the operation
+    ///     fails at once with `kindUnknown`.
+    ///   - input: The input, sent as JSON.
+    ///   - dependencies: The operations to wait for.
+    ///   - options: How the operation is run.
+    /// - Throws: The same errors as ``addOperation(_:)``, and the error from encoding the input.
     @discardableResult
     public func addOperation(
         _ kind: String,

@@ -3,22 +3,22 @@ internal import OperonModel
 internal import OperonRuntime
 
 extension OperationContext {
-    /// A context without a coordinator, to call an operation's `main` by hand: in a test of the
-    /// operation, for example. Nothing is cancelled, nothing can be added or waited for, and what
-    /// is logged is dropped.
+    /// A context without a coordinator, for calling an operation's `main` directly, for example in
+    /// a test. It is never cancelled, cannot add operations or wait for them, and discards log
+    /// messages.
     public static var local: OperationContext { local() }
 
-    /// A context without a coordinator.
+    /// Creates a context without a coordinator.
     ///
     /// - Parameters:
-    ///   - attempt: ``attempt``.
-    ///   - operationName: ``operationName``.
-    ///   - queueName: ``queueName``.
-    ///   - outputs: What dependencies returned, by name, in this order.
-    ///   - isCancelled: ``isCancelled``.
-    ///   - cancel: ``cancel()``.
-    ///   - log: Takes what is logged.
-    /// - Throws: What encoding an output throws.
+    ///   - attempt: The value of ``attempt``.
+    ///   - operationName: The value of ``operationName``.
+    ///   - queueName: The value of ``queueName``.
+    ///   - outputs: The outputs of the dependencies, by name, in this order.
+    ///   - isCancelled: Returns the value of ``isCancelled``.
+    ///   - cancel: Called by ``cancel()``.
+    ///   - log: Called with each log message.
+    /// - Throws: The error from encoding an output.
     public static func local(
         attempt: Int = 1,
         operationName: String = "local",

@@ -2,15 +2,15 @@ public import Logging
 internal import OperonRuntime
 
 extension OperationContext {
-    /// Writes to the operation's log, as ``log(_:)`` does: a line for each message, with its level,
-    /// its text and what belongs to it. Of level `info` and above, unless it is told otherwise.
+    /// A logger that writes to the operation's log, as ``log(_:)`` does: each message is one line
+    /// with its level, text and metadata. The log level is `info` unless it is changed.
     public var logger: Logger {
         let context = self
         return Logger(label: operationName) { _ in OperationLogHandler(context: context) }
     }
 }
 
-/// Lines of an operation's own log.
+/// Writes log messages to the operation's own log.
 private struct OperationLogHandler: LogHandler {
     let context: OperationContext
     var metadata: Logger.Metadata = [:]

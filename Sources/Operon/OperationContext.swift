@@ -2,10 +2,10 @@ internal import OperonCore
 internal import OperonModel
 internal import OperonRuntime
 
-/// What a running operation knows of itself, and may ask.
+/// The information and functions that are available to a running operation.
 public struct OperationContext: Sendable {
     private let invocation: Invocation
-    /// Of a worker in the process that adds operations; `nil`: elsewhere.
+    /// The kinds of the worker, if it is in the process that adds operations; otherwise `nil`.
     private let registry: KindRegistry?
 
     init(_ invocation: Invocation, registry: KindRegistry? = nil) {
@@ -13,54 +13,54 @@ public struct OperationContext: Sendable {
         self.registry = registry
     }
 
-    /// The name of its graph.
+    /// The name of the operation's graph.
     public var graphName: String { invocation.operation.graphName }
 
-    /// Its name in the graph.
+    /// The name of the operation in its graph.
     public var operationName: String { invocation.operation.name }
 
-    /// The name of its operation queue.
+    /// The name of the operation's queue.
     public var queueName: String { invocation.operation.queue }
 
-    /// Counts the attempts at this operation, from 1. An earlier one may still run, on a worker
-    /// that was lost from sight: whatever is changed outside should be safe to repeat, or refuse a
-    /// smaller number than it has seen.
+    /// The number of this attempt, from 1. An earlier attempt may still be running on a worker that
+    /// the coordinator lost contact with. Changes outside of the operation should therefore be safe
+    /// to repeat, or be refused if a larger attempt number has been seen.
     public var attempt: Int { Int(invocation.operation.ordinal) }
 
-    /// Whether it was asked to stop; stays true. Cheap, and needs no network.
+    /// Whether the operation was asked to stop. Stays true. Cheap; needs no network.
     public var isCancelled: Bool { invocation.isCancelled() }
 
-    /// Asks this operation itself to stop: ``isCancelled`` is true from then on, and its task is
-    /// cancelled. It ends as cancelled if it throws `CancellationError` then.
+    /// Asks this operation itself to stop: ``isCancelled`` becomes true, and its task is cancelled.
+    /// If it then throws `CancellationError`, it ends as cancelled.
     public func cancel() { invocation.cancel() }
 
-    /// Throws `CancellationError` if it was asked to stop.
+    /// Throws `CancellationError` if the operation was asked to stop.
     public func checkCancellation() throws {
         if isCancelled { throw CancellationError() }
     }
 
-    /// The names of the operations it depends on directly, in the order the graph lists them.
+    /// The names of the direct dependencies, in the order in which the graph lists them.
     public var dependencies: [String] { invocation.operation.inputs.map(\.name) }
 
-    /// What a dependency returned.
+    /// Returns the output of a dependency.
     ///
-    /// One that returned nothing, or did not succeed, has no output: that is an error, unless
-    /// `Value` is an optional.
+    /// A dependency that returned nothing or did not succeed has no output. Asking for it is an
+    /// error, unless `Value` is an optional.
     ///
     /// - Parameters:
-    ///   - dependency: The name of an operation it depends on directly; of another graph with or
-    ///     without that graph before it.
-    ///   - type: What to read it as. A command's output is the JSON that it wrote.
-    /// - Throws: ``OperonError`` with the code `invalid` (it does not depend on that operation),
-    ///   `noOutput`, `notFound` (it ended so long ago that what it returned is not kept any more,
-    ///   nor whether that was anything) or `undecodable`.
+    ///   - dependency: The name of a direct dependency. If it belongs to another graph, that
+    ///     graph's name may precede its own or be left out.
+    ///   - type: The type to decode. The output of a command is the JSON that it wrote.
+    /// - Throws: ``OperonError`` with the code `invalid` (there is no such dependency), `noOutput`,
+    ///   `notFound` (the dependency finished so long ago that its output, if it had any, has been
+    ///   dropped) or `undecodable`.
     public func output<Value: Decodable>(
         of dependency: String,
         as type: Value.Type = Value.self
     ) throws -> Value {
         let inputs = invocation.operation.inputs
-        // One of another graph has that before its name: a program that adds very much at last goes
-        // on in a next one.
+        // The name of a dependency in another graph starts with that graph. Programs that add many
+        // operations continue in a next graph.
         let found =
             inputs.first { $0.name == dependency }
             ?? inputs.first { $0.name.split(separator: "/", maxSplits: 1).last ?? "" == dependency }
@@ -81,7 +81,7 @@ public struct OperationContext: Sendable {
         as type: Value.Type
     ) throws -> Value {
         guard let output, !output.isEmpty else {
-            // What stands for nothing, if the type has it.
+            // The value that stands for no output, if the type has one.
             if let none = Any?.none as? Value { return none }
             throw OperonError(.noOutput, "“\(name)” has no output.")
         }
@@ -95,19 +95,20 @@ public struct OperationContext: Sendable {
         }
     }
 
-    /// Adds operations to the graph of this one, and waits until the coordinator has them for good.
+    /// Adds operations to the graph of this operation, and waits until the coordinator has stored
+    /// them.
     ///
-    /// They start without waiting for this operation, unless they name it among their
-    /// dependencies. What an earlier attempt at this operation has added already is left as it is,
-    /// so that adding is safe to repeat: under the same name it must be the same operation, with
-    /// the same options. (A deadline that is counted from now is another one in another attempt.)
-    /// That takes as long as the coordinator is away.
+    /// They start without waiting for this operation, unless they list it as a dependency.
+    /// Operations that an earlier attempt of this operation added are left as they are, so it is
+    /// safe to add them again; an operation of the same name must then be the same, with the same
+    /// options. (A deadline that is computed from the current time differs between attempts.) The
+    /// call waits for as long as the coordinator does not answer.
     ///
-    /// - Returns: How many of them are new, with what their conditions bring.
-    /// - Throws: `Refusal` for a name that the graph has already, a dependency or a queue that it
-    ///   has not, a cycle, a limit, or a graph that was cancelled; ``OperonError`` with the code
-    ///   `invalid` for what cannot be sent. Then nothing was added. `CancellationError` if this
-    ///   attempt was given up.
+    /// - Returns: How many of the operations are new, including those that their conditions add.
+    /// - Throws: `Refusal` for a name that the graph already has, an unknown dependency or queue, a
+    ///   cycle, an exceeded limit, or a cancelled graph; ``OperonError`` with the code `invalid`
+    ///   for operations that cannot be sent. In these cases nothing was added. `CancellationError`
+    ///   if this attempt was abandoned.
     @discardableResult
     public func add(_ operations: [NewOperation]) async throws -> Int {
         let descriptions = try operations.flatMap { try $0.descriptions(queue: queueName) }
@@ -129,18 +130,18 @@ public struct OperationContext: Sendable {
         }
     }
 
-    /// Adds one operation to the graph of this one: see ``add(_:)``.
+    /// Adds one operation to the graph of this operation: see ``add(_:)``.
     ///
     /// - Parameters:
-    ///   - operation: What to do.
+    ///   - operation: The operation to add.
     ///   - name: Its name, unique in the graph.
-    ///   - dependencies: Names of operations that it waits for, unless they fail; for
-    ///     other conditions add a ``NewOperation``.
-    ///   - queue: The queue it belongs to, one that the graph has; `nil`: that of this operation.
-    ///   - priority: Its place among ready operations; `nil`: as `options` say.
-    ///   - options: How it is to be run; `nil`: as the operation itself says.
-    /// - Returns: Whether it is new; an earlier attempt may have added it.
-    /// - Throws: as ``add(_:)``.
+    ///   - dependencies: The names of operations to wait for; it is skipped if one of them fails.
+    ///     For other conditions add a ``NewOperation``.
+    ///   - queue: Its queue, which the graph must have; `nil`: the queue of this operation.
+    ///   - priority: Its priority among ready operations; `nil`: the priority in `options`.
+    ///   - options: How it is run; `nil`: the operation's own options.
+    /// - Returns: Whether the operation is new; an earlier attempt may have added it.
+    /// - Throws: The same errors as ``add(_:)``.
     @discardableResult
     public func addOperation(
         _ operation: some Operation,
@@ -156,21 +157,22 @@ public struct OperationContext: Sendable {
         return try await add([new]) > 0
     }
 
-    /// Waits until other operations have ended, those that this one has added for example.
+    /// Waits until other operations have finished, for example operations that this one has added.
     ///
-    /// Until then this operation has no slot and no place in its queue, so that they are free for
-    /// what it waits for; it keeps its exclusive keys, and its timeout goes on. When all have ended
-    /// it goes on before anything new starts, as soon as its worker has a slot for it and its queue
-    /// a place. One wait at a time: name all at once.
+    /// Meanwhile this operation occupies no slot and no place under the limit of its queue, so both
+    /// are free for the operations it waits for. It keeps its exclusive keys, and its timeout keeps
+    /// running. When all have finished, it continues before any new operation starts, as soon as
+    /// its worker has a slot for it and its queue has room. An operation can have only one wait at
+    /// a time: pass all names together.
     ///
-    /// - Parameter names: Of operations of its graph, or `graph/operation`; at most 10,000. None:
-    ///   there is nothing to wait for.
-    /// - Returns: How they ended, in the order of the names. A further round of one that had ended
-    ///   is not waited for.
-    ///   What they returned is read by ``value(of:as:)``.
-    /// - Throws: `Refusal` for a name that there is not, one that waits for this operation itself
-    ///   or needs a key that it holds, a second wait, or a limit. `CancellationError` if this
-    ///   operation was asked to stop, or this attempt was given up.
+    /// - Parameter names: The names of operations of the same graph, or `graph/operation`; at most
+    ///   10,000. With no names, the call returns at once.
+    /// - Returns: The outcomes, in the order of the names. If a finished operation is retried, the
+    ///   retry is not waited for. ``value(of:as:)`` returns the values that the operations
+    ///   returned.
+    /// - Throws: `Refusal` for an unknown name, for an operation that waits for this one or needs a
+    ///   key that this one holds, for a second wait, or for an exceeded limit. `CancellationError`
+    ///   if this operation was asked to stop, or this attempt was abandoned.
     @discardableResult
     public func wait(for names: [String]) async throws -> [OutcomeKind] {
         guard !names.isEmpty else { return [] }
@@ -181,17 +183,18 @@ public struct OperationContext: Sendable {
         }
     }
 
-    /// What an operation returned that has ended: one that ``wait(for:)`` waited for, for example.
+    /// Returns the output of a finished operation, for example one that ``wait(for:)`` waited for.
     ///
-    /// What it depends on is known without asking: ``output(of:as:)``. One that returned nothing,
-    /// or did not succeed, has no output: that is an error, unless `Value` is an optional.
+    /// The outputs of dependencies are available without asking the coordinator:
+    /// ``output(of:as:)``. An operation that returned nothing or did not succeed has no output.
+    /// Asking for it is an error, unless `Value` is an optional.
     ///
     /// - Parameters:
-    ///   - name: Of an operation of its graph, or `graph/operation`.
-    ///   - type: What to read it as. A command's output is the JSON that it wrote.
-    /// - Throws: ``OperonError`` with the code `noOutput` or `undecodable`; `Refusal` for a name
-    ///   that there is not, one that has not ended, or an output that is not kept any more.
-    ///   `CancellationError` if this attempt was given up.
+    ///   - name: The name of an operation of the same graph, or `graph/operation`.
+    ///   - type: The type to decode. The output of a command is the JSON that it wrote.
+    /// - Throws: ``OperonError`` with the code `noOutput` or `undecodable`; `Refusal` for an
+    ///   unknown name, an unfinished operation, or an output that has been dropped.
+    ///   `CancellationError` if this attempt was abandoned.
     public func value<Value: Decodable>(
         of name: String,
         as type: Value.Type = Value.self
@@ -203,19 +206,19 @@ public struct OperationContext: Sendable {
         }
     }
 
-    /// Says how far it is, for those who look at it meanwhile. Cheap: of what is said within a
-    /// quarter of a second the last counts. May be lost, as when it runs in a process of its own.
+    /// Reports progress for display while the operation runs. Cheap: of all reports within a
+    /// quarter of a second, only the last is sent. Reports may be lost, for example when the
+    /// operation runs in its own process.
     ///
     /// - Parameters:
-    ///   - progress: From 0 to 1; what is beyond counts as the nearer of both, and what is no
-    ///     number as 0.
-    ///   - text: What it is at; the first 256 bytes are shown.
+    ///   - progress: From 0 to 1. Values outside are clamped; NaN counts as 0.
+    ///   - text: The current step; the first 256 bytes are shown.
     public func report(progress: Double, _ text: String? = nil) {
         let fraction = progress.isNaN ? 0 : min(max(progress, 0), 1)
         let shown = text?.cut(to: Limits().nameBytes)
         invocation.report(ReportedProgress(fraction: fraction, text: shown))
     }
 
-    /// Appends a line to the operation's log, of which the last mebibyte is kept.
+    /// Appends a line to the operation's log. The last mebibyte of the log is kept.
     public func log(_ message: String) { invocation.log(message) }
 }

@@ -1,64 +1,65 @@
 internal import OperonModel
 internal import OperonPorts
 
-/// Something that happened to an operation or its queue.
+/// An event that concerns an operation or its queue.
 public struct OperationEvent: Hashable, Sendable {
-    /// What happened. Further kinds may come.
+    /// The kind of an event. Later versions may add kinds.
     public enum Kind: Hashable, Sendable {
-        /// How it is at the beginning of the stream: what follows happened later, or is told by
-        /// this already.
+        /// The state at the beginning of the stream. The events after it happened later, or are
+        /// already reflected in it.
         case state(OperationState)
         /// A worker was given an attempt.
         case dispatched
-        /// An attempt runs.
+        /// An attempt started to run.
         case started
-        /// An attempt is over, by its own failure or not.
+        /// An attempt ended, with or without a failure of its own.
         case attemptEnded
-        /// There will be another attempt, after a pause.
+        /// Another attempt will follow after a pause.
         case retry
-        /// It was asked to stop, or never to start.
+        /// The operation was asked to stop, or not to start.
         case cancelRequested
-        /// It has its outcome.
+        /// The operation has finished.
         case finished(OutcomeKind)
-        /// It has another round before it.
+        /// The finished operation was reopened for a retry.
         case reopened
-        /// Another priority.
+        /// The priority of the operation changed.
         case priorityChanged
-        /// It waits for another one as well.
+        /// A dependency was added to the operation.
         case dependencyAdded
-        /// It waits for another one no more.
+        /// A dependency was removed from the operation.
         case dependencyRemoved
-        /// The operation, its graph or its queue starts nothing more.
+        /// The operation, its graph or its queue was suspended: it starts nothing more.
         case suspended
-        /// The operation, its graph or its queue goes on.
+        /// The operation, its graph or its queue was resumed.
         case resumed
-        /// The queue has another limit or priority.
+        /// The limit or the priority of the queue changed.
         case queueChanged
         /// Everything in the queue was cancelled.
         case queueCancelled
-        /// Operations were added; by a running one, if there is an operation.
+        /// Operations were added. If the event names an operation, that running operation added
+        /// them.
         case added
-        /// What happened with these numbers is not known any more. From the first of all, if what
-        /// was seen is not what the coordinator has, as after its database was replaced by an older
-        /// copy: then nothing that was seen counts.
+        /// The events with these numbers are lost. The gap starts at the first event of all if the
+        /// events seen so far do not belong to what the coordinator has now, for example after its
+        /// database was replaced by an older copy. In that case all events seen so far are void.
         case gap(first: UInt64, last: UInt64)
-        /// Something of which this version has no name, but the coordinator's.
+        /// An event that this version has no name for, with the name that the coordinator gave it.
         case other(String)
     }
 
-    /// What happened.
+    /// The kind of the event.
     public let kind: Kind
-    /// Counts what happens in a cluster, from 1: where to go on after an interruption.
+    /// The number of the event in its cluster, from 1. Pass it to continue after an interruption.
     public let sequence: UInt64
-    /// When; `nil` for a gap, and for the state at the beginning.
+    /// The time of the event; `nil` for a gap, and for the state at the beginning.
     public let date: WallTime?
-    /// The operation it happened to, if it is about one.
+    /// The operation that the event concerns, if any.
     public let operation: OperationID?
-    /// What people call the operation.
+    /// The name of that operation, as shown to people.
     public let operationName: String?
-    /// The queue it is about.
+    /// The queue that the event concerns.
     public let queueName: String?
-    /// The attempt it is about, as in `1.17`.
+    /// The attempt that the event concerns, such as `1.17`.
     public let attempt: String?
     /// The worker that has, or had, the attempt.
     public let worker: String?
@@ -111,19 +112,19 @@ extension OperationEvent.Kind {
     }
 }
 
-/// What happens, as it happens. It goes on by itself when the way to the coordinator was cut, for
-/// however long; what could not be caught up with is a gap. It ends with what it is about, and when
-/// its cluster is closed. It throws ``OperonError`` if nobody answers at its beginning, and if the
-/// coordinator refuses.
+/// A live stream of events. After a lost connection, however long, it resumes by itself; events
+/// that cannot be recovered appear as a gap. It ends after the last event of its operation, and
+/// when its cluster is closed. It throws ``OperonError`` if the coordinator does not answer at the
+/// beginning of the stream, or refuses the stream.
 public struct OperationEvents: AsyncSequence, Sendable {
-    /// One thing that happened.
+    /// One event.
     public typealias Element = OperationEvent
 
-    /// What a stream is made of, once it is open.
+    /// The parts of an open stream.
     struct Source: Sendable {
-        /// Told before everything else.
+        /// Delivered before all other events.
         var first: [OperationEvent] = []
-        /// `nil`: nothing else will happen.
+        /// `nil`: no further events.
         var events: AsyncThrowingStream<ClientEvent, any Error>?
         var judge: @Sendable (OperationEvent) -> Judgement = { _ in .tell }
     }
@@ -139,10 +140,10 @@ public struct OperationEvents: AsyncSequence, Sendable {
 
     init(_ open: @escaping @Sendable () async throws -> Source) { self.open = open }
 
-    /// Begins to listen when the first event is asked for.
+    /// Starts to listen when the first event is requested.
     public func makeAsyncIterator() -> Iterator { Iterator(open: open) }
 
-    /// Reads one event after the other.
+    /// Returns one event after the other.
     public struct Iterator: AsyncIteratorProtocol {
         private let open: @Sendable () async throws -> Source
         private var first: [OperationEvent] = []
@@ -154,7 +155,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
             self.open = open
         }
 
-        /// Waits for the next event; `nil`: there will be none.
+        /// Waits for the next event; `nil`: the stream has ended.
         public mutating func next() async throws -> OperationEvent? {
             if !isOpen {
                 let source = try await open()
@@ -198,7 +199,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
 }
 
 extension Cluster {
-    /// Everything that happens in the cluster, from now on, or from after an event that was seen.
+    /// All events of the cluster, from now on or after an event that was already seen.
     public func events(after sequence: UInt64? = nil) -> OperationEvents {
         OperationEvents { [self] in try await source(after: sequence) }
     }
@@ -216,10 +217,10 @@ extension Cluster {
 }
 
 extension AnyOperationHandle {
-    /// What happens to the operation: first how it is, then every change, up to its end.
+    /// The events of the operation: first its state, then every change, until it has finished.
     ///
-    /// - Parameter sequence: Goes on behind an event that was seen, and does not begin with the
-    ///   state; `nil`: from now on.
+    /// - Parameter sequence: The number of the last event that was seen. The stream continues after
+    ///   it and does not begin with the state; `nil`: from now on.
     public func events(after sequence: UInt64? = nil) -> OperationEvents {
         OperationEvents { [self] in
             try await untilAdded()
@@ -227,7 +228,8 @@ extension AnyOperationHandle {
                 throw OperonError(.invalid, "“\(name)” was not added to a queue.")
             }
             if let sequence { return try await source(id, queue.cluster, after: sequence) }
-            // The place first: what happens between the two is told twice rather than never.
+            // The position first: events between the two calls are then delivered twice instead of
+            // never.
             let last = try await queue.cluster.ask { try await $0.status().lastEvent ?? 0 }
             let kind = try await currentState()
             let first = OperationEvent(kind, sequence: last, operation: id, name: name)
@@ -238,7 +240,8 @@ extension AnyOperationHandle {
         }
     }
 
-    /// Of one that is not kept any more what is known here counts.
+    /// The state of the operation. If the operation was dropped, the outcome that this program
+    /// knows.
     private func currentState() async throws -> OperationEvent.Kind {
         do {
             let view = try await detail().operation
@@ -265,8 +268,8 @@ extension AnyOperationHandle {
         }
     }
 
-    /// It has ended, behind this event or before it. Nothing may ever happen in its graph any more,
-    /// so everything is read, up to what had happened by now.
+    /// The remaining events of a finished operation. Its graph may have no further event to end the
+    /// stream, so this reads everything up to the last event that has happened by now.
     private func rest(
         of id: OperationID,
         _ cluster: Cluster,
@@ -283,13 +286,13 @@ extension AnyOperationHandle {
         }
     }
 
-    /// ``events(after:)``, from now on.
+    /// The same as ``events(after:)`` from now on.
     public var events: OperationEvents { events(after: nil) }
 }
 
 extension OperationQueue {
-    /// What happens to the queue and its operations, whoever added them: from now on, or from after
-    /// an event that was seen.
+    /// The events of the queue and its operations, including those that other programs added, from
+    /// now on or after an event that was already seen.
     public func events(after sequence: UInt64? = nil) -> OperationEvents {
         let name = name
         return OperationEvents { [self] in
@@ -301,6 +304,6 @@ extension OperationQueue {
         }
     }
 
-    /// ``events(after:)``, from now on.
+    /// The same as ``events(after:)`` from now on.
     public var events: OperationEvents { events(after: nil) }
 }

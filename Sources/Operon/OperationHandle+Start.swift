@@ -4,16 +4,16 @@ internal import OperonRuntime
 internal import Synchronization
 
 extension OperationHandle {
-    /// Runs it in this process, now, in the calling task: for an operation that is in no queue.
-    /// Returns when it has ended; ``outcome`` says how.
+    /// Runs the operation in this process, in the calling task, and returns when it has ended.
+    /// ``outcome`` then returns its outcome. For an operation that is in no queue.
     ///
-    /// There is no coordinator in it: nothing is tried again, nothing has a time limit, and
-    /// operations cannot be added from inside. It fails if one of its conditions does not hold, or
-    /// not yet; what conditions bring is not run. One that was cancelled ends without running; one
-    /// that has ended stays as it is.
+    /// No coordinator is involved: nothing is retried, nothing has a time limit, and the operation
+    /// cannot add operations. It fails if one of its conditions does not hold, or does not hold
+    /// yet; operations that conditions would add are not run. If it was cancelled, it ends without
+    /// running; if it has finished, nothing changes.
     ///
-    /// - Throws: `Refusal.alreadySubmitted` for one that is in a queue, `.alreadyStarted` for one
-    ///   that runs; ``OperonError`` with the code `refused` for one that waits for others.
+    /// - Throws: `Refusal.alreadySubmitted` if it is in a queue, `.alreadyStarted` if it is
+    ///   running; ``OperonError`` with the code `refused` if it waits for others.
     public func start() async throws {
         guard let inputs = try beginLocally() else { return }
         let cancellation = LocalCancellation()
@@ -49,7 +49,7 @@ extension OperationHandle {
         }
     }
 
-    /// What its dependencies left; `nil`: it has ended.
+    /// The outputs of the dependencies; `nil`: the operation has ended.
     private func beginLocally() throws -> [NamedInput]? {
         let name = name
         let begun: (isCancelled: String?, inputs: [NamedInput])? =
@@ -81,7 +81,7 @@ extension OperationHandle {
         return nil
     }
 
-    /// Has it stopped when the handle is cancelled, which may have happened already.
+    /// Stops the task when the handle is cancelled, or at once if it was cancelled before.
     private func follow(_ cancellation: LocalCancellation, _ task: Task<Payload, any Error>) {
         cancellation.attach { task.cancel() }
         let isCancelled = state.withLock { state in
@@ -95,7 +95,7 @@ extension OperationHandle {
 }
 
 extension AnyOperationHandle {
-    /// What it left, if that is known here.
+    /// The output, if this program knows it.
     fileprivate var outputIfKnown: Payload? {
         state.withLock { state in
             guard state.phase == .finished, state.ending?.outcome ?? .succeeded == .succeeded

@@ -1,7 +1,7 @@
 internal import OperonPorts
 internal import Synchronization
 
-/// An operation of a known type that was added to a queue, or will be.
+/// A handle for an operation of a known type that was added to a queue, or will be.
 ///
 /// ```swift
 /// let thumbnail = OperationHandle(Resize(file: "a.png", width: 200))
@@ -10,7 +10,7 @@ internal import Synchronization
 /// print(try await thumbnail.value)
 /// ```
 public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecked Sendable {
-    /// What was added, or will be.
+    /// The operation value.
     public let operation: Op
 
     init(work operation: Op, options: OperationOptions?) {
@@ -18,17 +18,17 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
         super.init(options: options ?? operation.options)
     }
 
-    /// Of an operation that a coordinator has.
+    /// A handle for an operation that a coordinator already has.
     init(_ operation: Op, _ id: OperationID, name: String, in queue: OperationQueue) {
         self.operation = operation
         super.init(id, name: name, in: queue)
     }
 
-    /// A handle for an operation that is in no queue yet.
+    /// Creates a handle for an operation that is in no queue yet.
     ///
     /// - Parameters:
-    ///   - operation: What to do.
-    ///   - options: How it is to be run; `nil`: as the operation itself says.
+    ///   - operation: The operation to run.
+    ///   - options: How it is run; `nil`: the operation's own options.
     public convenience init(
         _ operation: Op,
         options: OperationOptions? = nil
@@ -36,7 +36,7 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
         self.init(work: operation, options: options)
     }
 
-    /// A handle for an operation that returns nothing and is in no queue yet.
+    /// Creates a handle for an operation that returns nothing and is in no queue yet.
     @_disfavoredOverload
     public convenience init(
         _ operation: Op,
@@ -45,7 +45,7 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
         self.init(work: operation, options: options)
     }
 
-    /// The name of its kind.
+    /// The kind of the operation.
     public override var kind: String { Op.kind }
 
     override func work() throws -> Work {
@@ -62,7 +62,8 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
         register(OperationKind(any: Op.self))
     }
 
-    /// What its conditions bring comes first: made once, however often it is tried to be added.
+    /// The operations of its conditions come first. They are created once, even if adding is tried
+    /// again.
     override var members: [AnyOperationHandle] {
         let conditions = operation.conditions
         guard !conditions.isEmpty else { return [self] }
@@ -80,11 +81,11 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
 
     // MARK: - Outcome
 
-    /// How it ended, once it has.
+    /// The outcome of the operation. Waits for it.
     ///
     /// - Throws: `CancellationError` if the calling task is cancelled; ``OperonError``: see
-    ///   ``AnyOperationHandle/finalOutcome()``, and `unreachable`, `notFound` (it is not kept any
-    ///   more) or `undecodable` for what it returned.
+    ///   ``AnyOperationHandle/finalOutcome()``, and `unreachable`, `notFound` (it was dropped) or
+    ///   `undecodable` for the value that the operation returned.
     public var outcome: OperationOutcome<Op.Output> {
         get async throws {
             switch try await finalOutcome() {
@@ -96,11 +97,11 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
         }
     }
 
-    /// What it returned, once it has.
+    /// The value that the operation returned. Waits for the outcome.
     ///
-    /// - Throws: What it threw, if that is of one of its ``Operation/errors``, else an
-    ///   `OperationError`; `CancellationError` if it was cancelled, or the calling task was;
-    ///   ``OperationSkipped``; and what ``outcome`` throws.
+    /// - Throws: The error that the operation threw, if its type is in ``Operation/errors``,
+    ///   otherwise an `OperationError`; `CancellationError` if the operation or the calling task
+    ///   was cancelled; ``OperationSkipped``; and the errors of ``outcome``.
     public var value: Op.Output {
         get async throws {
             do {
@@ -111,8 +112,8 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
         }
     }
 
-    /// What it returned, if that is known here; `nil`: it has not succeeded, as far as is known, or
-    /// what it returned was not asked for yet. Never asks anybody.
+    /// The value that the operation returned, if this program has it. `nil` if the operation is not
+    /// known to have succeeded, or its value has not been fetched yet. Never asks the coordinator.
     public var valueIfKnown: Op.Output? {
         let output: Payload? = state.withLock { state in
             guard state.phase == .finished else { return nil }
@@ -136,7 +137,7 @@ public final class OperationHandle<Op: Operation>: AnyOperationHandle, @unchecke
 }
 
 extension AnyOperationHandle {
-    /// What it left, once it has succeeded: asked for once.
+    /// The output of an operation that has succeeded, fetched at most once.
     func outputPayload() async throws -> Payload {
         let known = state.withLock { state in state.ending == nil ? .empty : state.ending?.output }
         if let known { return known }
@@ -149,7 +150,7 @@ extension AnyOperationHandle {
 }
 
 extension Operation {
-    /// The error of one of its own types that stands behind this one.
+    /// The original error, if its type is one of the operation's error types.
     static func thrown(by error: OperationError) -> (any Error)? {
         for type in errors {
             if let error = error.thrown(as: type) { return error }

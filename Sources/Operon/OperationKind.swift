@@ -3,17 +3,17 @@ internal import OperonRuntime
 
 /// A kind of operation that a ``Worker`` knows how to run.
 public struct OperationKind: Sendable {
-    /// What graphs call it.
+    /// The name that graphs use for the kind.
     public let name: String
     private let makeRegistered: @Sendable (KindRegistry?) -> RegisteredKind
 
-    /// For a worker elsewhere.
+    /// The kind for a worker in another process.
     var registered: RegisteredKind { makeRegistered(nil) }
 
-    /// For a worker in this process, which learns the kinds that its operations add.
+    /// The kind for a worker in this process, which learns the kinds that its operations add.
     func registered(in registry: KindRegistry) -> RegisteredKind { makeRegistered(registry) }
 
-    /// The operations of a type, whatever they return.
+    /// The operations of a type, whatever its output is.
     init<Op: Operation>(any type: Op.Type) {
         name = Op.kind
         makeRegistered = { registry in
@@ -62,7 +62,7 @@ public struct OperationKind: Sendable {
         }
     }
 
-    /// The operations of a type, whose output is sent as JSON.
+    /// The operations of a type whose output is sent as JSON.
     public static func on<Op: Operation>(
         _ type: Op.Type
     ) -> OperationKind where Op.Output: Codable {
@@ -77,11 +77,12 @@ public struct OperationKind: Sendable {
         OperationKind(any: type)
     }
 
-    /// A block, under a name: what it is given and what it returns are sent as JSON.
+    /// A named block. Its input and its output are sent as JSON.
     ///
     /// - Parameters:
-    ///   - name: What programs add it by: ``OperationQueue/addOperation(_:_:after:options:)``.
-    ///   - input: The type of what it is given.
+    ///   - name: The name for adding the block:
+    ///     ``OperationQueue/addOperation(_:_:after:options:)``.
+    ///   - input: The type of the input.
     ///   - block: The work: see ``Operation/main(_:)``.
     public static func block<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String,
@@ -91,7 +92,7 @@ public struct OperationKind: Sendable {
         OperationKind(block: name) { try Payload(encoding: try await block($0, $1)) }
     }
 
-    /// A block that returns nothing, under a name.
+    /// A named block that returns nothing.
     @_disfavoredOverload
     public static func block<Input: Decodable & Sendable>(
         _ name: String,

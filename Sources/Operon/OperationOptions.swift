@@ -1,39 +1,40 @@
-/// How an operation is to be run: everything that may be chosen for it beside its input.
+/// How an operation is run: every setting except its input.
 ///
-/// An operation type gives its own in ``Operation/options``; whoever adds one may change them on
-/// its handle before it is added. What is out of bounds is refused when it is added. No name may
-/// have a control character; no duration may be longer than 36,500 days.
+/// An operation type provides its own in ``Operation/options``. They can be changed on a handle
+/// until it is added. Values out of bounds are refused when the operation is added. No name may
+/// contain a control character; no duration may be longer than 36,500 days.
 public struct OperationOptions: Hashable, Sendable {
-    /// What people call it, 1 to 256 bytes; need not be unique. `nil`: its kind and a number.
+    /// The name that is shown to people, 1 to 256 bytes; need not be unique. `nil`: its kind and a
+    /// number.
     public var name: String?
-    /// The order in which ready operations of its queue start. `nil`: that of its queue.
+    /// The priority among the ready operations of its queue. `nil`: the default of its queue.
     public var queuePriority: QueuePriority?
-    /// How much it may get in the way of others on its machine: see `QualityOfService`. `nil`: that
-    /// of its queue.
+    /// How much the operation may disturb others on its machine: see `QualityOfService`. `nil`: the
+    /// default of its queue.
     public var qualityOfService: QualityOfService?
-    /// The longest run of one attempt, at least a nanosecond; `nil`: no bound.
+    /// The longest time that one attempt may run, at least a nanosecond; `nil`: unlimited.
     public var timeout: Duration?
-    /// How often it is tried again after a failure of its own.
+    /// How often, and after which pauses, the operation is retried after its own failures.
     public var retry = RetryPolicy.never
-    /// Names that only one running operation may hold at a time, in the whole cluster, unless the
-    /// coordinator was told another limit. 1 to 256 bytes each.
+    /// Keys that only one running operation may hold at a time in the whole cluster, unless the
+    /// coordinator was given another limit. 1 to 256 bytes each.
     public var exclusive: [String] = []
-    /// From the moment it is ready to its start; 0 or less: none.
+    /// The pause between becoming ready and starting; 0 or less: none.
     public var delay: Duration?
-    /// Not started before.
+    /// The operation does not start before this time.
     public var notBefore: WallTime?
-    /// Fails if it has not finished by then.
+    /// The operation fails if it has not finished by this time.
     public var deadline: WallTime?
-    /// How long it will take, as far as is known: tells the coordinator how much to send ahead.
-    /// Not negative.
+    /// The expected duration, if known. The coordinator uses it to decide how much work to send
+    /// ahead. Not negative.
     public var expectedDuration: Duration?
-    /// Free text for people, without NUL characters.
+    /// A description for people, without NUL characters.
     public var summary = ""
 
-    /// Nothing special.
+    /// Creates options with default values.
     public init() {}
 
-    /// The parts that are chosen most.
+    /// Creates options from the settings that are used most often.
     public init(
         name: String? = nil,
         queuePriority: QueuePriority? = nil,
@@ -50,12 +51,12 @@ public struct OperationOptions: Hashable, Sendable {
         self.delay = delay
     }
 
-    /// Whether they are those that everybody has who chose nothing.
+    /// Whether all options have their default values.
     var isPlain: Bool { self == OperationOptions() }
 
-    /// Puts them into a description.
+    /// Copies the options into a description.
     ///
-    /// - Parameter other: where they name no quality of service.
+    /// - Parameter other: The quality of service to use if the options name none.
     func apply(
         to operation: inout OperationDescription,
         qualityOfService other: QualityOfService

@@ -1,15 +1,15 @@
-/// How an operation ended, with what it returned.
+/// The outcome of an operation, with the value it returned.
 public enum OperationOutcome<Output: Sendable>: Sendable {
-    /// It returned this.
+    /// The operation succeeded and returned this value.
     case succeeded(Output)
-    /// For good: no attempt is left.
+    /// The operation failed, and no retry is left.
     case failed(OperationError)
-    /// It was asked to stop, or never to start. The reason is empty if none was given.
+    /// The operation was cancelled. The reason is empty if none was given.
     case cancelled(reason: String)
-    /// It was never tried: this one, which it depended on, ended as it should not have.
+    /// The operation never ran, because the outcome of this dependency did not allow it.
     case skipped(cause: OperationID)
 
-    /// Without what belongs to it.
+    /// The kind of the outcome, without its value, error or reason.
     public var kind: OutcomeKind {
         switch self {
         case .succeeded: .succeeded
@@ -19,9 +19,9 @@ public enum OperationOutcome<Output: Sendable>: Sendable {
         }
     }
 
-    /// What it returned.
+    /// Returns the value.
     ///
-    /// - Throws: the `OperationError` of one that failed, `CancellationError`, or
+    /// - Throws: The `OperationError` of an operation that failed, `CancellationError`, or
     ///   ``OperationSkipped``.
     public func get() throws -> Output {
         switch self {
@@ -36,10 +36,10 @@ public enum OperationOutcome<Output: Sendable>: Sendable {
 extension OperationOutcome: Equatable where Output: Equatable {}
 extension OperationOutcome: Hashable where Output: Hashable {}
 
-/// There is no value: the operation was never tried, because another one ended as it should not
-/// have.
+/// There is no value: the operation never ran, because the outcome of a dependency did not allow
+/// it.
 public struct OperationSkipped: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What it depended on directly; itself, if that is not kept any more.
+    /// The direct dependency that caused it; the operation itself, if the cause has been dropped.
     public let cause: OperationID
 
     /// One sentence for a person.

@@ -2,18 +2,19 @@ internal import OperonModel
 internal import OperonPorts
 internal import Synchronization
 
-// Every call returns when the coordinator has the operations for good.
+// Every call returns when the coordinator has stored the operations.
 extension OperationQueue {
     /// Adds an operation.
     ///
     /// - Parameters:
-    ///   - operation: What to do.
-    ///   - dependencies: What it waits for, of any queue of the cluster.
-    ///   - priority: Its place among ready operations; `nil`: as `options` say.
-    ///   - options: How it is to be run; `nil`: as the operation itself says.
-    /// - Returns: What it can be waited for, cancelled and depended on by.
-    /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent.
-    ///   Then nothing was added, except that after `unreachable` and `timedOut` nobody knows.
+    ///   - operation: The operation to run.
+    ///   - dependencies: The operations to wait for, from any queue of the cluster.
+    ///   - priority: The priority among ready operations; `nil`: the priority in `options`.
+    ///   - options: How the operation is run; `nil`: its own options.
+    /// - Returns: A handle for awaiting, cancelling or depending on the operation.
+    /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent. In
+    ///   these cases nothing was added, except that after `unreachable` and `timedOut` the result
+    ///   is unknown.
     @discardableResult
     public func addOperation<Op: Operation>(
         _ operation: Op,
@@ -29,13 +30,14 @@ extension OperationQueue {
     /// Adds an operation that returns nothing.
     ///
     /// - Parameters:
-    ///   - operation: What to do.
-    ///   - dependencies: What it waits for, of any queue of the cluster.
-    ///   - priority: Its place among ready operations; `nil`: as `options` say.
-    ///   - options: How it is to be run; `nil`: as the operation itself says.
-    /// - Returns: What it can be waited for, cancelled and depended on by.
-    /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent.
-    ///   Then nothing was added, except that after `unreachable` and `timedOut` nobody knows.
+    ///   - operation: The operation to run.
+    ///   - dependencies: The operations to wait for, from any queue of the cluster.
+    ///   - priority: The priority among ready operations; `nil`: the priority in `options`.
+    ///   - options: How the operation is run; `nil`: its own options.
+    /// - Returns: A handle for awaiting, cancelling or depending on the operation.
+    /// - Throws: `Refusal` if the coordinator refuses it, ``OperonError`` if it cannot be sent. In
+    ///   these cases nothing was added, except that after `unreachable` and `timedOut` the result
+    ///   is unknown.
     @_disfavoredOverload
     @discardableResult
     public func addOperation<Op: Operation>(
@@ -59,11 +61,11 @@ extension OperationQueue {
         try await addOperations([handle])
     }
 
-    /// Adds an operation by its handle, once.
+    /// Adds the operation of a handle. A handle can be added once.
     ///
-    /// - Throws: `Refusal.alreadySubmitted` for one that is in a queue, or was; another `Refusal`
-    ///   if the coordinator refuses it; ``OperonError`` if it cannot be sent. Then nothing was
-    ///   added.
+    /// - Throws: `Refusal.alreadySubmitted` if it is or was in a queue; another `Refusal` if the
+    ///   coordinator refuses it; ``OperonError`` if it cannot be sent. In these cases nothing was
+    ///   added, except that after `unreachable` and `timedOut` the result is unknown.
     public func addOperation(_ handle: AnyOperationHandle) async throws {
         try await addOperations([handle])
     }
@@ -71,11 +73,11 @@ extension OperationQueue {
     /// Adds operations, all of them or none. They may depend on one another in any order.
     ///
     /// - Parameters:
-    ///   - handles: Each in no queue yet, and once.
-    ///   - waitUntilFinished: Returns when all of these have their outcomes.
+    ///   - handles: The handles to add. Each must be in no queue yet, and appear once.
+    ///   - waitUntilFinished: Whether to return only when all of them have finished.
     /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
-    ///   be sent; then nothing was added, except that after `unreachable` and `timedOut` nobody
-    ///   knows.
+    ///   be sent. In these cases nothing was added, except that after `unreachable` and `timedOut`
+    ///   the result is unknown.
     public func addOperations(
         _ handles: [AnyOperationHandle],
         waitUntilFinished: Bool = false
@@ -88,8 +90,9 @@ extension OperationQueue {
         for handle in handles { try await handle.waitUntilFinished() }
     }
 
-    /// Puts them in line, and behind what they have to stand behind. Under the lock, so that what
-    /// is told to wait is in line in that order.
+    /// Queues the handles for sending, and makes them wait for the barrier or the previous
+    /// operation. Runs under the lock, so that handles are sent in the order in which they must
+    /// run.
     private func enqueue(
         _ handles: [AnyOperationHandle],
         _ session: Session
@@ -122,7 +125,7 @@ extension OperationQueue {
         }
     }
 
-    /// They are not in the queue: nobody has to wait for them.
+    /// The handles were refused and are not in the queue: no other operation has to wait for them.
     private func refused(_ handles: [AnyOperationHandle]) {
         let refused = Set(handles.map(ObjectIdentifier.init))
         state.withLock { state in
@@ -134,8 +137,8 @@ extension OperationQueue {
     /// Adds operations of one type, all of them or none.
     ///
     /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
-    ///   be sent; then nothing was added, except that after `unreachable` and `timedOut` nobody
-    ///   knows.
+    ///   be sent. In these cases nothing was added, except that after `unreachable` and `timedOut`
+    ///   the result is unknown.
     @discardableResult
     public func addOperations<Op: Operation>(
         _ operations: [Op]
@@ -148,8 +151,8 @@ extension OperationQueue {
     /// Adds operations of one type that return nothing, all of them or none.
     ///
     /// - Throws: `Refusal` if the coordinator refuses any of them, ``OperonError`` if they cannot
-    ///   be sent; then nothing was added, except that after `unreachable` and `timedOut` nobody
-    ///   knows.
+    ///   be sent. In these cases nothing was added, except that after `unreachable` and `timedOut`
+    ///   the result is unknown.
     @_disfavoredOverload
     @discardableResult
     public func addOperations<Op: Operation>(
@@ -160,17 +163,18 @@ extension OperationQueue {
         return handles
     }
 
-    /// Adds operations as a sequence gives them, with only so many in the queue at once: the next
-    /// one is asked for when another one has ended. So a sequence may be endless, and nothing piles
-    /// up. Returns when the sequence has ended and everything of it has its outcome.
+    /// Adds the operations of a sequence, with a limited number of them in the queue at once: the
+    /// next one is requested when another one has finished. The sequence may be endless, because
+    /// operations do not pile up. Returns when the sequence has ended and all its operations have
+    /// finished.
     ///
     /// - Parameters:
-    ///   - operations: Asked one by one, in order.
-    ///   - inFlight: How many may have been added and not have ended, 1 or more.
-    ///   - finished: Called with each as soon as it has its outcome, one at a time, in the order of
-    ///     ending, also while the next operation is waited for.
-    /// - Throws: What the sequence or `finished` throws, `Refusal`, ``OperonError``, or
-    ///   `CancellationError`. What was added by then goes on.
+    ///   - operations: The sequence. Its elements are requested one by one, in order.
+    ///   - inFlight: How many operations may be added and unfinished at once, 1 or more.
+    ///   - finished: Called with each handle as soon as its operation has finished: one call at a
+    ///     time, in the order of finishing, also while the next operation is being requested.
+    /// - Throws: The error that the sequence or `finished` throws, `Refusal`, ``OperonError``, or
+    ///   `CancellationError`. Operations added before the error go on.
     public func addOperations<Op: Operation, Source: AsyncSequence & Sendable>(
         from operations: Source,
         inFlight: Int,
@@ -189,7 +193,8 @@ extension OperationQueue {
                     var demands = demands.makeAsyncIterator()
                     for try await operation in operations {
                         let handle = OperationHandle(work: operation, options: nil)
-                        // In line before the next one is asked for: in the order of the sequence.
+                        // Queued before the next one is requested, to keep the order of the
+                        // sequence.
                         news.yield(.added(handle, try enqueue([handle], session)))
                         guard await demands.next() != nil else { return }
                     }
@@ -225,24 +230,24 @@ extension OperationQueue {
         }
     }
 
-    /// What happens while a sequence is added.
+    /// The events while a sequence is being added.
     private enum Flow<Op: Operation>: Sendable {
-        /// The sequence gave it, and asks for leave to go on.
+        /// The sequence returned an operation and waits for permission to continue.
         case added(OperationHandle<Op>, Addition)
         case finished(OperationHandle<Op>, Result<Void, any Error>)
-        /// The sequence gives no more.
+        /// The sequence has ended.
         case ended(Result<Void, any Error>)
     }
 
     // MARK: - Barriers
 
-    /// Adds an operation that runs alone among what this object adds: after everything added
-    /// before, whatever its outcome, and before everything added later. An ordinary operation
-    /// otherwise: it counts, and can be cancelled, and then holds nothing back any more, although
-    /// what was added before it may still run. What other programs add to the queue is not
-    /// concerned.
+    /// Adds an operation as a barrier among the operations that this object adds: it runs after all
+    /// operations added before it, whatever their outcomes, and before all operations added later.
+    /// Otherwise it is an ordinary operation: it is counted and can be cancelled. A cancelled
+    /// barrier no longer holds anything back, although operations added before it may still be
+    /// running. Operations that other programs add to the queue are unaffected.
     ///
-    /// - Throws: as ``addOperation(_:)``.
+    /// - Throws: The same errors as ``addOperation(_:)``.
     public func addBarrier(_ barrier: AnyOperationHandle) async throws {
         let session = try await cluster.session()
         try await prepare()
@@ -270,7 +275,7 @@ extension OperationQueue {
         try await addition.wait()
     }
 
-    /// It stands between nothing: what was before it counts again.
+    /// The barrier was refused: restores the previous barrier and the operations since then.
     private func refused(
         barrier: AnyOperationHandle,
         _ count: Int,
@@ -286,20 +291,21 @@ extension OperationQueue {
 }
 
 extension Result where Failure == any Error {
-    /// What came of it.
+    /// Stores the value that the body returns, or the error that it throws.
     fileprivate init(_ body: () async throws -> Success) async {
         do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }
 
 extension OperationQueue.State {
-    /// So many more are in the queue, or were not.
+    /// Changes the number of operations that were added; negative if an addition was refused.
     mutating func count(_ more: Int) {
         totalCount += more
         tellProgress()
     }
 
-    /// The next barrier waits for these. What has ended is dropped each time the list has doubled.
+    /// Records handles for the next barrier, which waits for them. Finished ones are removed each
+    /// time the list has doubled.
     mutating func note(_ handles: [AnyOperationHandle]) {
         sinceBarrier += handles
         guard sinceBarrier.count > sinceBarrierMax else { return }

@@ -2,39 +2,39 @@ internal import OperonModel
 internal import OperonPorts
 internal import Synchronization
 
-/// How far the operations of a queue are that one ``OperationQueue`` object added.
+/// The progress of the operations that one ``OperationQueue`` object added to its queue.
 public struct OperationQueueProgress: Hashable, Sendable {
-    /// How many have their outcomes, whatever those are.
+    /// How many have finished, whatever their outcomes.
     public let finishedCount: Int
     /// How many were added.
     public let totalCount: Int
 
-    /// So many of so many.
+    /// Creates a progress value.
     public init(finishedCount: Int, totalCount: Int) {
         self.finishedCount = finishedCount
         self.totalCount = totalCount
     }
 
-    /// From 0 to 1; 1 while there is nothing to do.
+    /// The finished fraction, from 0 to 1; 1 while there is nothing to do.
     public var fractionCompleted: Double {
         totalCount == 0 ? 1 : Double(finishedCount) / Double(totalCount)
     }
 }
 
-// What is in the queue, and the wait for its end.
+// Contents of the queue, and waiting until it is empty.
 extension OperationQueue {
-    /// How many operations of the queue have no outcome yet, whoever added them: waiting and
-    /// running. It may be another number by the time it is here.
+    /// How many operations of the queue are unfinished, waiting or running, including those that
+    /// other programs added. The number may be out of date when it arrives.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public var operationCount: Int {
         get async throws { try await view()?.unfinished ?? 0 }
     }
 
-    /// The operations of the queue that have no outcome yet, whoever added them, in the order of
-    /// adding. They may have ended by the time they are here.
+    /// The unfinished operations of the queue, including those that other programs added, in the
+    /// order in which they were added. Some may have finished when the list arrives.
     ///
-    /// - Throws: ``OperonError``, if the coordinator cannot be asked.
+    /// - Throws: ``OperonError`` if the request to the coordinator fails.
     public var operations: [OperationSummary] {
         get async throws {
             var operations: [OperationSummary] = []
@@ -56,13 +56,13 @@ extension OperationQueue {
         }
     }
 
-    /// Returns when the queue is empty, as far as this program can tell: when everything that was
-    /// added, by whomever, has its outcome. What is added meanwhile, by running operations for
-    /// example, prolongs it. A suspended queue that is not empty is waited for as long as that
-    /// takes.
+    /// Waits until the queue is empty, as far as this program can tell: until all operations,
+    /// including those that other programs added, have finished. Operations that are added
+    /// meanwhile, by running operations for example, prolong the wait. If the queue is suspended
+    /// and not empty, the call waits for as long as that lasts.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled, ``OperonError`` if the coordinator
-    ///   cannot be asked.
+    /// - Throws: `CancellationError` if the task is cancelled, ``OperonError`` if the request to
+    ///   the coordinator fails.
     public func waitUntilAllOperationsAreFinished() async throws {
         try await cluster.session().enqueue([], in: self).wait()
         while true {
@@ -78,10 +78,11 @@ extension OperationQueue {
         }
     }
 
-    /// Returns when what is in the queue now has its outcome, whatever is added meanwhile.
+    /// Waits until the operations that are in the queue now have finished, whatever is added
+    /// meanwhile.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled, ``OperonError`` if the coordinator
-    ///   cannot be asked.
+    /// - Throws: `CancellationError` if the task is cancelled, ``OperonError`` if the request to
+    ///   the coordinator fails.
     public func waitUntilPresentOperationsAreFinished() async throws {
         try await cluster.session().enqueue([], in: self).wait()
         for operation in try await operations {
@@ -97,8 +98,9 @@ extension OperationQueue {
 
     // MARK: - Progress
 
-    /// How far what this object added is: first as it is now, then after every change, the last of
-    /// several that follow one another closely. Ends never by itself.
+    /// The progress of the operations that this object added: first the current value, then a value
+    /// after every change; of several changes in quick succession, only the last. The stream never
+    /// ends by itself.
     public var progress: AsyncStream<OperationQueueProgress> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: OperationQueueProgress.self,
@@ -116,10 +118,11 @@ extension OperationQueue {
         return stream
     }
 
-    /// How many follow ``progress``.
+    /// How many streams follow ``progress``.
     package var progressObserverCount: Int { state.withLock { $0.observers.count } }
 
-    /// One that this object added has its outcome: it is held no more than its handles are.
+    /// Called when an operation that this object added has finished. Releases the queue's
+    /// references to its handle.
     func finished(_ handle: AnyOperationHandle) {
         state.withLock { state in
             state.finishedCount += 1
@@ -130,7 +133,7 @@ extension OperationQueue {
         }
     }
 
-    /// Nothing that it added will be heard of again.
+    /// Releases handles whose outcomes will never be known.
     func forget() {
         state.withLock { state in
             state.last = nil
@@ -145,25 +148,25 @@ extension OperationQueue.State {
         OperationQueueProgress(finishedCount: finishedCount, totalCount: totalCount)
     }
 
-    /// Under the lock, so that nobody sees it go backwards.
+    /// Runs under the lock, so that nobody sees the progress go backwards.
     func tellProgress() {
         guard !observers.isEmpty else { return }
-        // They are other tasks, each on its own: their order does not matter.
+        // Each observer is an independent task, so their order does not matter.
         for observer in observers.values { observer.yield(current) }
     }
 }
 
-/// One line about an operation, as the coordinator saw it.
+/// A summary of one operation, as the coordinator saw it.
 public struct OperationSummary: Hashable, Sendable {
-    /// What it is known by in its cluster.
+    /// Identifies the operation in its cluster.
     public let id: OperationID
-    /// What people call it.
+    /// The name that is shown to people.
     public let name: String
-    /// The name of its kind.
+    /// The kind of the operation.
     public let kind: String
-    /// Where it is in its life.
+    /// The state of the operation.
     public let state: OperationState
-    /// Its place among ready operations of its queue.
+    /// The priority among the ready operations of its queue.
     public let queuePriority: QueuePriority
 
     init(_ view: OperationView) {
@@ -175,7 +178,7 @@ public struct OperationSummary: Hashable, Sendable {
     }
 }
 
-/// An operation of whatever type that is there already.
+/// A handle for an existing operation of unknown type.
 final class UnknownOperationHandle: AnyOperationHandle, @unchecked Sendable {
     override var kind: String { "operation" }
     override func work() throws -> Work { .nothing }

@@ -1,6 +1,6 @@
-/// Why a call could not do what it was asked for, in words that a user can act on.
+/// Why a call failed, in words that a user can act on.
 public struct OperonError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of thing went wrong. Further codes may come.
+    /// The category of an error. Later versions may add codes.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Name: String {
             case closed
@@ -19,34 +19,34 @@ public struct OperonError: Error, Hashable, Sendable, CustomStringConvertible {
 
         private init(_ name: Name) { self.name = name }
 
-        /// The cluster was closed, by this program.
+        /// This program closed the cluster.
         public static let closed = Code(.closed)
-        /// The coordinator takes no token, or another one.
+        /// The coordinator denied access: the token is missing, unknown or not sufficient.
         public static let forbidden = Code(.forbidden)
-        /// An argument that cannot be used.
+        /// An argument is invalid.
         public static let invalid = Code(.invalid)
         /// The dependency has no output.
         public static let noOutput = Code(.noOutput)
-        /// There is no such operation, queue or graph, or it is not kept any more.
+        /// There is no such operation, queue or graph, or it has been dropped.
         public static let notFound = Code(.notFound)
-        /// The coordinator refuses; the message says why.
+        /// The coordinator refused the call; the message says why.
         public static let refused = Code(.refused)
         /// The operating system refused.
         public static let system = Code(.system)
-        /// Not done in the time that was given.
+        /// The call did not complete within its time limit.
         public static let timedOut = Code(.timedOut)
-        /// Bytes that are not a value of the type.
+        /// The bytes cannot be decoded as the requested type.
         public static let undecodable = Code(.undecodable)
-        /// The broker refuses, or no coordinator answered for as long as was to be waited.
+        /// The broker refused the connection, or no coordinator answered within the time allowed.
         public static let unreachable = Code(.unreachable)
 
-        /// Its name, as in the code.
+        /// The name of the code, as in the source.
         public var description: String { name.rawValue }
     }
 
-    /// What kind of thing went wrong.
+    /// The category of the error.
     public let code: Code
-    /// One sentence for a person.
+    /// The message, as one sentence for a person.
     public let message: String
 
     init(_ code: Code, _ message: String) {
@@ -54,6 +54,6 @@ public struct OperonError: Error, Hashable, Sendable, CustomStringConvertible {
         self.message = message
     }
 
-    /// The message.
+    /// The same as `message`.
     public var description: String { message }
 }

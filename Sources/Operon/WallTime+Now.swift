@@ -2,8 +2,8 @@ public import OperonModel
 internal import OperonRuntime
 
 extension WallTime {
-    /// What this machine's calendar says: `options.deadline = .now + .seconds(3600)`.
+    /// The current time of this machine: `options.deadline = .now + .seconds(3600)`.
     ///
-    /// A cluster with a clock of its own, as the manual one of OperonTesting, has another now.
+    /// A cluster with its own clock, such as the manual clock of OperonTesting, has another time.
     public static var now: WallTime { SystemClock.wall() }
 }

@@ -9,9 +9,9 @@ internal import OperonRuntime
 internal import ServiceLifecycle
 internal import UnixSignals
 
-// What is behind `run()`.
+// The implementation of `run()`.
 extension Worker {
-    /// What asks it to end.
+    /// A request to end.
     private enum Ask: Sendable {
         case shutdown
         case signal(UnixSignal)
@@ -53,7 +53,7 @@ extension Worker {
         )
     }
 
-    /// A thread for each slot, and for what operations do in parallel by themselves.
+    /// One thread per slot, and further threads for the parallel work of operations.
     private static func threads(slots: Int) throws(ProcessRunnerError) -> OperationThreads {
         try OperationThreads(limit: slots + OwnProcess.processorCount - 1)
     }
@@ -118,7 +118,7 @@ extension Worker {
         _ incarnation: Incarnation,
         on executor: (any TaskExecutor)?
     ) async throws {
-        // The guard process comes before any thread.
+        // The guard process must be started before any thread.
         var processConfiguration = ProcessRunner.Configuration(environment: OwnProcess.environment)
         processConfiguration.report = { [logger] in logger.warning("\($0)") }
         let processes = try ProcessRunner(processConfiguration)
@@ -154,11 +154,12 @@ extension Worker {
         }
         await processes.shutdown()
         threads.stop()
-        // As if nobody had handled it: whoever waits for this process sees what ended it.
+        // Ends by the signal as if it had not been handled, so that the parent process sees the
+        // cause.
         if let signal = try result.get() { OwnProcess.end(by: signal.rawValue) }
     }
 
-    /// Until it has drained, or until a second signal, which it returns.
+    /// Serves until the worker has drained, or until a second signal, which it returns.
     private func serve(
         _ service: WorkerService,
         farewell: Duration,
@@ -168,7 +169,7 @@ extension Worker {
         let signals =
             handlesSignals ? await UnixSignalsSequence(trapping: .sigterm, .sigint) : nil
         logger.info("worker serves", metadata: ["slots": "\(slots)"])
-        // What ignores its end must not hold on the process.
+        // Code that does not stop must not keep the process alive.
         let overtime = drainTimeout + grace + farewell
         let signal = try await withGracefulShutdownHandler {
             try await withThrowingTaskGroup(of: UnixSignal?.self) { group in
@@ -187,7 +188,7 @@ extension Worker {
                 }
                 defer { group.cancelAll() }
                 let signal = try await group.next() ?? nil
-                // Give what was killed the moment it takes to be collected.
+                // Wait for killed processes to be collected.
                 if signal != nil { _ = try await group.next() }
                 return signal
             }
@@ -198,7 +199,7 @@ extension Worker {
         return signal
     }
 
-    /// The second signal: it was ended before it had drained.
+    /// Returns the second signal, which ended the worker before it had drained.
     private func drain(
         _ service: WorkerService,
         at asks: AsyncStream<Ask>,
@@ -226,7 +227,7 @@ extension Worker {
         }
     }
 
-    /// Returns when the task is cancelled; its answer interests nobody then.
+    /// Returns when the task is cancelled; nobody uses the result then.
     private static func never() async -> UnixSignal? {
         await Latch().wait()
         return nil

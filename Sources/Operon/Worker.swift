@@ -18,12 +18,12 @@ public import ServiceLifecycle
 /// }
 /// ```
 ///
-/// **Children.** An operation whose worker died under it runs next in a process of its own, so that
-/// it can take nobody else's operation with it; and so does one that holds a key, which must be
-/// ended when its right to it ends. The worker starts its own program again, with the same
-/// arguments, and ``run()`` serves that one operation there and ends the process. What a program
-/// does before it calls `run()` happens in such a child as well: see ``isChild``. Asked to stop, a
-/// child is killed after ten seconds.
+/// **Children.** An operation whose worker died while running it runs next in its own process, so
+/// that it cannot take other operations down with it. An operation that holds a key also runs in
+/// its own process, which must be ended when the right to the key ends. For this the worker starts
+/// its own program again, with the same arguments; there, ``run()`` runs that one operation and
+/// ends the process. Code before the call of `run()` also runs in such a child: see ``isChild``. A
+/// child that is asked to stop is killed after ten seconds.
 public struct Worker: Service {
     enum Connection: Sendable {
         case broker(String?)
@@ -36,27 +36,29 @@ public struct Worker: Service {
     var slots: Int
     var queues: [String]
     var drainTimeout: Duration
-    /// How long what is asked to end when it has drained may take for it.
+    /// How long operations may take to end once they are asked to stop after the drain timeout.
     var grace = Duration.seconds(10)
     var handlesSignals: Bool
     var logger: Logger
     var kinds: [OperationKind]
     var child: ChildProgram?
 
-    /// A worker that serves when it is run.
+    /// Creates a worker that serves when it is run.
     ///
     /// - Parameters:
-    ///   - broker: Where the broker is: `amqp://user:password@host:5672/vhost`, or `amqps://` for
-    ///     TLS. `nil`: what the variable `OPERON_BROKER` says, where nobody sees a password.
-    ///   - prefix: Begins the names of all queues and exchanges: that of its coordinator.
-    ///   - name: What people call it, 1 to 256 bytes. `nil`: the host's name and the process id.
+    ///   - broker: The broker's URL: `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS.
+    ///     `nil`: the value of the environment variable `OPERON_BROKER`, which keeps the password
+    ///     hidden.
+    ///   - prefix: The beginning of all queue and exchange names; must be the coordinator's prefix.
+    ///   - name: The name that is shown to people, 1 to 256 bytes. `nil`: the host name and the
+    ///     process id.
     ///   - slots: How many operations it runs at once, 1 to 4,096. `nil`: one per processor.
     ///   - queues: The operation queues it serves; empty: all.
-    ///   - drainTimeout: How long running operations have to finish when it drains.
-    ///   - handlesSignals: Whether SIGTERM and SIGINT drain it, and a second one of them ends the
-    ///     process at once. Not wanted in a `ServiceGroup`, which handles signals itself.
-    ///   - logger: Gets what an operator wants to know.
-    ///   - kinds: What it knows besides commands and waits: `.on(Resize.self)` for each type.
+    ///   - drainTimeout: How long running operations have to finish when the worker drains.
+    ///   - handlesSignals: Whether SIGTERM and SIGINT drain the worker, and a second signal ends
+    ///     the process at once. Turn it off in a `ServiceGroup`, which handles signals itself.
+    ///   - logger: Receives messages for operators.
+    ///   - kinds: The kinds it runs besides commands and waits: `.on(Resize.self)` for each type.
     public init(
         broker: String? = nil,
         prefix: String = "operon.",
@@ -79,12 +81,12 @@ public struct Worker: Service {
         self.kinds = kinds
     }
 
-    /// Any worker, for tests.
+    /// Creates any worker, for tests.
     ///
     /// - Parameters:
-    ///   - hub: What it shares with its coordinator; `nil`: the broker.
-    ///   - child: What it starts for an operation that needs a process of its own; `nil`: this
-    ///     program.
+    ///   - hub: The connection that it shares with its coordinator; `nil`: the broker.
+    ///   - child: The program that it starts for an operation that needs its own process; `nil`:
+    ///     this program.
     package init(
         hub: InProcessHub?,
         broker: String? = nil,
@@ -111,35 +113,36 @@ public struct Worker: Service {
     }
 
     /// Whether a worker started this process to run one operation. A program that does more than
-    /// work asks before it does what must not be done twice, listening on a port for example, and
-    /// goes straight to ``run()`` in a child.
+    /// run a worker checks this before it does anything that must not happen twice, such as
+    /// listening on a port. In a child it goes straight to ``run()``.
     public static var isChild: Bool { ChildWorker.isChild }
 
     /// Serves until it has drained.
     ///
-    /// Draining, it takes nothing more, gives back what has not started, and finishes what runs
-    /// within the `drainTimeout`; what is not finished then is asked to stop and given back to run
-    /// elsewhere. Code that ignores that is left behind after another quarter of a minute. It
-    /// drains on graceful shutdown, as a service of a `ServiceGroup`, and on the first signal. It
-    /// waits for a broker or coordinator that is away, for ever.
+    /// While it drains, the worker takes no new operations, gives back operations that have not
+    /// started, and gives running operations the `drainTimeout` to finish. Operations that have not
+    /// finished by then are asked to stop and given back, to run elsewhere. Code that ignores this
+    /// is abandoned after another fifteen seconds. The worker drains on graceful shutdown, if it is
+    /// a service of a `ServiceGroup`, and on the first signal. It waits indefinitely for a broker
+    /// or coordinator that does not answer.
     ///
-    /// From its start on no other process of the same user can read this program's memory and
-    /// environment, and no core file has them. If the URL of the broker is taken from
-    /// `OPERON_BROKER`, the variable is empty afterwards, so that operations cannot read it.
+    /// From the start of this call, no other process of the same user can read this program's
+    /// memory and environment, and no core file contains them. If the URL of the broker is taken
+    /// from `OPERON_BROKER`, the variable is empty afterwards, so that operations cannot read it.
     ///
-    /// Cancelling the task ends everything at once. Code that ignores that its task is cancelled
-    /// goes on behind it until the process ends.
+    /// Cancelling the task ends everything at once. Code that ignores the cancellation of its task
+    /// goes on until the process ends.
     ///
-    /// - Throws: ``OperonError`` if it cannot be used as it was made, or the broker refuses it;
-    ///   `CancellationError` if its task was cancelled.
+    /// - Throws: ``OperonError`` if the worker's configuration is invalid, or the broker refuses
+    ///   it; `CancellationError` if the task was cancelled.
     public func run() async throws {
         if Worker.isChild { try await serveAsChild() }
         try check()
         try await serve()
     }
 
-    /// The `main` of a program that is nothing but a worker: ``run()``; and where that throws, the
-    /// reason goes to standard error, as one line, and the process ends with code 1.
+    /// The `main` of a program that is only a worker. Calls ``run()``; if it throws, writes the
+    /// reason to standard error as one line and ends the process with code 1.
     public func main() async {
         do {
             try await run()

@@ -2,8 +2,9 @@ public import Foundation
 public import Operon
 
 extension WallTime {
-    /// The moment of a date, to the microsecond: what dates of our time hold. The ends of what 64
-    /// bits of nanoseconds hold, the years 1677 and 2262, for dates beyond them.
+    /// Creates the time of a date, rounded to the microsecond, which is the precision of dates in
+    /// our time. Dates before 1677 or after 2262, which 64 bits of nanoseconds cannot hold, become
+    /// the first or the last time that they can hold.
     public init(_ date: Date) {
         let microseconds = (date.timeIntervalSince1970 * 1_000_000).rounded()
         let nanoseconds =
@@ -17,7 +18,7 @@ extension WallTime {
 }
 
 extension Date {
-    /// The date of a moment, as close as a date comes to it.
+    /// Creates the date of a time, as precisely as a date can represent it.
     public init(_ time: WallTime) {
         self.init(timeIntervalSince1970: Double(time.nanosecondsSince1970) / 1_000_000_000)
     }

@@ -2,11 +2,12 @@ public import Foundation
 public import Operon
 
 extension Operon.OperationQueue {
-    /// How far what this object added is, as Foundation tells it: its unit is an operation.
+    /// Creates a Foundation `Progress` for the operations that this object added. Its unit is one
+    /// operation.
     ///
-    /// It follows ``Operon/OperationQueue/progress`` for as long as it lives. Cancelling it cancels
-    /// everything in the queue, whoever added it. It may be observed as any other, and become a
-    /// part of another one.
+    /// The progress follows ``Operon/OperationQueue/progress`` for as long as it exists. Cancelling
+    /// it cancels all operations in the queue, including those that other programs added. It can be
+    /// observed like any other progress, and can become a child of another one.
     public func makeProgress() -> Progress {
         let progress = Progress(totalUnitCount: 0)
         progress.isPausable = false
@@ -19,7 +20,7 @@ extension Operon.OperationQueue {
         let following = Task {
             for await change in changes where !follower.update(change) { break }
         }
-        // Ends with the object that it changes, also while nothing changes.
+        // Ends together with the progress, even if no further change arrives.
         progress.setUserInfoObject(Leash(following), forKey: .follower)
         return progress
     }
@@ -29,7 +30,7 @@ extension ProgressUserInfoKey {
     fileprivate static let follower = ProgressUserInfoKey("operon.follower")
 }
 
-/// Ends a task when it is let go.
+/// Cancels a task when it is released.
 private final class Leash: Sendable {
     private let task: Task<Void, Never>
 
@@ -38,7 +39,7 @@ private final class Leash: Sendable {
     deinit { task.cancel() }
 }
 
-/// Changes a progress that somebody else keeps.
+/// Updates a progress without keeping it alive.
 ///
 /// `@unchecked Sendable`: `Progress` may be changed from any thread.
 private final class Follower: @unchecked Sendable {
@@ -46,7 +47,7 @@ private final class Follower: @unchecked Sendable {
 
     init(_ progress: Progress) { self.progress = progress }
 
-    /// Whether it is still there.
+    /// Returns whether the progress still exists.
     func update(_ change: OperationQueueProgress) -> Bool {
         guard let progress else { return false }
         progress.totalUnitCount = Int64(change.totalCount)

@@ -1,7 +1,7 @@
-/// By which outcomes a dependency releases its dependent, and by which it skips it.
+/// The outcomes of a dependency that release its dependent. The other outcomes skip it.
 public enum DependencyCondition: UInt8, Hashable, Sendable, Codable, CaseIterable {
-    /// Success and cancellation release; failure and skipping skip. The default: a cancelled
-    /// Foundation operation counts as finished.
+    /// Success and cancellation release; failure and skipping skip. This is the default, because a
+    /// cancelled Foundation operation counts as finished.
     case unlessFailed = 0
     /// Every outcome releases.
     case finished = 1
@@ -20,7 +20,7 @@ public enum DependencyCondition: UInt8, Hashable, Sendable, Codable, CaseIterabl
         }
     }
 
-    /// Whether a dependency with this condition releases its dependent at that outcome.
+    /// Returns whether this outcome of the dependency releases the dependent.
     public func isSatisfied(by outcome: OutcomeKind) -> Bool {
         switch (self, outcome) {
         case (.finished, _): true

@@ -1,11 +1,11 @@
 /// A random 64-bit id, written as sixteen hexadecimal digits.
 ///
-/// The model makes none itself: chance enters where the programs start.
+/// The model generates none itself: the programs supply the randomness when they start.
 public protocol RandomID: Hashable, Sendable, CustomStringConvertible, Codable {
-    /// The sixty-four random bits. Zero is reserved for "not known yet".
+    /// The 64 random bits. Zero is reserved for “not known yet”.
     var rawValue: UInt64 { get }
 
-    /// Wraps bits that were drawn elsewhere.
+    /// Wraps bits that were generated elsewhere.
     init(rawValue: UInt64)
 }
 
@@ -16,36 +16,36 @@ extension RandomID {
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Reads what `description` writes; `nil` for anything else.
+    /// Parses the format of `description`; `nil` for any other text.
     public init?(text: some StringProtocol) {
         guard text.utf8.count == 16, let value = UInt64(text, radix: 16) else { return nil }
         self.init(rawValue: value)
     }
 }
 
-/// The random id of a store: epochs compare only within one reign.
+/// The random id of a store. Epochs are comparable only within one reign.
 public struct Reign: RandomID {
-    /// The sixty-four random bits.
+    /// The 64 random bits.
     public let rawValue: UInt64
 
-    /// Wraps bits that were drawn elsewhere.
+    /// Wraps bits that were generated elsewhere.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// The random id of one life of a worker process.
+/// The random id of one run of a worker process.
 public struct Incarnation: RandomID {
-    /// The sixty-four random bits.
+    /// The 64 random bits.
     public let rawValue: UInt64
 
-    /// Wraps bits that were drawn elsewhere.
+    /// Wraps bits that were generated elsewhere.
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// Stands for no worker where one is named: a coordinator, and whoever completes an operation
-    /// from outside.
+    /// Stands for the absence of a worker: used for a coordinator, and for an external party that
+    /// completes an operation.
     package static let nobody = Incarnation(rawValue: 0)
 }
 
-/// The number of a coordinator's rule over its store, one more at each start.
+/// The number of a coordinator's start on its store. Each start raises it by one.
 public struct Epoch: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
     /// The number.
     public let rawValue: UInt32
@@ -53,14 +53,14 @@ public struct Epoch: Hashable, Comparable, Sendable, Codable, CustomStringConver
     /// Wraps a number.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// Older first; only within one reign.
+    /// Older epochs first; valid only within one reign.
     public static func < (left: Epoch, right: Epoch) -> Bool { left.rawValue < right.rawValue }
 
     /// The number in decimal digits.
     public var description: String { String(rawValue) }
 }
 
-/// A graph, numbered by its store in the order of submission.
+/// The number of a graph. The store numbers graphs in the order of submission.
 public struct GraphID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
     /// The number.
     public let rawValue: UInt32
@@ -68,27 +68,27 @@ public struct GraphID: Hashable, Comparable, Sendable, Codable, CustomStringConv
     /// Wraps a number.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// In the order of submission.
+    /// Orders graphs by submission.
     public static func < (left: GraphID, right: GraphID) -> Bool { left.rawValue < right.rawValue }
 
     /// The number in decimal digits.
     public var description: String { String(rawValue) }
 }
 
-/// An operation: its graph, and its index in the order of that graph's submission.
+/// Identifies an operation: its graph, and its index in the order of submission to that graph.
 public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
-    /// The graph it belongs to.
+    /// The graph of the operation.
     public let graph: GraphID
-    /// Its place in the order of submission, from 0.
+    /// The index in the order of submission, from 0.
     public let index: UInt32
 
-    /// The operation at this place of a graph.
+    /// Creates the id of the operation with this index in a graph.
     public init(graph: GraphID, index: UInt32) {
         self.graph = graph
         self.index = index
     }
 
-    /// Undoes `description`.
+    /// Parses the format of `description`; `nil` for any other text.
     package init?(_ text: String) {
         let numbers = text.split(separator: "/", omittingEmptySubsequences: false)
         guard numbers.count == 2, let graph = UInt32(numbers[0]), let index = UInt32(numbers[1])
@@ -96,12 +96,12 @@ public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomString
         self.init(graph: GraphID(rawValue: graph), index: index)
     }
 
-    /// At once: tables of operations are looked into at every step.
+    /// Hashes both numbers in one step, because tables of operations are searched all the time.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(UInt64(graph.rawValue) << 32 | UInt64(index))
     }
 
-    /// By graph, then in the order of submission.
+    /// Orders by graph, then by submission.
     public static func < (left: OperationID, right: OperationID) -> Bool {
         (left.graph, left.index) < (right.graph, right.index)
     }
@@ -110,26 +110,27 @@ public struct OperationID: Hashable, Comparable, Sendable, Codable, CustomString
     public var description: String { "\(graph)/\(index)" }
 }
 
-/// One try at an operation, given to one worker: never reused, never moved to another.
+/// One attempt to run an operation, given to one worker. It is never reused and never moved to
+/// another worker.
 ///
-/// The number counts from 1 within its epoch, so (epoch, number) is unique within a reign even when
-/// the coordinator lost the numbers it had not yet stored.
+/// The number counts from 1 within its epoch, so (epoch, number) is unique within a reign even if
+/// the coordinator lost numbers that it had not stored yet.
 public struct AttemptID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
-    /// The rule under which it was granted.
+    /// The epoch in which the attempt was granted.
     public let epoch: Epoch
     /// Counts from 1 within the epoch.
     public let number: UInt64
 
-    /// An attempt of this epoch.
+    /// Creates the id of an attempt of this epoch.
     public init(epoch: Epoch, number: UInt64) {
         self.epoch = epoch
         self.number = number
     }
 
-    /// By its number alone: those of one epoch are together.
+    /// Hashes only the number: attempts of one epoch are kept together.
     public func hash(into hasher: inout Hasher) { hasher.combine(number) }
 
-    /// Older first; only within one reign.
+    /// Older attempts first; valid only within one reign.
     public static func < (left: AttemptID, right: AttemptID) -> Bool {
         (left.epoch, left.number) < (right.epoch, right.number)
     }
@@ -137,7 +138,7 @@ public struct AttemptID: Hashable, Comparable, Sendable, Codable, CustomStringCo
     /// Epoch and number, as in `2.1041`.
     public var description: String { "\(epoch).\(number)" }
 
-    /// What `description` wrote; `nil`: this is no attempt.
+    /// Parses the format of `description`; `nil` for any other text.
     public init?(_ description: String) {
         let parts = description.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, let epoch = UInt32(parts[0]), let number = UInt64(parts[1]),

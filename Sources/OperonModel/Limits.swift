@@ -1,4 +1,4 @@
-/// The name of a limit, as errors and configuration spell it.
+/// The name of a limit in errors and in the configuration.
 public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, CustomStringConvertible {
     case operationsPerGraph
     case edgesPerGraph
@@ -31,7 +31,7 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     case kinds
     case keys
 
-    /// What it bounds, in words.
+    /// A description of what it limits.
     public var description: String {
         switch self {
         case .operationsPerGraph: "operations in a graph"
@@ -68,84 +68,88 @@ public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, Custom
     }
 }
 
-/// The limits of the design, each with its default. Exceeding one is
-/// `Refusal.limitExceeded`, or an outcome where the operation was accepted already.
+/// The limits of the design, with their defaults. Exceeding one gives `Refusal.limitExceeded` or,
+/// if the operation was accepted before, a failed outcome.
 public struct Limits: Hashable, Sendable {
-    /// Operations in one graph; 10⁷ may be allowed by configuration.
+    /// Operations in one graph; the configuration may allow up to 10⁷.
     public var operationsPerGraph = 1_000_000
     /// Dependencies in one graph.
     public var edgesPerGraph = 10_000_000
-    /// Bytes of a graph file, read before it is parsed.
+    /// Bytes of a graph file, which is read before it is parsed.
     public var graphFileBytes = 256 << 20
-    /// Operations in a YAML file: its parser keeps a tree of the whole file.
+    /// Operations in a YAML file: the parser keeps a tree of the whole file.
     public var yamlOperations = 100_000
     /// Levels of nesting in YAML and JSON.
     public var yamlDepth = 64
-    /// Nodes that the aliases of a YAML file expand to: ten for every operation that fits.
+    /// Nodes that the aliases of a YAML file expand to: ten for each operation allowed.
     public var yamlAliasExpansion = 1_000_000
     /// UTF-8 bytes of a name of an operation, graph, queue, kind or key.
     public var nameBytes = 256
-    /// Bytes of one input or output that travels in a message.
+    /// Bytes of one input or output that is sent in a message.
     public var payloadBytes = 1 << 20
     /// Bytes of outputs given to one operation.
     public var inputsBytes = 1 << 30
-    /// Bytes of outputs that travel inside the dispatch of one operation; beyond, the larger ones
-    /// are fetched by the worker.
+    /// Bytes of outputs that are sent inside the dispatch of one operation. If there are more, the
+    /// worker fetches the larger outputs.
     public var inlineInputBytes = 64 << 10
-    /// Bytes of one piece of an output that is fetched: what control may have to wait behind.
+    /// Bytes of one chunk of an output that is fetched. A control message may have to wait for one
+    /// chunk.
     public var chunkBytes = 256 << 10
-    /// Pieces that a worker asks for before the first of them has come.
+    /// Chunks that a worker requests before the first of them has arrived.
     public var chunksAhead = 4
-    /// Bytes of fetched outputs that a worker holds in memory, for those who need the same.
+    /// Bytes of fetched outputs that a worker keeps in memory for other operations that need them.
     public var cachedBytes = 64 << 20
-    /// Bytes of output kept per operation: the last ones.
+    /// Bytes of log output that are kept per operation: the last ones.
     public var logBytes = 1 << 20
     /// Bytes of one message: RabbitMQ 4 refuses more than 16 MiB.
     public var messageBytes = 8 << 20
-    /// Bytes encoded and not yet taken by the broker.
+    /// Bytes that are encoded and not yet accepted by the broker.
     public var outgoingBytes = 16 << 20
-    /// Bytes of operations dispatched and not finished, in all.
+    /// Bytes of all operations that are dispatched and not finished.
     public var dispatchedBytes = 64 << 20
-    /// Bytes of results that a worker keeps until they are acknowledged; beyond, it starts nothing.
+    /// Bytes of results that a worker keeps until they are acknowledged. When there are more, the
+    /// worker starts nothing.
     public var retainedBytes = 64 << 20
-    /// Bytes of events from one worker that may be unacknowledged.
+    /// Bytes of unacknowledged events from one worker.
     public var eventBytesPerWorker = 1 << 20
-    /// The same for all workers together.
+    /// Bytes of unacknowledged events from all workers together.
     public var eventBytes = 256 << 20
-    /// Bytes of what a running operation adds at once, as it is stored: half a message.
+    /// Bytes of the operations that a running operation adds at once, in their stored form: half a
+    /// message.
     public var additionBytes = 4 << 20
-    /// Operations that a running operation adds at once: a few bytes of an addition become some
-    /// hundred bytes once it is decoded.
+    /// Operations that a running operation adds at once. A few bytes of an addition become some
+    /// hundred bytes once they are decoded.
     public var additionOperations = 50_000
     /// Bytes that list the inputs of one operation in a dispatch: the names of its dependencies,
-    /// and for those that may leave something where that is. With the operation itself
-    /// (`payloadBytes`) and what travels inline (`inlineInputBytes`) it fits a message.
+    /// and the location of each output that there may be. Together with the operation itself
+    /// (`payloadBytes`) and the outputs sent inline (`inlineInputBytes`), the list fits into a
+    /// message.
     public var inputListBytes = 6 << 20
-    /// Additions of running operations of one worker that have no verdict yet: a beat lists them.
+    /// Unanswered additions by the running operations of one worker. A beat lists them.
     public var openRequests = 1_000
-    /// Operations of one worker that wait for others without a slot.
+    /// Operations of one worker that wait for others and occupy no slot.
     public var yieldedOperations = 1_000
     /// Operations that a running operation waits for at once.
     public var awaitedOperations = 10_000
-    /// Slots of one worker: more is a typing error.
+    /// Slots of one worker. A larger number is considered a typing error.
     public var slots = 4_096
-    /// Events that a store keeps for listeners that come back: the last ones. Whoever was away
-    /// for longer is shown what is, not what happened.
+    /// Events that a store keeps for listeners that reconnect: the last ones. A listener that was
+    /// away for longer gets the current state instead of the events.
     package var storedEvents = 100_000
-    /// Names of workers that a coordinator keeps, before it looks which of them no attempt has
-    /// that is kept: each life of a worker process is one.
+    /// Worker names that a coordinator keeps before it removes those that no stored attempt refers
+    /// to. Each run of a worker process is one name.
     package var storedWorkers = 10_000
-    /// Keys of additions to one graph whose answers are remembered: those of the last ones.
+    /// Keys of additions to one graph for which the answers are kept: the last ones.
     package var additionKeys = 1_000
-    /// Queues named by one graph, or there are when a command makes one.
+    /// Queues that one graph may name, or that may exist when a command creates one.
     public var queues = 10_000
-    /// Kinds of operations of one graph: a worker is looked for by kind.
+    /// Kinds of operations in one graph. Workers are selected by kind.
     public var kinds = 10_000
-    /// Keys whose limit one graph names, or there are when a command names another.
+    /// Keys for which one graph may set limits, or that may have one when a command sets another.
     public var keys = 10_000
-    /// How long an open graph may have nothing to do before it is closed.
+    /// How long an open graph may be idle before it is closed.
     public var openGraphIdle = Duration.seconds(7 * 86_400)
 
-    /// The limits of the design.
+    /// Creates the default limits.
     public init() {}
 }

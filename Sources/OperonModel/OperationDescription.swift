@@ -1,17 +1,18 @@
 /// What an operation does.
 public enum Work: Hashable, Sendable, Codable {
-    /// Finishes at once: a join, or a measurement.
+    /// Finishes at once; used as a join, or for measurements.
     case nothing
-    /// Holds a slot for a time.
+    /// Occupies a slot for a time.
     case wait(Duration)
     /// Runs a process.
     case command(CommandDescription)
     /// Runs the code that a worker registered under this name.
     case registered(kind: String, input: Payload)
-    /// Runs nowhere: once nothing keeps it, it is executing until somebody outside completes it.
+    /// Runs on no worker: once nothing holds it back, it is executing until an external party
+    /// completes it.
     case external(input: Payload)
 
-    /// The name that a worker must know to run it.
+    /// The name of the kind, which a worker must know to run it.
     public var kind: String {
         switch self {
         case .nothing: Work.nothingKind
@@ -22,7 +23,7 @@ public enum Work: Hashable, Sendable, Codable {
         }
     }
 
-    /// Whether somebody outside completes it, and no worker runs it.
+    /// Whether an external party completes it instead of a worker.
     package var isExternal: Bool { if case .external = self { true } else { false } }
 
     /// The kind of `nothing`.
@@ -34,38 +35,37 @@ public enum Work: Hashable, Sendable, Codable {
     /// The kind of `external`, which no worker knows.
     public static let externalKind = "external"
 
-    /// What every worker knows.
+    /// The kinds that every worker knows.
     public static let builtInKinds = [commandKind, nothingKind, waitKind]
-    /// Names that nothing can be registered under.
+    /// Names that cannot be registered as kinds.
     public static let reservedKinds = [commandKind, externalKind, nothingKind, waitKind]
 }
 
 /// A process to run.
 public struct CommandDescription: Hashable, Sendable, Codable {
-    /// The program and its arguments; the program is looked up in the `PATH` it is given.
-    /// A `run:` line is `["/bin/sh", "-c", line]`.
+    /// The program and its arguments. The program is looked up in the `PATH` that the process is
+    /// given. A `run:` line is `["/bin/sh", "-c", line]`.
     public var arguments: [String]
-    /// Variables set for it, over those it inherits.
+    /// Environment variables set for the process; they override inherited ones.
     public var environment: [String: String]
-    /// Names of the worker's variables that it inherits.
+    /// Names of the worker's environment variables that the process inherits.
     public var inheritEnvironment: [String]
-    /// Where it starts; `nil`: where the worker started.
+    /// The directory in which the process starts; `nil`: the one in which the worker started.
     public var directory: String?
-    /// From SIGTERM to SIGKILL.
+    /// The time between SIGTERM and SIGKILL.
     public var grace: Duration
-    /// How much address space each of its processes may have, in bytes (RLIMIT_AS); `nil`: no
-    /// bound.
+    /// The address space of each of its processes, in bytes (RLIMIT_AS); `nil`: unlimited.
     public var memory: Int?
-    /// How long each of its processes may use a processor, in whole seconds, rounded up
-    /// (RLIMIT_CPU); `nil`: no bound.
+    /// The processor time of each of its processes, in whole seconds, rounded up (RLIMIT_CPU);
+    /// `nil`: unlimited.
     public var cpuTime: Duration?
 
-    /// What most programs need in order to run at all, and nothing that could be a secret.
+    /// The variables that most programs need in order to run at all; none of them is a secret.
     public static let defaultInheritEnvironment = ["PATH", "HOME", "LANG", "TMPDIR", "USER"]
     /// Ten seconds.
     public static let defaultGrace = Duration.seconds(10)
 
-    /// A command with these arguments, and defaults for the rest.
+    /// Creates a command with these arguments, and defaults for the rest.
     public init(
         arguments: [String],
         environment: [String: String] = [:],
@@ -84,129 +84,130 @@ public struct CommandDescription: Hashable, Sendable, Codable {
         self.grace = grace
     }
 
-    /// `sh -c line`.
+    /// The arguments of `sh -c line`.
     public static func shell(_ line: String) -> [String] { ["/bin/sh", "-c", line] }
 }
 
-/// One line of an operation's `dependencies`.
+/// One entry of an operation's `dependencies`.
 public struct DependencyDescription: Hashable, Sendable, Codable {
-    /// The name of the operation waited for, in the same graph; or, where a coordinator knows other
-    /// graphs, `GRAPH/OPERATION`. Its output is given under this name.
+    /// The name of the dependency: an operation of the same graph or, where a coordinator knows
+    /// other graphs, `GRAPH/OPERATION`. The dependent finds the output under this name.
     public var name: String
-    /// By which of its outcomes it releases.
+    /// The outcomes that release the dependent.
     public var condition: DependencyCondition
-    /// Which operation of another graph the name meant when it was submitted: graphs that come
-    /// later may have the same name. `nil`: one of its own graph.
+    /// The operation of another graph that the name meant at submission: a later graph may have the
+    /// same name. `nil`: an operation of the same graph.
     package var elsewhere: OperationID?
 
-    /// A dependency on the operation of this name.
+    /// Creates a dependency on the operation of this name.
     public init(_ name: String, _ condition: DependencyCondition = .unlessFailed) {
         self.name = name
         self.condition = condition
     }
 }
 
-/// An operation as a person describes it, before it is submitted. No name may have a control
-/// character; durations are 0…36,500 days.
+/// An operation as a person describes it, before it is submitted. Names must not contain control
+/// characters; durations are 0…36,500 days.
 public struct OperationDescription: Hashable, Sendable, Codable {
-    /// Unique in its graph. 1…256 bytes.
+    /// The name, unique in its graph. 1…256 bytes.
     public var name: String
-    /// What it does.
+    /// What the operation does.
     public var work: Work
-    /// Free text for people, without NUL characters.
+    /// A description for people, without NUL characters.
     public var summary: String = ""
-    /// What it waits for. One that is listed twice counts once.
+    /// The dependencies. One that is listed twice counts once.
     public var dependencies: [DependencyDescription] = []
-    /// What it waits for belongs together: once one of them ends in a way that skips this
+    /// Whether the dependencies belong together: once one of them ends in a way that skips this
     /// operation, the others are cancelled.
     public var cancelSiblings = false
-    /// The queue it belongs to; one that is defined nowhere has no limit.
+    /// The name of its queue. A queue that is not defined anywhere has no limit.
     public var queue: String = QueueSettings.defaultName
-    /// `nil`: that of its queue.
+    /// The priority; `nil`: the default of its queue.
     public var priority: QueuePriority?
-    /// How much it may get in the way of others on its machine.
+    /// How much the operation may disturb others on its machine.
     public var qualityOfService: QualityOfService = .default
-    /// Longest run of one attempt, from its start, at least a nanosecond; `nil`: no bound.
+    /// The longest time that one attempt may run, from its start, at least a nanosecond; `nil`:
+    /// unlimited.
     public var timeout: Duration?
-    /// What happens after a failure of its own.
+    /// Whether and when the operation is retried after its own failures.
     public var retry: RetryPolicy = .never
-    /// What its rank assumes until it is measured; `nil`: unknown.
+    /// The duration assumed for its rank; `nil`: unknown.
     public var expectedDuration: Duration?
-    /// Names that only so many running operations may hold at a time: one, unless `KeySettings` say
-    /// otherwise.
+    /// Keys that only a limited number of running operations may hold at a time: one, unless
+    /// `KeySettings` set another limit.
     public var exclusive: [String] = []
-    /// From its release to its first start.
+    /// The pause between its release and its first start.
     public var delay: Duration?
-    /// Not started before.
+    /// The operation does not start before this time.
     public var notBefore: WallTime?
-    /// Fails if it has not finished by then.
+    /// The operation fails if it has not finished by this time.
     public var deadline: WallTime?
 
-    /// An operation that does this, with defaults for the rest.
+    /// Creates an operation that does this, with defaults for the rest.
     public init(name: String, work: Work) {
         self.name = name
         self.work = work
     }
 }
 
-/// Which of several ready operations of one priority starts first.
+/// Which of several ready operations of the same priority starts first.
 public enum OperationOrder: UInt8, Hashable, Sendable, Codable, CaseIterable {
-    /// The one with the longest path to the end of the graph behind it, by expected durations.
+    /// The one followed by the longest path to the end of the graph, by expected durations.
     case criticalPath = 0
     /// The one that was submitted first.
     case submission = 1
 }
 
-/// Operations submitted together.
+/// Operations that are submitted together.
 public struct GraphDescription: Hashable, Sendable, Codable {
-    /// For people; at most 256 bytes, without control characters.
+    /// A name for people; at most 256 bytes, without control characters.
     public var name: String
-    /// Settings of its queues; those that need none may be left out.
+    /// Settings of its queues. Queues that need none may be left out.
     public var queues: [QueueSettings] = []
-    /// Settings of keys that more than one operation may hold at a time.
+    /// Settings of the keys that more than one operation may hold at a time.
     public var keys: [KeySettings] = []
-    /// Which of its operations starts first among equal priorities.
+    /// Which of its ready operations of the same priority starts first.
     public var order = OperationOrder.criticalPath
-    /// In the order of submission, which breaks ties.
+    /// The operations in the order of submission, which breaks ties.
     public var operations: [OperationDescription]
 
-    /// A graph of these operations.
+    /// Creates a graph of these operations.
     public init(name: String, operations: [OperationDescription] = []) {
         self.name = name
         self.operations = operations
     }
 }
 
-/// An operation queue: what its operations have in common.
+/// The settings of an operation queue, which its operations share.
 public struct QueueSettings: Hashable, Sendable, Codable {
     /// The name, 1…256 bytes without control characters.
     public var name: String
     /// How many of its operations may run at once in the whole cluster; `nil`: as many as there are
-    /// slots; 0 holds them all.
+    /// slots; 0: none.
     public var maxConcurrentOperationCount: Int?
-    /// Whether it starts nothing until it is resumed.
+    /// Whether the queue is suspended: it starts nothing until it is resumed.
     public var isSuspended: Bool = false
-    /// For operations that name none.
+    /// The default for operations that set no priority.
     public var priority: QueuePriority = .normal
 
-    /// The queue of operations that name none.
+    /// The name of the queue for operations that name none.
     public static let defaultName = "default"
 
-    /// A queue with this limit, not suspended, of normal priority.
+    /// Creates settings with this limit, not suspended, with normal priority.
     public init(name: String, maxConcurrentOperationCount: Int? = nil) {
         self.name = name
         self.maxConcurrentOperationCount = maxConcurrentOperationCount
     }
 }
 
-/// A name that operations hold while they run: how many of them at a time, in the whole cluster.
+/// The settings of a key: how many running operations may hold it at a time in the whole cluster.
 public struct KeySettings: Hashable, Sendable, Codable {
     /// The name, 1…256 bytes without control characters.
     public var name: String
-    /// 1 or more.
+    /// How many operations may hold the key at a time; 1 or more.
     public var limit: Int
 
-    /// A key of this name that so many operations may hold at a time.
+    /// Creates settings for a key with this limit.
     public init(name: String, limit: Int = 1) {
         self.name = name
         self.limit = limit

@@ -1,26 +1,27 @@
 /// Why an operation failed.
 public enum OperationError: Error, Hashable, Sendable, Codable {
-    /// The worker does not know how to run this kind.
+    /// The worker does not know this kind.
     case kindUnknown(String)
-    /// Its code threw: the error's type, its description, and its encoded value if it has one.
+    /// The operation's code threw an error: its type, its description, and its encoded value if
+    /// there is one.
     case thrown(type: String, message: String, payload: [UInt8])
-    /// Its process ended with this code, which is not 0.
+    /// The operation's process ended with this exit code, which is not 0.
     case exit(code: Int32)
-    /// Its process was ended by a signal, for example `SIGSEGV`.
+    /// The operation's process was ended by a signal, for example `SIGSEGV`.
     case signal(name: String)
     /// The attempt ran longer than its `timeout`.
     case timeout
-    /// It was not finished by its `deadline`.
+    /// The operation had not finished by its `deadline`.
     case deadline
-    /// Its worker died under it too often.
+    /// The operation's worker died too many times while running it.
     case workerLost
-    /// What it was to be given is larger than the limit: bytes, limit in bytes.
+    /// The input is larger than the limit; both in bytes.
     case inputTooLarge(bytes: Int, limit: Int)
-    /// What it returned is larger than the limit: bytes, limit in bytes.
+    /// The output is larger than the limit; both in bytes.
     case outputTooLarge(bytes: Int, limit: Int)
-    /// The worker could not read what it was given, and why.
+    /// The worker could not decode its input, for this reason.
     case undecodable(String)
-    /// The worker does not know this version of the kind.
+    /// The worker does not support this version of the kind.
     case versionUnsupported(String)
     /// The condition of this name did not hold.
     case conditionFailed(name: String)
@@ -48,7 +49,7 @@ extension OperationError: CustomStringConvertible {
         }
     }
 
-    /// About what its texts take in a message.
+    /// The approximate size of its texts in a message.
     package var byteCount: Int {
         switch self {
         case .kindUnknown(let text), .signal(let text), .undecodable(let text),
@@ -60,7 +61,7 @@ extension OperationError: CustomStringConvertible {
         }
     }
 
-    /// The name in JSON output; stable.
+    /// The name in JSON output. Names never change.
     public var code: String {
         switch self {
         case .kindUnknown: "kindUnknown"
@@ -78,8 +79,8 @@ extension OperationError: CustomStringConvertible {
         }
     }
 
-    /// Whether `retry.limit` may grant a further attempt after it: what the work itself did, not
-    /// what was wrong with the request.
+    /// Whether `retry.limit` may allow another attempt after this error: true for failures of the
+    /// work itself, false for faults of the request.
     public var isRetryable: Bool {
         switch self {
         case .thrown, .exit, .signal, .timeout: true
@@ -90,11 +91,11 @@ extension OperationError: CustomStringConvertible {
     }
 }
 
-/// Why a call was refused. Nothing of a refused call has any effect.
+/// Why a call was refused. A refused call has no effect at all.
 public enum Refusal: Error, Hashable, Sendable, Codable {
-    /// The operations of the cycle, each waiting for the next, the first repeated at the end.
+    /// The operations of the cycle, each waiting for the next; the first is repeated at the end.
     case dependencyCycle(path: [String])
-    /// An operation that does not exist, and who names it.
+    /// An operation that does not exist, and the operation that names it.
     case unknownOperation(name: String, namedBy: String)
     case duplicateOperation(name: String)
     case alreadySubmitted(name: String)
@@ -126,7 +127,7 @@ extension Refusal: CustomStringConvertible {
         }
     }
 
-    /// A cycle of a million operations is named by its ends.
+    /// Shows only the two ends of a long cycle, which may have a million operations.
     private static func shortened(_ path: [String]) -> [String] {
         let shown = 12
         guard path.count > shown else { return path }

@@ -1,19 +1,20 @@
-/// Where an operation is in its life. `docs/STATES.md` draws the edges.
+/// The state of an operation. `docs/STATES.md` shows the transitions.
 public enum OperationState: UInt8, Hashable, Sendable, Codable, CaseIterable {
-    /// Waits for its dependencies.
+    /// The operation waits for its dependencies.
     case pending = 0
-    /// Could run: waits for a slot, its queue's limit, the end of a suspension or a delay. Entered
-    /// from `pending`, and again when an attempt was recalled, lost or is retried.
+    /// The operation could run, but waits for a slot, for its queue's limit, or for the end of a
+    /// suspension or a delay. Entered from `pending`, and again when an attempt was recalled, lost
+    /// or is retried.
     case ready = 1
-    /// An attempt was stored and given to a worker that has not said that it started.
+    /// An attempt was stored and sent to a worker, which has not reported its start.
     case dispatched = 2
-    /// Its worker has started it.
+    /// The worker has started the attempt.
     case executing = 3
-    /// Has its outcome. Final within a round.
+    /// The operation has its outcome, which is final within a round.
     case finished = 4
 }
 
-/// The kind of an outcome, without what belongs to it.
+/// The kind of an outcome, without its error, reason or cause.
 public enum OutcomeKind: UInt8, Hashable, Sendable, Codable, CaseIterable {
     case succeeded = 0
     case failed = 1
@@ -21,18 +22,18 @@ public enum OutcomeKind: UInt8, Hashable, Sendable, Codable, CaseIterable {
     case skipped = 3
 }
 
-/// How an operation finished.
+/// The outcome of an operation.
 public enum Outcome: Hashable, Sendable, Codable {
-    /// It did what it should; its output is kept apart.
+    /// The operation succeeded; its output is stored separately.
     case succeeded
-    /// It did not, for this reason, in its last attempt.
+    /// The operation failed; this is the error of its last attempt.
     case failed(OperationError)
-    /// It was asked to stop, or never to start, for this reason (empty: none was given).
+    /// The operation was cancelled, for this reason (empty if none was given).
     case cancelled(reason: String)
-    /// It was never tried, because this direct dependency had an outcome that forbids it.
+    /// The operation never ran, because the outcome of this direct dependency did not allow it.
     case skipped(cause: OperationID)
 
-    /// Without what belongs to it.
+    /// The kind of the outcome, without its error, reason or cause.
     public var kind: OutcomeKind {
         switch self {
         case .succeeded: .succeeded

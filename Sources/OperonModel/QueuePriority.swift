@@ -1,6 +1,6 @@
-/// The order in which ready operations of one queue are taken, as in Foundation.
+/// The priority of an operation among the ready operations of its queue, as in Foundation.
 ///
-/// It is strict: a steady stream of `veryHigh` keeps `low` waiting.
+/// Priorities are strict: a steady stream of `veryHigh` operations keeps `low` ones waiting.
 public enum QueuePriority: Int8, Hashable, Comparable, Sendable, Codable, CaseIterable {
     case veryLow = -8
     case low = -4
@@ -8,12 +8,12 @@ public enum QueuePriority: Int8, Hashable, Comparable, Sendable, Codable, CaseIt
     case high = 4
     case veryHigh = 8
 
-    /// By urgency.
+    /// Less urgent first.
     public static func < (left: QueuePriority, right: QueuePriority) -> Bool {
         left.rawValue < right.rawValue
     }
 
-    /// 0 for `veryLow` to 4 for `veryHigh`: the priority property of a dispatch message.
+    /// From 0 for `veryLow` to 4 for `veryHigh`: the priority property of a dispatch message.
     public var level: UInt8 { UInt8((rawValue + 8) / 4) }
 
     /// The inverse of `level`; `nil` above 4.
@@ -34,9 +34,10 @@ public enum QueuePriority: Int8, Hashable, Comparable, Sendable, Codable, CaseIt
     }
 }
 
-/// How much an operation may get in the way of others on its machine: the niceness of its process,
-/// if it has one, as commands have, and code that runs in a child of its worker. Code that runs in
-/// its worker's own process has the priority of its task, which on Linux makes no thread nicer.
+/// How much an operation may disturb others on its machine. Commands, and code that runs in a child
+/// of its worker, have their own process: for them this is the niceness of that process. For code
+/// in the worker's own process it is the priority of its task, which on Linux does not change the
+/// niceness of any thread.
 public enum QualityOfService: UInt8, Hashable, Sendable, Codable, CaseIterable {
     case background = 0
     case utility = 1
@@ -55,8 +56,8 @@ public enum QualityOfService: UInt8, Hashable, Sendable, Codable, CaseIterable {
         }
     }
 
-    /// What is added to the niceness of the worker. Never negative: raising needs a privilege that
-    /// a worker should not have.
+    /// The number that is added to the worker's niceness. Never negative: a higher priority needs a
+    /// privilege that a worker should not have.
     public var niceness: Int32 {
         switch self {
         case .background: 19

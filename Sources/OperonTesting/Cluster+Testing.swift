@@ -3,18 +3,18 @@ public import Operon
 internal import OperonRuntime
 
 extension Cluster {
-    /// A cluster in memory, for tests of programs: the same coordinator and the same worker as ever
-    /// in this process, without a broker, a disk or a network, and by a clock that the test moves.
+    /// Creates a cluster in memory for tests: the usual coordinator and worker in this process,
+    /// without a broker, a disk or a network, and with a clock that the test moves.
     ///
-    /// Delays, `notBefore`, deadlines, timeouts, pauses before another attempt, waits, and
-    /// suspensions that end by themselves pass only by ``ManualClock/advance(by:)``. Each call
-    /// makes a cluster of its own, which is to be closed at the end of the test.
+    /// Delays, `notBefore`, deadlines, timeouts, pauses before retries, waits, and suspensions that
+    /// end by themselves pass only by ``ManualClock/advance(by:)``. Each call creates a separate
+    /// cluster, which must be closed at the end of the test.
     ///
     /// - Parameters:
-    ///   - clock: What it tells the time by.
+    ///   - clock: The clock of the cluster.
     ///   - slots: How many operations run at once.
-    ///   - keep: How much of what has ended is kept.
-    ///   - logger: Gets what an operator wants to know.
+    ///   - keep: The retention of finished operations.
+    ///   - logger: Receives messages for operators.
     public static func testing(
         clock: ManualClock,
         slots: Int = 2,

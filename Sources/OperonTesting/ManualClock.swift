@@ -27,22 +27,22 @@ public final class ManualClock: Sendable {
     private let state = Mutex(State())
     private let start: WallTime
 
-    /// A clock that begins at a moment of the calendar.
+    /// Creates a clock that starts at a calendar time.
     ///
     /// - Parameter start: By default the first second of 2026, in UTC.
     public init(start: WallTime = WallTime(nanosecondsSince1970: 1_767_225_600_000_000_000)) {
         self.start = start
     }
 
-    /// How far it was moved.
+    /// How far the clock has been moved.
     public var elapsed: Duration { state.withLock { $0.elapsed } }
 
-    /// The moment of the calendar that it shows.
+    /// The current calendar time of the clock.
     public var now: WallTime { start + elapsed }
 
-    /// Moves it on, at once: whatever was to happen on the way is due when this returns, and
-    /// happens then; what that brings about may be waited for as ever. It does not go back: a
-    /// negative time changes nothing.
+    /// Moves the clock forward at once. When this returns, everything scheduled up to the new time
+    /// is due and happens then; wait for the effects as usual. The clock does not go back: a
+    /// negative duration changes nothing.
     public func advance(by duration: Duration) {
         guard duration > .zero else { return }
         let due = state.withLock { state in
@@ -55,7 +55,7 @@ public final class ManualClock: Sendable {
         for sleeper in due { sleeper.continuation.resume() }
     }
 
-    /// Not the beginning of time: what is long ago is told by smaller numbers.
+    /// Starts above zero, so that times long before the start can be represented.
     private static func moment(_ elapsed: Duration) -> Timestamp {
         Timestamp(nanoseconds: 1_000_000_000_000) + elapsed
     }
@@ -65,7 +65,7 @@ public final class ManualClock: Sendable {
             now: { Self.moment(self.elapsed) },
             wall: { self.now },
             sleep: { try await self.sleep(until: $0) },
-            // Both clocks are moved together.
+            // Both clocks move together.
             sleepUntilDate: { date in
                 try await self.sleep(until: Self.moment(date - self.start))
             }

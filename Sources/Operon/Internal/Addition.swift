@@ -4,16 +4,16 @@ internal import OperonPorts
 internal import OperonRuntime
 internal import Synchronization
 
-/// Operations on their way to the coordinator: all of them are added, or none.
+/// Operations that are being sent to the coordinator. All of them are added, or none.
 final class Addition: Sendable {
     let handles: [AnyOperationHandle]
     let queue: OperationQueue
-    /// As they are sent, but for their names and dependencies.
+    /// The descriptions to send, still without names and dependencies.
     let operations: [OperationDescription]
-    /// Of each.
+    /// The dependencies of each operation.
     let dependencies: [DraftDependencies]
-    /// Of each: what it waits for, however that ends, because its queue wants it so. One that was
-    /// refused itself is passed over, for what it was to wait for.
+    /// For each operation, the operations that its queue makes it wait for, whatever their
+    /// outcomes. A refused one is replaced by the operations that it was to wait for.
     let orders: [[AnyOperationHandle]]
     private let undo: @Sendable () -> Void
     private let chosen = Mutex<(graph: GraphID?, names: [String])?>(nil)
@@ -21,11 +21,11 @@ final class Addition: Sendable {
     private let ended = Latch()
     private let error = Mutex<(any Error)?>(nil)
 
-    /// Takes the handles: each may be added once.
+    /// Takes the handles. Each handle can be added once.
     ///
-    /// - Parameter undo: called if nothing is added.
+    /// - Parameter undo: Called if nothing is added.
     /// - Throws: `Refusal.alreadySubmitted`, or `OperonError` for an input that cannot be encoded.
-    ///   Then the handles are as they were, and `undo` was not called.
+    ///   In these cases the handles are unchanged and `undo` is not called.
     init(
         _ handles: [AnyOperationHandle],
         in queue: OperationQueue,
@@ -43,7 +43,7 @@ final class Addition: Sendable {
             for (place, handle) in handles.enumerated() {
                 let number = firstNumber &+ UInt32(truncatingIfNeeded: place)
                 let draft = try handle.begin(in: queue, number: number)
-                // Counts the ones that have begun, should the next line throw.
+                // Counts the handles that have begun, in case the next line throws.
                 dependencies.append(draft.dependencies)
                 orders.append(draft.order)
                 let work = try handle.work()
@@ -76,21 +76,23 @@ final class Addition: Sendable {
         self.firstNumber = firstNumber
     }
 
-    /// A coordinator elsewhere refuses the message, which may hold others that are sound.
+    /// Checked here, because a remote coordinator would refuse the whole message, which may contain
+    /// valid operations.
     private static func check(_ work: Work) throws(Refusal) {
         try LimitName.payloadBytes.check(work.byteCount, Limits().payloadBytes)
     }
 
-    /// What was cancelled before is never ready before the coordinator knows.
+    /// The delay of operations that were cancelled before they were added: they must not become
+    /// ready before the coordinator knows of the cancel.
     private static let untilCancelled = Duration.seconds(365 * 86_400)
 
     func number(at place: Int) -> UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: place) }
 
-    /// Whoever waits for it has been told how it went.
+    /// Whether `wait()` has a result.
     var isOver: Bool { ended.isOpen }
 
-    /// It is done, or not: then the handles are as they were, unless they are added all the same.
-    /// Only the first call counts.
+    /// Ends the addition. If it failed, the handles return to their previous state, unless
+    /// `isAdded` says that the operations exist all the same. Only the first call counts.
     func end(with error: (any Error)?, isAdded: Bool = false) {
         guard !ended.isOpen else { return }
         if let error, isAdded {
@@ -103,7 +105,7 @@ final class Addition: Sendable {
         ended.open()
     }
 
-    /// Their names in a graph: chosen once for each graph.
+    /// The names of the operations in a graph, chosen once per graph.
     func names(in graph: GraphID?, choose: () -> [String]) -> [String] {
         if let known = chosen.withLock({ $0 }), known.graph == graph { return known.names }
         let names = choose()
@@ -111,13 +113,13 @@ final class Addition: Sendable {
         return names
     }
 
-    /// Those that were chosen.
+    /// The names that were chosen.
     var chosenNames: [String] { chosen.withLock { $0?.names } ?? [] }
 
-    /// Returns when the coordinator has them for good. They are added all the same if the calling
-    /// task is cancelled meanwhile.
+    /// Waits until the coordinator has stored the operations. If the calling task is cancelled, the
+    /// operations are added all the same.
     ///
-    /// - Throws: what was against it, or `CancellationError`.
+    /// - Throws: The reason for which nothing was added, or `CancellationError`.
     func wait() async throws {
         await ended.wait()
         if let error = error.withLock({ $0 }) { throw error }
@@ -125,7 +127,7 @@ final class Addition: Sendable {
     }
 }
 
-// What happens to a handle on the way.
+// Changes to a handle while it is being added.
 extension AnyOperationHandle {
     struct Draft {
         var options: OperationOptions
@@ -153,14 +155,14 @@ extension AnyOperationHandle {
         return draft
     }
 
-    /// It is as it was before it was to be added. Whoever waits for it already is told.
+    /// Restores the state before adding. Waiting tasks are notified.
     fileprivate func undoBegin(because error: any Error) {
         let latch: Latch? = state.withLock { state in
             guard state.phase == .submitting else { return nil }
             state.phase = .new
             state.queue = nil
             guard let extra = state.extra else { return nil }
-            // The name that it had in a graph, if it was given one, is nobody's again.
+            // The name that it was given in a graph, if any, is free again.
             if extra.label != nil { extra.label = extra.options?.name }
             defer { extra.latch = nil }
             extra.refusal = extra.latch == nil ? nil : error
@@ -174,7 +176,7 @@ extension AnyOperationHandle {
             guard state.phase == .submitting else { return }
             state.phase = .submitted
             state.id = id
-            // The coordinator has them now.
+            // The coordinator has the dependencies now.
             state.dependencies = .none
             let extra = state.extra
             extra?.order = []
@@ -184,7 +186,7 @@ extension AnyOperationHandle {
         }
     }
 
-    /// For the sake of order: replaces what was said before.
+    /// Sets the operations to wait for to keep an order, in place of those set before.
     func setOrder(_ others: [AnyOperationHandle]) {
         state.withLock { state in
             guard state.phase == .new, !(others.isEmpty && state.extra == nil) else { return }
@@ -194,7 +196,7 @@ extension AnyOperationHandle {
         }
     }
 
-    /// What has to be waited for in the place of one that was refused; `nil`: it was not.
+    /// The operations to wait for in its place if it was refused; `nil`: it was not refused.
     var substitutes: [AnyOperationHandle]? {
         state.withLock { state in state.phase == .new ? state.extra?.order ?? [] : nil }
     }
@@ -203,7 +205,7 @@ extension AnyOperationHandle {
 
     func relabel(_ name: String) { state.withLock { $0.extra?.label = name } }
 
-    /// What an operation that is about to be added depends on this one by.
+    /// The name by which an operation that is being added depends on this one.
     func nameAsDependency(
         of dependent: String,
         in graph: GraphID?,
@@ -216,8 +218,8 @@ extension AnyOperationHandle {
         case .submitted where queue?.cluster === cluster,
             .finished where queue?.cluster === cluster:
             guard id.graph != graph else { return name }
-            // With its number: of what was dropped the coordinator has no name any more. Without
-            // its name where that is almost as long as one may be.
+            // Includes the number, because the coordinator has no names for dropped operations.
+            // Leaves out the name if the result would be too long for a name.
             let number = "\(id.graph)/\(id.index)"
             let both = number + "/" + name
             return both.utf8.count > Limits().nameBytes ? number : both
@@ -229,13 +231,13 @@ extension AnyOperationHandle {
         }
     }
 
-    /// Cancelled before it was added.
+    /// Whether it was cancelled before it was added.
     var wasCancelledEarly: Bool {
         state.withLock { $0.isCancelled && $0.phase == .submitted }
     }
 
-    /// What the coordinator is told of one that was cancelled before it was added. One that has
-    /// ended meanwhile stays as it is.
+    /// The request that cancels an operation that was cancelled before it was added. An operation
+    /// that has finished meanwhile stays as it is.
     var earlyCancel: @Sendable (any CoordinatorClient) async throws -> Void {
         let (id, reason) = state.withLock { ($0.id, $0.extra?.cancelReason ?? "") }
         var request = CancelRequest()

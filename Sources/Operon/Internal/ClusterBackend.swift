@@ -2,46 +2,49 @@ internal import OperonModel
 internal import OperonPorts
 internal import OperonRuntime
 
-/// What a ``Cluster`` is made of: a coordinator to ask, and word of what became of operations.
+/// The implementation of a ``Cluster``: a coordinator for requests, and reports of finished
+/// operations.
 protocol ClusterBackend: Sendable {
-    /// Where everything else is asked.
+    /// The client for all other requests.
     var client: any CoordinatorClient { get }
 
-    /// How long a coordinator that does not answer is asked again.
+    /// How long requests to a coordinator that does not answer are repeated.
     var patience: Duration { get }
 
-    /// Tells how old a graph is.
+    /// The clock for measuring the age of a graph.
     var time: TimeSource { get }
 
-    /// Begins to serve, or to listen. Called once, before anything else.
+    /// Starts to serve or to listen. Called once, before anything else.
     ///
-    /// - Parameter sink: takes what ended, in order; called from one task at a time.
+    /// - Parameter sink: Receives finished operations, in order; called from one task at a time.
     func start(_ sink: EndedSink) async throws
 
-    /// What a worker in this process has to know to run operations of a kind that are added.
+    /// Registers a kind, so that a worker in this process can run the operations that are added.
     func register(_ kind: OperationKind)
 
-    /// Whether a whole graph can be submitted: the same graphs are refused wherever the coordinator
-    /// is, in the same words.
+    /// Checks whether a whole graph can be submitted, so that all backends refuse the same graphs
+    /// with the same messages.
     func check(_ graph: GraphDescription) throws(Refusal)
 
-    /// A place in the stream of events before anything that is submitted from now on.
+    /// A position in the event stream before everything that is submitted from now on.
     func position() async throws -> UInt64?
 
-    /// Tells of what ends in this graph from this place on.
+    /// Reports the operations of this graph that finish after this position.
     func follow(graph: GraphID, after position: UInt64?)
 
-    /// Ends. What runs here has this long to finish, then it is asked to stop.
+    /// Ends. Operations that run in this process have this long to finish; then they are asked to
+    /// stop.
     ///
-    /// - Parameter others: Returns when nobody needs it any more who is none of its workers;
-    ///   within the same time.
+    /// - Parameter others: Returns, within the same time, when nobody except the workers needs the
+    ///   backend.
     func close(within time: Duration, behind others: () async -> Void) async
 }
 
 extension ClusterBackend {
     var time: TimeSource { .system }
 
-    /// Asks, and asks again while nobody answers: everything that is asked may be asked twice.
+    /// Sends a request, and repeats it while the coordinator does not answer. All requests are safe
+    /// to repeat.
     ///
     /// - Throws: `Refusal`, ``OperonError``, or `CancellationError` if the task is cancelled.
     func asked<Answer: Sendable>(
@@ -62,15 +65,15 @@ extension ClusterBackend {
     }
 }
 
-/// The pauses between questions to a coordinator that is away: nothing tells when it is back.
+/// The pauses between requests to a coordinator that does not answer: nothing signals its return.
 struct Backoff {
-    /// A coordinator that is started again answers within some tenths of a second.
+    /// A coordinator that is restarted answers within some tenths of a second.
     private static let first = Duration.milliseconds(100)
-    /// How late its return is noticed at most. A thousand programs that wait for it are two hundred
-    /// questions a second.
+    /// The longest delay until the coordinator's return is noticed. With this pause, a thousand
+    /// waiting programs send two hundred requests a second.
     private static let longest = Duration.seconds(5)
 
-    /// The next one.
+    /// The next pause.
     private(set) var pause = first
 
     /// - Throws: `CancellationError`.
@@ -79,35 +82,35 @@ struct Backoff {
         pause = min(pause * 2, Self.longest)
     }
 
-    /// Somebody answered.
+    /// Called when the coordinator has answered.
     mutating func reset() { pause = Self.first }
 }
 
-/// An operation that has its outcome.
+/// A finished operation.
 struct EndedOperation: Sendable {
     let id: OperationID
     let outcome: Outcome
-    /// `nil`: it may have left something, which is to be asked for.
+    /// `nil`: there may be an output, which has to be fetched.
     let output: Payload?
 }
 
-/// Where a backend tells of what ended.
+/// The functions that a backend calls to report.
 struct EndedSink: Sendable {
     let deliver: @Sendable ([EndedOperation]) -> Void
-    /// It is the turn of an operation that no worker runs. May be told twice; without the attempt,
-    /// if that is not known.
+    /// Reports that an external operation started to execute. May be called twice for one start;
+    /// without the attempt, if it is not known.
     let started: @Sendable (OperationID, AttemptID?) -> Void
-    /// Operations of a graph may have ended without a word: these are not known to have; `nil`: it
-    /// is not known which they are, for some are on their way.
+    /// Returns the operations of a graph that are not known to have finished, when reports may have
+    /// been missed; `nil`: unknown, because some are still being added.
     let unfinished: @Sendable (GraphID) -> [UInt32]?
-    /// Nothing will be heard of a graph any more; `nil`: of none. With what those are told who
-    /// wait for its operations; `nil`: the cluster was closed.
+    /// Reports that nothing more will be known of a graph, or of any graph if it is `nil`. The
+    /// error is for tasks that wait for the graph's operations; `nil`: the cluster was closed.
     let gone: @Sendable (GraphID?, OperonError?) -> Void
 }
 
 extension OperonError {
-    /// What a coordinator, or the way to it, has against a call. What it refuses is thrown as the
-    /// `Refusal`.
+    /// The public error for a call that the coordinator refused or that could not reach it. A
+    /// refusal is returned as the `Refusal`.
     static func from(_ error: ClientError) -> any Error {
         if let refusal = error.refusal { return refusal }
         if error.isGivenUp { return CancellationError() }

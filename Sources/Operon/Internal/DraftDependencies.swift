@@ -1,8 +1,8 @@
 internal import OperonModel
 
-/// What an operation waits for, before it is added, in the order of asking.
+/// The dependencies of an operation before it is added, in the order in which they were set.
 ///
-/// Most wait for nothing or for one other: that takes no memory beside the handle.
+/// Most operations have no dependency or one, which takes no memory besides the handle.
 enum DraftDependencies {
     typealias Element = (handle: AnyOperationHandle, condition: DependencyCondition)
 
@@ -30,20 +30,20 @@ enum DraftDependencies {
         }
     }
 
-    /// Of one that is not among them.
+    /// Adds a dependency that is not among them.
     mutating func append(_ handle: AnyOperationHandle, _ condition: DependencyCondition) {
         switch self {
         case .none: self = .one(handle, condition)
         case .one(let first, let its): self = .many([(first, its), (handle, condition)])
         case .many(var elements):
-            // Gives up the other reference, so that nothing is copied.
+            // Releases the other reference, so that the array is not copied.
             self = .none
             elements.append((handle, condition))
             self = .many(elements)
         }
     }
 
-    /// Those apart that are among them. Linear, however many.
+    /// Adds those that are not among them yet. Takes linear time.
     mutating func append(new others: [AnyOperationHandle], _ condition: DependencyCondition) {
         var known = Set(all.map { ObjectIdentifier($0.handle) })
         for other in others where known.insert(ObjectIdentifier(other)).inserted {

@@ -1,13 +1,13 @@
 internal import OperonModel
 
-/// The handles of one graph that wait for outcomes.
+/// The handles of one graph that wait for their outcomes.
 struct FollowedGraph {
-    /// By index.
+    /// By the index of the operation.
     private(set) var handles: ContiguousArray<AnyOperationHandle?> = []
-    /// A second handle of one operation, and so on.
+    /// Further handles of operations that already have one.
     private var more: [UInt32: [AnyOperationHandle]] = [:]
     private(set) var waiting = 0
-    /// Endings that came before the answer that says which operation it is.
+    /// Outcomes that arrived before the answer that gives the operations their indices.
     private var early: [UInt32: EndedOperation] = [:]
 
     var earlyCount: Int { early.count }
@@ -32,7 +32,7 @@ struct FollowedGraph {
 
     func forEach(_ body: (AnyOperationHandle) -> Void) {
         for handle in handles { handle.map(body) }
-        // Each on its own: their order does not matter.
+        // Handles are independent, so their order does not matter.
         for handles in more.values { handles.forEach(body) }
     }
 
@@ -40,12 +40,13 @@ struct FollowedGraph {
         guard !early.isEmpty else { return [] }
         let taken = early.values.filter { (first..<end).contains($0.id.index) }
             .sorted { $0.id < $1.id }
-        // Those before belong to what running operations added: nobody asks for them here.
+        // Earlier ones belong to operations that running operations added; nobody here waits for
+        // them.
         early = early.filter { $0.key >= end }
         return taken
     }
 
-    /// Nothing is on its way that they could belong to.
+    /// Discards early outcomes when no operation that they could belong to is being added.
     mutating func dropEarly() { early = [:] }
 
     mutating func take(

@@ -1,23 +1,24 @@
 package import OperonModel
 
-/// How full the graph is that a program's operations go into. What has ended is dropped by whole
-/// graphs, so none may stay open for as long as the program runs.
+/// How full a program's current graph is. Finished operations are dropped by whole graphs, so no
+/// graph may stay open for as long as the program runs.
 package struct GraphFill: Hashable, Sendable {
-    /// Operations that a graph gets before the next one is begun: more than most programs have
-    /// waiting at once, for what depends on another graph costs more than on its own.
+    /// The number of operations in a graph before the next one is started. It is larger than the
+    /// number that most programs have waiting at once, because a dependency on another graph costs
+    /// more than one within a graph.
     package static let operationsMax = 100_000
-    /// The same for a graph of which nine tenths have ended: a fifth of what is kept in memory by
-    /// default, which is by so much exceeded.
+    /// The same number for a graph of which nine tenths have finished: a fifth of the number that
+    /// is kept in memory by default, which may be exceeded by that much.
     package static let operationsMaxWhenQuiet = 10_000
-    /// Bytes of inputs and outputs that a graph gets before the next one is begun: a quarter of
-    /// what is kept in memory by default.
+    /// The bytes of inputs and outputs in a graph before the next one is started: a quarter of the
+    /// bytes that are kept in memory by default.
     package static let bytesMax = 16 << 20
-    /// How long a graph is added to: the time for which what has ended is kept begins with the end
-    /// of its graph, so a day is what it may be late by.
+    /// How long operations are added to one graph. The time for which finished operations are kept
+    /// begins with the end of their graph, so they may be dropped a day late.
     package static let ageMax = Duration.seconds(86_400)
 
     package var operationCount: Int
-    /// Of inputs that were added, and of outputs that came back.
+    /// Bytes of inputs that were added and of outputs that were returned.
     package var bytes: Int
     package let openedAt: Timestamp
 
@@ -27,9 +28,9 @@ package struct GraphFill: Hashable, Sendable {
         self.openedAt = openedAt
     }
 
-    /// Whether so many more belong into the next one.
+    /// Whether this many more operations have to go into the next graph.
     ///
-    /// - Parameter waiting: Operations of this one that have not ended, as far as is known.
+    /// - Parameter waiting: The operations of this graph that are not known to have finished.
     package func isFull(for count: Int, waiting: Int, at now: Timestamp) -> Bool {
         guard operationCount > 0 else { return false }
         let isQuiet = waiting < operationCount / 10

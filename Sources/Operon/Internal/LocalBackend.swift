@@ -13,7 +13,8 @@ final class LocalBackend: ClusterBackend {
     private let slots: Int
     private let retention: Retention
     let time: TimeSource
-    /// That of the machine counts for leases, too.
+    /// Whether the clock is the caller's. With any other clock than the machine's, leases never
+    /// expire.
     private let isMovedByHand: Bool
     private let logger: Logger
     private let state = Mutex(State())
@@ -24,7 +25,7 @@ final class LocalBackend: ClusterBackend {
         var tasks: [Task<Void, Never>] = []
     }
 
-    /// - Parameter time: `nil`: that of the machine.
+    /// - Parameter time: The clock; `nil`: that of the machine.
     init(
         store: String?,
         slots: Int?,
@@ -47,15 +48,15 @@ final class LocalBackend: ClusterBackend {
         return cluster.client
     }
 
-    /// Once it has started.
+    /// The cluster, once it has started.
     var cluster: InProcessCluster? { state.withLock { $0.cluster } }
 
-    /// Whoever does not answer here has ended.
+    /// Zero: a coordinator in this process that does not answer has ended.
     var patience: Duration { .zero }
 
     func register(_ kind: OperationKind) { kinds.register(kind) }
 
-    /// Nothing travels here: what could not travel is refused all the same.
+    /// Nothing is sent from here, but graphs that could not be sent are refused all the same.
     func check(_ graph: GraphDescription) throws(Refusal) { try GraphFileCodec().check(graph) }
 
     func start(_ sink: EndedSink) async throws {
@@ -66,7 +67,7 @@ final class LocalBackend: ClusterBackend {
         }
         let service = cluster.service
         let logger = logger
-        // Not children of whoever asked first.
+        // Not children of the first caller's task.
         let serving = Task {
             do {
                 try await cluster.run()
@@ -77,7 +78,7 @@ final class LocalBackend: ClusterBackend {
         }
         let telling = Task {
             for await news in stream {
-                // Nobody is told what a power cut could take back.
+                // Reports nothing that a power cut could undo.
                 guard await service.untilDurable() else { continue }
                 sink.deliver(news.ended)
                 for (operation, attempt) in news.started { sink.started(operation, attempt) }
@@ -111,7 +112,7 @@ final class LocalBackend: ClusterBackend {
             configuration.kinds = known
             configuration.time = isMovedByHand ? time : nil
             configuration.retention = retention
-            // What a life that did not end well has left open is nobody's any more.
+            // Closes graphs that a crashed run of the program left open: nobody uses them any more.
             configuration.limits.openGraphIdle = GraphFill.ageMax
             configuration.caller = OwnProcess.programName
             configuration.stateDirectory = store.map { $0 + ".worker" }
@@ -136,15 +137,15 @@ final class LocalBackend: ClusterBackend {
         }
     }
 
-    /// A thread for each slot, and for what operations do in parallel by themselves. Untyped, as
-    /// everything else is that may go wrong where it is called.
+    /// One thread per slot, and further threads for the parallel work of operations. Throws untyped
+    /// errors, as the other calls in its caller do.
     private static func threads(slots: Int) throws -> OperationThreads {
         try OperationThreads(limit: slots + OwnProcess.processorCount - 1)
     }
 
     func position() async throws -> UInt64? { nil }
 
-    /// It tells of everything.
+    /// Not needed: everything is reported.
     func follow(graph: GraphID, after position: UInt64?) {}
 
     func close(within time: Duration, behind others: () async -> Void) async {
@@ -155,11 +156,11 @@ final class LocalBackend: ClusterBackend {
     }
 }
 
-/// What happened that handles want to know.
+/// The notices that matter to handles.
 private struct News: Sendable {
-    /// With what they left.
+    /// Finished operations with their outputs.
     private(set) var ended: [EndedOperation] = []
-    /// Those that no worker runs.
+    /// External operations that started to execute.
     private(set) var started: [(OperationID, AttemptID)] = []
 
     init(_ notices: [Scheduler.Notice]) {
@@ -182,9 +183,9 @@ private struct News: Sendable {
     var isEmpty: Bool { ended.isEmpty && started.isEmpty }
 }
 
-/// The kinds that a worker in this process knows, as they come.
+/// The kinds that a worker in this process knows. Kinds are added as they become known.
 final class KindRegistry: Sendable {
-    /// Only looked up.
+    /// Never iterated.
     private let kinds = Mutex<[String: RegisteredKind]>([:])
 
     func register(_ kind: OperationKind) {

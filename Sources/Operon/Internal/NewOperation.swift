@@ -1,34 +1,37 @@
 internal import OperonModel
 
-/// An operation that a running one adds to its graph: see ``OperationContext/add(_:)``.
+/// An operation that a running operation adds to its graph: see ``OperationContext/add(_:)``.
 public struct NewOperation: Sendable {
-    /// Its name, unique in the graph, 1 to 256 bytes.
+    /// The name, unique in the graph, 1 to 256 bytes.
     public var name: String
 
-    /// What it waits for: others that are added with it, or any of the graph, or of another one as
-    /// `graph/operation`; and by which of its outcomes each lets it go.
+    /// The dependencies: operations that are added together with it, operations of the graph, or
+    /// operations of another graph as `graph/operation`. The condition of each is the outcomes that
+    /// release this operation.
     public var dependencies: [DependencyDescription]
 
-    /// The operation queue that it belongs to, which its graph has; `nil`: that of the operation
-    /// that adds it.
+    /// The operation queue, which the graph must have; `nil`: the queue of the operation that adds
+    /// this one.
     public var queue: String?
 
-    /// How it is to be run: what a handle may be given, too. The name in them does not count.
+    /// How the operation is run: the same options as for a handle, except that their name is
+    /// ignored.
     public var options: OperationOptions
 
     private let work: Work
-    /// What a worker in this process needs to run it.
+    /// The kind, which a worker in this process needs to run the operation.
     private let kind: OperationKind?
-    /// Operations that its own conditions bring.
+    /// Operations that its conditions add.
     private let brought: [AnyOperationHandle]
 
-    /// An operation of a kind that workers have registered.
+    /// Creates an operation of a kind that workers have registered.
     ///
     /// - Parameters:
-    ///   - operation: What to do.
+    ///   - operation: The operation to run.
     ///   - name: Its name in the graph.
-    ///   - dependencies: Names of what it waits for, unless it fails: see ``after(_:when:)``.
-    ///   - options: How it is to be run; `nil`: as the operation itself says.
+    ///   - dependencies: The names of operations to wait for; the operation is skipped if one of
+    ///     them fails. For other conditions see ``after(_:when:)``.
+    ///   - options: How it is run; `nil`: the operation's own options.
     /// - Throws: ``OperonError`` with the code `invalid` if its input cannot be encoded.
     public init<Op: Operation>(
         _ operation: Op,
@@ -50,8 +53,8 @@ public struct NewOperation: Sendable {
         self.dependencies = dependencies.map { DependencyDescription($0) }
     }
 
-    /// A process: the program and its arguments. It starts where its worker started, unless a
-    /// directory is named.
+    /// Creates an operation that runs a process: a program and its arguments. It starts in the
+    /// directory where its worker started, unless a directory is given.
     public init(
         command arguments: [String],
         named name: String,
@@ -67,7 +70,7 @@ public struct NewOperation: Sendable {
         self.dependencies = dependencies.map { DependencyDescription($0) }
     }
 
-    /// Waits for others as well, in one expression. Of one that is named twice, the last condition
+    /// Returns the operation with further dependencies. If one is named twice, the last condition
     /// counts.
     public func after(
         _ names: String...,
@@ -85,12 +88,13 @@ public struct NewOperation: Sendable {
 // MARK: - As it is sent
 
 extension NewOperation {
-    /// Itself, behind what its conditions bring. The same value gives the same, in every attempt.
+    /// The description of the operation, after those of the operations that its conditions add. The
+    /// same value gives the same result in every attempt.
     ///
-    /// - Throws: ``OperonError`` with the code `invalid` for what only the program could run that
-    ///   has made it.
+    /// - Throws: ``OperonError`` with the code `invalid` for an operation that only the program
+    ///   that created it could run.
     func descriptions(queue ownQueue: String) throws -> [OperationDescription] {
-        // One that two conditions brought is added once.
+        // An operation that two conditions add is added only once.
         var known: Set<ObjectIdentifier> = []
         let members = brought.flatMap(\.members).filter {
             known.insert(ObjectIdentifier($0)).inserted
@@ -114,8 +118,8 @@ extension NewOperation {
         return descriptions + [own]
     }
 
-    /// What a condition brought is known by the name of what it is for, so that another attempt
-    /// finds it again.
+    /// An operation that a condition adds is named after the operation it is for, so that another
+    /// attempt finds it again.
     private func description(
         of handle: AnyOperationHandle,
         _ ownQueue: String,
@@ -139,7 +143,7 @@ extension NewOperation {
         return description
     }
 
-    /// What a worker in this process has to know.
+    /// Registers the kinds that a worker in this process needs.
     func register(_ register: (OperationKind) -> Void) {
         if let kind { register(kind) }
         for member in brought.flatMap(\.members) { member.register(register) }

@@ -1,19 +1,19 @@
 internal import FoundationEssentials
 internal import OperonModel
 
-/// Why some bytes are not a value of a type: a part of a sentence.
+/// Why some bytes cannot be decoded as a type. The message is a part of a sentence.
 struct PayloadError: Error, Hashable {
     let message: String
 }
 
 extension CodingUserInfoKey {
-    /// Where an operation's `init(from:)` finds which form its input has: see
+    /// The key under which an operation's `init(from:)` finds the version of its input: see
     /// ``Operation/version``.
     public static let operationVersion = CodingUserInfoKey(rawValue: "operon.version").unsafelyKnown
 }
 
 extension CodingUserInfoKey? {
-    /// The initializer fails for nothing: it is failable for the sake of other raw values.
+    /// The initializer never fails here; it is failable because of other raw values.
     fileprivate var unsafelyKnown: CodingUserInfoKey {
         guard let self else { preconditionFailure("every text is a key") }
         return self
@@ -21,15 +21,15 @@ extension CodingUserInfoKey? {
 }
 
 extension Payload {
-    /// As JSON. The same value gives the same bytes.
+    /// Encodes a value as JSON. The same value gives the same bytes.
     init(encoding value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         self.init(bytes: Array(try encoder.encode(value)))
     }
 
-    /// An operation's input, which says which form it has. The first form says nothing, as what a
-    /// graph file has.
+    /// Encodes the input of an operation, marked with its version. Version 1 has no mark, like an
+    /// input from a graph file.
     init<Op: Operation>(operation: Op) throws {
         try self.init(input: operation, version: Op.version)
     }
@@ -39,7 +39,7 @@ extension Payload {
         contentType = Self.json(version: version)
     }
 
-    /// No bytes at all are read as `{}`: a type without properties needs no input.
+    /// Decodes a value. An empty payload is read as `{}`: a type without properties needs no input.
     func decoded<Value: Decodable>(as type: Value.Type) throws(PayloadError) -> Value {
         guard let version else {
             throw PayloadError(message: "its type is \(contentType), and not JSON")
@@ -55,7 +55,8 @@ extension Payload {
         }
     }
 
-    /// What an operation returned. Nothing stands for `Void`, and for what is optional.
+    /// Decodes the output of an operation. An empty payload stands for `Void`, or for `nil` if the
+    /// type is an optional.
     func decoded<Output>(output type: Output.Type) throws(PayloadError) -> Output {
         if let nothing = () as? Output { return nothing }
         if isEmpty, let none = Any?.none as? Output { return none }
@@ -68,7 +69,7 @@ extension Payload {
         return output
     }
 
-    /// What an operation returned, on its way.
+    /// Encodes the output of an operation.
     init<Output>(output: Output) throws {
         guard Output.self != Void.self else {
             self = .empty
@@ -93,7 +94,7 @@ extension DecodingError {
         }
     }
 
-    /// `pixels[3]: `
+    /// The coding path as text, for example `pixels[3]: `.
     private static func place(_ path: [any CodingKey]) -> String {
         guard !path.isEmpty else { return "" }
         var place = ""
@@ -107,26 +108,27 @@ extension DecodingError {
         return place + ": "
     }
 
-    /// Its words are sentences; ours go on.
+    /// Drops the full stop: the text becomes a part of a longer sentence.
     private static func clause(_ sentence: String) -> String {
         sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
     }
 }
 
 extension OperationError {
-    /// The error that was thrown, if its type has this name and its value can be read as this type.
+    /// Returns the error that was thrown, if its type has this name and its value can be decoded as
+    /// this type.
     ///
-    /// Types are told apart by their names without modules: of two types with one name, the first
-    /// that can be read is taken.
+    /// Types are compared by name, without modules: if two types have the same name, the first one
+    /// that can be decoded is used.
     public func thrown<Failure: Error & Decodable>(as type: Failure.Type) -> Failure? {
         guard case .thrown(let name, _, let payload) = self, name == "\(type)" else { return nil }
         return try? Payload(bytes: payload).decoded(as: type)
     }
 
-    /// Bytes of an error's description: a screen full of it, twice.
+    /// The most bytes of an error's description: two screens of text.
     private static let messageBytes = 16 << 10
 
-    /// What the code of an operation threw.
+    /// Creates the error for what an operation's code threw.
     init(thrown error: any Error) {
         let limits = Limits()
         var payload: [UInt8] = []
@@ -146,7 +148,7 @@ extension OperationError {
 }
 
 extension String {
-    /// The beginning, whole characters only.
+    /// The beginning of the text, in whole Unicode scalars.
     func cut(to bytes: Int) -> String {
         guard utf8.count > bytes else { return self }
         var end = utf8.index(startIndex, offsetBy: bytes)

@@ -6,7 +6,7 @@ internal import OperonPorts
 internal import OperonRuntime
 internal import Synchronization
 
-/// A coordinator somewhere else, over HTTP.
+/// A remote coordinator, over HTTP.
 final class RemoteBackend: ClusterBackend {
     let patience: Duration
     private let http: HTTPCoordinatorClient
@@ -54,10 +54,10 @@ final class RemoteBackend: ClusterBackend {
         state.withLock { $0.sink = sink }
     }
 
-    /// Its workers have kinds of their own.
+    /// Not needed: remote workers have their own kinds.
     func register(_ kind: OperationKind) {}
 
-    /// The client checks what it sends.
+    /// Not needed: the client checks what it sends.
     func check(_ graph: GraphDescription) {}
 
     func position() async throws -> UInt64? {
@@ -74,12 +74,12 @@ final class RemoteBackend: ClusterBackend {
         }
     }
 
-    /// A stream that is going to be refused is refused sooner.
+    /// A stream that lasts this long was accepted; refusals arrive sooner.
     private static let steady = Duration.seconds(1)
 
-    /// Until the graph is over. A stream that fails is begun again where it ended, and what was
-    /// missed is asked for: for as long as nobody answers. Whoever answers with a refusal is asked
-    /// for as long as a call is.
+    /// Listens until the graph has finished. A failed stream is reopened where it ended, and missed
+    /// outcomes are fetched, for as long as the coordinator does not answer. If it answers with
+    /// refusals, this gives up after the same time as a call.
     private func listen(to graph: GraphID, after position: UInt64?, _ sink: EndedSink) async {
         var position = position
         var backoff = Backoff()
@@ -93,14 +93,14 @@ final class RemoteBackend: ClusterBackend {
                 let events = try await client.events(after: position, graph: "\(graph)")
                 opened = .now
                 for try await event in events {
-                    // Behind it: what cannot be told now is told again.
+                    // Set afterwards: an event that cannot be delivered now is delivered again.
                     position = try await tell(event, of: graph, sink)
                     backoff.reset()
                     refused = nil
                     if case .event(let event) = event, event.kind == "graphFinished" { return }
                 }
             } catch let error as ClientError {
-                // What was refused before a stream that stood is another matter.
+                // An accepted stream ends the series of refusals before it.
                 if let opened, .now - opened >= Self.steady { refused = nil }
                 let since = refused ?? .now
                 refused = error.isPassing ? nil : since
@@ -108,13 +108,13 @@ final class RemoteBackend: ClusterBackend {
                     return giveUp(graph, error, sink)
                 }
             } catch {
-                // Whatever it is, it is tried again, unless this ends.
+                // Any other error leads to another try, unless the task is cancelled.
             }
             do { try await backoff.wait() } catch { return }
         }
     }
 
-    /// - Returns: The place behind it.
+    /// - Returns: The position after the event.
     private func tell(
         _ event: ClientEvent,
         of graph: GraphID,
@@ -139,7 +139,7 @@ final class RemoteBackend: ClusterBackend {
         }
     }
 
-    /// It is not kept any more, or nothing is told of it.
+    /// Called when the graph was dropped or the coordinator refuses to report on it.
     private func giveUp(_ graph: GraphID, _ error: ClientError, _ sink: EndedSink) {
         logger.error(
             "nothing will be heard of a graph any more",
@@ -151,7 +151,8 @@ final class RemoteBackend: ClusterBackend {
         )
     }
 
-    /// Of one that was skipped, the event does not say why.
+    /// The outcome in an event. For a skipped operation it asks for the cause, which the event does
+    /// not contain.
     private func ended(_ event: EventView) async throws -> EndedOperation? {
         guard event.outcome == .skipped, let operation = event.operation else {
             return EndedOperation(event)
@@ -161,20 +162,20 @@ final class RemoteBackend: ClusterBackend {
             return EndedOperation(try await client.operation(OperationSelector(id)).operation)
         } catch {
             guard error.code == .notFound else { throw error }
-            // It is not kept any more: that it was skipped is all there is.
+            // The operation was dropped, so its cause cannot be known.
             return EndedOperation(id: id, outcome: .skipped(cause: id), output: .empty)
         }
     }
 
-    /// Asks for the outcome of everything that is not known to have one, and for what waits for
-    /// this program.
+    /// Asks for the outcomes that are not known yet, and for external operations that are
+    /// executing.
     private func lookAgain(at graph: GraphID, _ sink: EndedSink) async throws(ClientError) {
         let unfinished = sink.unfinished(graph).map { Set($0) }
         guard unfinished?.isEmpty != true else { return }
         try await look(at: unfinished, of: graph, sink)
     }
 
-    /// - Parameter unfinished: Their indices; `nil`: it is not known which they are.
+    /// - Parameter unfinished: The indices of the operations; `nil`: not known.
     private func look(
         at unfinished: Set<UInt32>?,
         of graph: GraphID,
@@ -211,7 +212,7 @@ final class RemoteBackend: ClusterBackend {
         await others()
         let followers = state.withLock { state in
             defer { state.followers = [:] }
-            // Nobody is followed any more.
+            // No graph is followed any more.
             state.sink = nil
             return state.followers
         }
@@ -222,7 +223,7 @@ final class RemoteBackend: ClusterBackend {
 }
 
 extension EndedOperation {
-    /// `nil`: the event is another one, or does not say enough.
+    /// `nil`: the event is of another kind, or is incomplete.
     init?(_ event: EventView) {
         guard event.kind == "finished", let operation = event.operation,
             let kind = event.outcome
@@ -239,7 +240,7 @@ extension EndedOperation {
         }
     }
 
-    /// `nil`: it is not finished.
+    /// `nil`: the operation has not finished.
     init?(_ view: OperationView) {
         guard let kind = view.outcome else { return nil }
         id = OperationID(graph: GraphID(rawValue: view.graph), index: view.index)
@@ -260,7 +261,7 @@ extension EndedOperation {
 }
 
 extension ClientError {
-    /// Whether it may be otherwise a moment later, without anybody's doing.
+    /// Whether the same request may succeed a moment later without any intervention.
     fileprivate var isPassing: Bool {
         code == .unreachable || code == .unavailable || code == .timedOut
     }

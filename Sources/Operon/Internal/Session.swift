@@ -5,14 +5,14 @@ internal import OperonPorts
 internal import OperonRuntime
 internal import Synchronization
 
-/// What a program has to do with its coordinator: the graphs that its operations go into, and the
-/// handles that wait for outcomes.
+/// A program's relation to its coordinator: the graphs that its operations go into, and the handles
+/// that wait for outcomes.
 ///
-/// Operations that are added at the same time travel together. They go into one graph after the
-/// other, so that those that are finished need not be kept for the sake of those to come.
+/// Operations that are added at the same time are sent together. They go into one graph after
+/// another, so that finished operations need not be kept because of later ones.
 final class Session: Sendable {
     let backend: any ClusterBackend
-    /// Blocks of this program that run.
+    /// The running blocks of this program.
     let localRuns = LocalRuns()
     private let state = Mutex(State())
 
@@ -20,21 +20,23 @@ final class Session: Sendable {
         var waiting = Deque<Addition>()
         var isSending = false
         var isClosed = false
-        /// Nobody is asked anything any more.
+        /// Set when no more requests are sent.
         var hasEnded = false
         var graph: OpenGraph?
         var graphs: [GraphID: FollowedGraph] = [:]
-        /// Graphs with endings of operations that are not known, and may be on their way.
+        /// Graphs with outcomes of unknown operations, which may still be in the process of being
+        /// added.
         var graphsWithEarly: Set<GraphID> = []
         var lastNumber: UInt32 = 0
-        /// Of each kind that was added, the type.
+        /// The type of each kind that was added.
         var types: [String: ObjectIdentifier] = [:]
-        /// Names that were chosen for operations of the open graph.
+        /// The names that were chosen for operations of the open graph.
         var labels: Set<String> = []
-        /// Turns of operations that are on their way.
+        /// Starts of external operations that are still being added.
         var earlyStarts: [OperationID: AttemptID?] = [:]
 
-        /// Nothing is on its way any more: what came early was somebody else's.
+        /// Nothing is being added any more: discards early reports, which concern operations of
+        /// others.
         mutating func becomeIdle() {
             isSending = false
             earlyStarts = [:]
@@ -51,7 +53,7 @@ final class Session: Sendable {
         var fill: GraphFill
     }
 
-    /// Operations that travel together.
+    /// The most operations that are sent together.
     static let operationsPerAddition = 10_000
 
     init(_ backend: any ClusterBackend) { self.backend = backend }
@@ -84,10 +86,11 @@ final class Session: Sendable {
         abandon(nil)
     }
 
-    /// For a coordinator that answers at all.
+    /// How long a reachable coordinator may take to answer.
     private static let answerTime = Duration.seconds(1)
 
-    /// If nobody answers in this time, or it is refused, it is closed by itself after some days.
+    /// If the coordinator does not answer in this time or refuses, it closes the graph by itself
+    /// after some days.
     private func close(_ graph: GraphID, within limit: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [backend] in
@@ -99,7 +102,7 @@ final class Session: Sendable {
         }
     }
 
-    /// Nothing is heard any more of a graph; `nil`: of none.
+    /// Nothing more will be known of the graph, or of any graph if it is `nil`.
     private func abandon(_ graph: GraphID?, _ why: OperonError? = nil) {
         let graphs = state.withLock { state in
             if let graph {
@@ -120,7 +123,8 @@ final class Session: Sendable {
 
     private static var closed: OperonError { OperonError(.closed, "The cluster was closed.") }
 
-    /// Endings and turns of operations that are not known here, and may be on their way.
+    /// The number of reports about operations that are unknown and may still be in the process of
+    /// being added.
     var earlyCount: Int {
         state.withLock { state in
             state.graphsWithEarly.reduce(state.earlyStarts.count) {
@@ -131,11 +135,11 @@ final class Session: Sendable {
 
     // MARK: - Adding
 
-    /// Puts operations in line: they are added in the order of the calls. `Addition.wait` says how
-    /// it went.
+    /// Queues operations for sending: they are added in the order of the calls. `Addition.wait`
+    /// gives the result.
     ///
-    /// - Parameter undo: called if nothing is added in the end, and not if this throws.
-    /// - Throws: `Refusal` or `OperonError`, and then nothing was done.
+    /// - Parameter undo: Called if nothing is added in the end, but not if this call throws.
+    /// - Throws: `Refusal` or `OperonError`; nothing was done then.
     func enqueue(
         _ handles: [AnyOperationHandle],
         in queue: OperationQueue,
@@ -160,16 +164,16 @@ final class Session: Sendable {
             return !state.isSending
         }
         guard let isFirst else {
-            // Closed in this moment. Whoever waits for it is told.
+            // The session was closed just now. Waiting tasks get the error.
             Task { addition.end(with: Self.closed) }
             return addition
         }
-        // Not the caller's child: others wait for it as well.
+        // Not a child of the caller's task: others wait for it as well.
         if isFirst { Task { await sendAll() } }
         return addition
     }
 
-    /// A worker runs what it knows by the name of a kind.
+    /// Checks that a kind has one type only, because workers find code by the name of its kind.
     func note(_ type: ObjectIdentifier, as kind: String) throws(OperonError) {
         let known = state.withLock { state in
             let known = state.types[kind] ?? type
@@ -209,26 +213,26 @@ final class Session: Sendable {
         do {
             try await add(batch)
         } catch {
-            // Those that were told already that they are not added must not be added after all.
+            // Additions that have reported a failure must not be sent again.
             let left = batch.filter { !$0.isOver }
             guard left.count > 1, Self.isTheirOwn(error) else {
                 for addition in left { end(addition, with: error) }
                 return
             }
-            // One of them is at fault: the others must not suffer.
+            // One of them is invalid: sends the halves separately, so that the others are added.
             let middle = left.count / 2
             await send(Array(left[..<middle]))
             await send(Array(left[middle...]))
         }
     }
 
-    /// It was refused: its names are free again.
+    /// Ends a refused addition and frees its names.
     private func end(_ addition: Addition, with error: any Error) {
         state.withLock { $0.labels.subtract(addition.chosenNames) }
         addition.end(with: error)
     }
 
-    /// Whether it is about what was sent, and not about the way.
+    /// Whether the error concerns the operations that were sent, rather than the connection.
     private static func isTheirOwn(_ error: any Error) -> Bool {
         guard let error = error as? OperonError else { return error is Refusal }
         return error.code == .invalid || error.code == .refused
@@ -258,7 +262,7 @@ final class Session: Sendable {
                 first = try await extend(graph, by: operations)
             } catch {
                 guard Self.isGone(error) else { throw error }
-                // Closed by somebody else, or after days without work: there is a next one.
+                // The graph was closed by somebody else, or after days without work: use a new one.
                 state.withLock { state in
                     state.graph = nil
                     state.labels = []
@@ -282,13 +286,13 @@ final class Session: Sendable {
         for (id, attempt) in turns { started(id, attempt) }
     }
 
-    /// Whether the graph that was to be extended takes nothing any more.
+    /// Whether the open graph accepts nothing any more.
     private static func isGone(_ error: any Error) -> Bool {
         if case Refusal.graphClosed = error { return true }
         return (error as? OperonError)?.code == .notFound
     }
 
-    /// The open graph, if so many fit into it; `nil`: a new one has to be opened.
+    /// The open graph, if this many operations fit into it; `nil`: a new one has to be opened.
     private func graph(forMore count: Int) async throws -> GraphID? {
         let (graph, isFull) = state.withLock { state in
             guard let graph = state.graph else { return (GraphID?.none, false) }
@@ -307,7 +311,7 @@ final class Session: Sendable {
         do {
             _ = try await backend.asked { try await $0.close(graph: "\(graph)") }
         } catch {
-            // Somebody else closed it before.
+            // Somebody else has closed it already.
             guard Self.isGone(error) else { throw error }
         }
         return nil
@@ -361,14 +365,14 @@ final class Session: Sendable {
         operations.reduce(0) { $0 + $1.work.byteCount }
     }
 
-    /// One that nobody used before.
+    /// A key that nobody has used before.
     static func newKey() -> String {
         var random = SystemRandomNumberGenerator()
         return Incarnation(rawValue: random.next()).description
             + Incarnation(rawValue: random.next()).description
     }
 
-    /// Names that nobody else has in the graph, and dependencies by name.
+    /// The descriptions with names that are unique in the graph, and with dependencies by name.
     private func describe(
         _ addition: Addition,
         in graph: GraphID?
@@ -403,8 +407,8 @@ final class Session: Sendable {
         return operations
     }
 
-    /// In the place of those that were refused, what they were to wait for; without those that
-    /// have ended.
+    /// The handles to wait for: refused ones are replaced by the handles that they were to wait
+    /// for, and finished ones are left out.
     private static func present(_ handles: [AnyOperationHandle]) -> [AnyOperationHandle] {
         var present: [AnyOperationHandle] = []
         var seen: Set<ObjectIdentifier> = []
@@ -422,11 +426,11 @@ final class Session: Sendable {
         return present.reversed()
     }
 
-    /// A label is free, but names in a graph are not.
+    /// The label, made unique: labels may repeat, but names in a graph may not.
     private func unused(_ label: String, _ number: UInt32) -> String {
         state.withLock { state in
-            // Neither the form of names that nobody chose, nor that of numbers, which handles are
-            // found by.
+            // A label must look neither like a generated name nor like a number, which would select
+            // an operation by its index.
             guard !label.contains("~"), UInt32(label) == nil,
                 state.labels.insert(label).inserted
             else {
@@ -460,8 +464,8 @@ final class Session: Sendable {
         return ended
     }
 
-    /// Those that were cancelled before they were added: they wait behind a delay until the
-    /// coordinator knows.
+    /// Cancels operations that were cancelled before they were added: a delay holds them back until
+    /// the coordinator knows.
     private func cancelEarly(_ batch: [Addition]) async {
         for addition in batch {
             for handle in addition.handles where handle.wasCancelledEarly {
@@ -470,7 +474,7 @@ final class Session: Sendable {
                     try await backend.asked(cancel)
                 } catch {
                     addition.end(with: error, isAdded: true)
-                    // Others may wait for it, and it for nothing else.
+                    // Dependents may be waiting for the operation, which nothing else would end.
                     Task { try await insist(cancel) }
                 }
             }
@@ -479,15 +483,15 @@ final class Session: Sendable {
 
     // MARK: - Following
 
-    /// The handle of an operation that is there already: the same one, as long as it is followed.
+    /// Follows an existing operation for this handle, until it has finished.
     func follow(_ handle: AnyOperationHandle, _ id: OperationID) async throws {
-        // The place first: what ends behind it is told.
+        // The position first: everything that finishes after it is reported.
         let position = try await backend.position()
         try state.withLock { state in
             guard !state.isClosed else { throw Self.closed }
             state.graphs[id.graph, default: FollowedGraph()].append(handle, at: id.index)
         }
-        // Where it is followed already, nothing is done.
+        // Does nothing if the graph is followed already.
         backend.follow(graph: id.graph, after: position)
     }
 
@@ -499,7 +503,8 @@ final class Session: Sendable {
             while place < ended.endIndex {
                 let graph = ended[place].id.graph
                 var followed = state.graphs.removeValue(forKey: graph) ?? FollowedGraph()
-                // While nothing is on its way, what is not known was added by running operations.
+                // While nothing is being added, unknown operations are ones that running operations
+                // added.
                 let mayBeOurs =
                     state.isSending && (state.graph == nil || state.graph?.id == graph)
                 var bytes = 0
@@ -521,11 +526,11 @@ final class Session: Sendable {
         for (handle, ended) in finished { handle.finish(ended.outcome, output: ended.output) }
     }
 
-    /// It is the turn of an operation that no worker runs.
+    /// An external operation started to execute.
     private func started(_ id: OperationID, _ attempt: AttemptID?) {
         let handle: AnyOperationHandle? = state.withLock { state in
             guard let handle = state.graphs[id.graph]?.handle(at: id.index) else {
-                // The answer that says which operation it is has not come yet.
+                // The answer that gives the operation its index has not arrived yet.
                 if state.isSending { state.earlyStarts[id] = attempt }
                 return nil
             }
@@ -543,8 +548,8 @@ final class Session: Sendable {
 }
 
 extension Session {
-    /// Asks until somebody answers: what others wait for is done, or is to be done, however long
-    /// the coordinator is away.
+    /// Repeats a request until the coordinator answers, however long that takes, because operations
+    /// or people wait for its effect.
     ///
     /// - Throws: `CancellationError`, `Refusal`, or ``OperonError``.
     func insist<Answer: Sendable>(
@@ -558,7 +563,7 @@ extension Session {
                 where error.code == .unreachable || error.code == .timedOut
             {
                 guard !state.withLock({ $0.hasEnded }) else { throw Self.closed }
-                // What was asked may have been done; it may be asked twice.
+                // The request may have been carried out; it is safe to repeat.
                 try await backoff.wait()
             }
         }

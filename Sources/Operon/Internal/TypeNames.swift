@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// The names of types without their modules, each asked of the runtime once: it takes as long to
-/// answer as everything else that is done to add an operation.
+/// The names of types without their modules. Each name is requested from the runtime only once,
+/// because that takes as long as all other steps of adding an operation together.
 enum TypeNames {
     private static let names = Mutex<[ObjectIdentifier: String]>([:])
 
