@@ -4,10 +4,10 @@ import NIOCore
 // MARK: - Writing
 
 extension AMQPCodec {
-    /// More than any method or header of ours: names and answers are short strings.
+    /// Larger than any method or header that we send; their names and answers are short strings.
     private static let methodBytesMax = 4_096 - 8
 
-    /// Appends the method as a whole frame.
+    /// Appends the method as one complete frame.
     static func write(
         _ method: OutgoingMethod,
         channel: UInt16,
@@ -132,8 +132,8 @@ extension AMQPCodec {
         guard count >= 0 else { throw error(count) }
     }
 
-    /// The encoded properties of a message, as they follow the size of the body in its header
-    /// frame. They depend on the priority only, so senders keep them.
+    /// The encoded properties of a message, in the form that follows the body size in the header
+    /// frame. They depend only on the priority, so senders reuse them.
     static func properties(_ properties: MessageProperties) throws(AMQPError) -> [UInt8] {
         let arena = MethodArena()
         var value = unsafe amqp_basic_properties_t()
@@ -141,7 +141,7 @@ extension AMQPCodec {
             AMQP_BASIC_CONTENT_TYPE_FLAG | AMQP_BASIC_DELIVERY_MODE_FLAG
             | AMQP_BASIC_PRIORITY_FLAG
         unsafe value.content_type = arena.bytes(properties.contentType)
-        // Transient: nothing on the broker needs a disk.
+        // Transient: no message on the broker needs a disk.
         unsafe value.delivery_mode = 1
         unsafe value.priority = properties.priority
         if let replyTo = properties.replyTo {
@@ -163,7 +163,8 @@ extension AMQPCodec {
         return bytes
     }
 
-    /// A frame around what `encode` writes, which returns how much that is, or a negative status.
+    /// Appends a frame around the output of `encode`, which returns its size in bytes or a negative
+    /// status.
     private static func write(
         type: Int32,
         _ channel: UInt16,
@@ -204,8 +205,8 @@ extension AMQPCodec {
         }
     }
 
-    /// Without these announced, a broker does not tell us of cancelled consumers and alarms, and
-    /// drops a login that it refuses without a word.
+    /// Unless the client announces these capabilities, a broker does not report cancelled consumers
+    /// and alarms, and closes the connection without a reason when it refuses a login.
     private static let clientProperties: [(String, MethodArena.Field)] = [
         ("product", .text("operon")),
         (
@@ -218,13 +219,13 @@ extension AMQPCodec {
     ]
 }
 
-/// Keeps what the library's structures point to alive while a method is encoded.
+/// Keeps memory that the library's structures point to alive while a method is encoded.
 @safe
 private final class MethodArena {
     enum Field {
         case text(String)
         case integer(Int64)
-        /// Names, each with the value true.
+        /// Names that each have the value true.
         case table([String])
         case flag
     }

@@ -1,8 +1,8 @@
 import CRabbitMQ
 import NIOCore
 
-/// The only type that calls librabbitmq, and only its codec: bytes in, frames out, and methods
-/// and properties into bytes. No socket of the library is ever opened.
+/// The only type that calls librabbitmq, and only its codec: it decodes bytes to frames and encodes
+/// methods and properties to bytes. It never opens a socket of the library.
 ///
 /// Belongs to one connection and one thread; the library has no locks.
 @safe
@@ -18,7 +18,7 @@ final class AMQPCodec {
 
     deinit { unsafe amqp_destroy_connection(state) }
 
-    /// What both sides agreed on. Only between frames.
+    /// Sets the values that both sides agreed on. Call it only between frames.
     func tune(channelMax: UInt16, frameMax: UInt32, heartbeat: UInt16) throws(AMQPError) {
         let status = unsafe amqp_tune_connection(
             state,
@@ -35,18 +35,18 @@ final class AMQPCodec {
     }
 }
 
-/// Takes what the codec reads.
+/// Receives what the codec decodes.
 protocol FrameSink: AnyObject {
     func received(_ frame: IncomingFrame, channel: UInt16) throws(AMQPError)
 
-    /// `bytes` lie in the library's buffer and are gone when this returns.
+    /// `bytes` is in the library's buffer and only valid during the call.
     func receivedBody(_ bytes: RawSpan, channel: UInt16) throws(AMQPError)
 }
 
 // MARK: - Reading
 
 extension AMQPCodec {
-    /// Reads all of `buffer`; what is not yet a whole frame is kept for the next call.
+    /// Reads all of `buffer`. An incomplete frame at the end is kept for the next call.
     func read(_ buffer: ByteBuffer, into sink: some FrameSink) throws(AMQPError) {
         let result = unsafe buffer.withUnsafeReadableBytes { bytes -> Result<Void, AMQPError> in
             do throws(AMQPError) {
@@ -67,7 +67,7 @@ extension AMQPCodec {
         var offset = 0
         while offset < bytes.count {
             var frame = unsafe amqp_frame_t()
-            // The library only reads what it is given; its type knows no constant bytes.
+            // The library only reads these bytes; its type has no constant pointer.
             let rest = unsafe amqp_bytes_t(
                 len: bytes.count - offset,
                 bytes: UnsafeMutableRawPointer(mutating: base + offset)
@@ -75,10 +75,11 @@ extension AMQPCodec {
             let consumed = unsafe amqp_handle_input(state, rest, &frame)
             guard consumed > 0 else { throw Self.error(consumed) }
             offset += Int(consumed)
-            // Zero: not a whole frame yet, or one of a kind to be ignored.
+            // Zero: the frame is not complete yet, or is of a kind to be ignored.
             guard unsafe frame.frame_type != 0 else { continue }
             try unsafe deliver(frame, to: sink)
-            // Everything decoded was copied; without this the channel's pool only grows.
+            // All decoded values have been copied. Without this call the channel's pool would only
+            // grow.
             unsafe amqp_maybe_release_buffers_on_channel(state, frame.channel)
         }
     }
@@ -100,7 +101,7 @@ extension AMQPCodec {
         case AMQP_FRAME_HEARTBEAT:
             try sink.received(.heartbeat, channel: channel)
         default:
-            // The library's own mark for a protocol header: the broker speaks another version.
+            // The library's own value for a protocol header: the broker speaks another version.
             throw AMQPError("the broker does not speak AMQP 0-9-1")
         }
     }
@@ -183,7 +184,7 @@ extension AMQPCodec {
         }
     }
 
-    /// The library sets `decoded` to the structure that belongs to the method's number.
+    /// The decoded structure; the library sets `decoded` to the structure for the method's number.
     private static func decoded<T>(_ method: amqp_method_t, _ type: T.Type) -> T {
         unsafe method.decoded.assumingMemoryBound(to: type).pointee
     }

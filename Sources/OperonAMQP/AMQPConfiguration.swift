@@ -8,19 +8,19 @@ import Glibc
 import Darwin
 #endif
 
-/// Everything a transport over a broker is told once, at its start.
+/// The configuration of a transport over a broker; it is fixed when the transport starts.
 package struct AMQPConfiguration: Sendable {
     package var address: BrokerAddress
-    /// Begins the name of every queue and exchange; one coordinator per prefix.
+    /// The start of the name of every queue and exchange. Each prefix has one coordinator.
     package var prefix: String
-    /// Silence of twice this long ends a connection. 5 s is the least that RabbitMQ recommends.
+    /// A connection ends after twice this time of silence. RabbitMQ recommends at least 5 s.
     package var heartbeat: Duration
-    /// How often workers send heartbeats of ours: three of them is how long one is worth reading.
+    /// The interval between workers' beats. A beat is worth reading for three of these intervals.
     package var beat: Duration
     package var limits: Limits
-    /// What another coordinator is told about who holds the prefix.
+    /// What another coordinator is told about the holder of the prefix.
     package var holder: PrefixHolder
-    /// What is told of its workers at that moment.
+    /// The current workers, for the same answer.
     package let attendance = Attendance()
 
     /// Throws `PortError.invalidAddress` for a URL or prefix that cannot be used.
@@ -32,7 +32,7 @@ package struct AMQPConfiguration: Sendable {
         holder: PrefixHolder = .thisProcess()
     ) throws(PortError) {
         address = try BrokerAddress(url: url)
-        // AMQP names hold 255 bytes; ours add at most sixty to the prefix.
+        // AMQP names hold 255 bytes; our names add at most 60 to the prefix.
         guard prefix.utf8.count <= 128, !prefix.hasPrefix("amq.") else {
             throw PortError(
                 .invalidAddress,
@@ -48,13 +48,14 @@ package struct AMQPConfiguration: Sendable {
     }
 }
 
-/// Who holds a prefix: enough for a person to find the process.
+/// The holder of a prefix, with enough facts for a person to find the process.
 package struct PrefixHolder: Hashable, Sendable {
     package var host: String
     package var processID: Int32
-    /// When it began, in seconds since 1970.
+    /// When the process started, in seconds since 1970.
     package var since: Int64
-    /// Its workers and their slots at the moment of the answer; `nil`: it did not say.
+    /// Its workers and their slots at the time of the answer; `nil` if the answer does not contain
+    /// them.
     package var workers: Int?
     package var slots: Int?
 
@@ -73,8 +74,8 @@ package struct PrefixHolder: Hashable, Sendable {
     }
 }
 
-/// The workers of a coordinator, for whoever asks who holds the prefix. Kept by the program, read
-/// by the connection.
+/// The workers of a coordinator, for other coordinators that ask who holds the prefix. The program
+/// updates it; the connection reads it.
 package final class Attendance: Sendable {
     private let slots = NIOLockedValueBox<[Incarnation: Int]>([:])
 
@@ -94,7 +95,7 @@ package final class Attendance: Sendable {
 }
 
 extension AMQPConfiguration {
-    /// Who holds the prefix, and how many work for it now.
+    /// The holder of the prefix with its current number of workers.
     var currentHolder: PrefixHolder {
         var holder = holder
         (holder.workers, holder.slots) = attendance.counts
@@ -103,14 +104,14 @@ extension AMQPConfiguration {
 }
 
 extension PrefixHolder {
-    /// Five lines, read again by `init(answer:)`.
+    /// Five lines, which `init(answer:)` reads.
     var answer: [UInt8] {
         let lines = [host, "\(processID)", "\(since)", "\(workers ?? 0)", "\(slots ?? 0)"]
         return Array(lines.joined(separator: "\n").utf8)
     }
 
-    /// `nil` for what no coordinator would say: the answer comes from another process, which may
-    /// be of another version.
+    /// `nil` if no coordinator would send this. The answer comes from another process, which may
+    /// have another version.
     init?(answer: [UInt8]) {
         guard answer.count <= 1_024 else { return nil }
         let lines = String(decoding: answer, as: UTF8.self).split(separator: "\n")
@@ -120,7 +121,7 @@ extension PrefixHolder {
         host = String(String.UnicodeScalarView(printable))
         self.processID = processID
         self.since = since
-        // An older one says no more.
+        // Older versions send only three lines.
         guard lines.count >= 5 else { return }
         workers = Int(lines[3])
         slots = Int(lines[4])

@@ -4,27 +4,27 @@ import OperonCore
 import OperonModel
 import OperonPorts
 
-/// Told by a connection what happens on it, on its event loop.
+/// Receives the events of a connection, on its event loop.
 protocol AMQPConnectionOwner: AnyObject {
     func opened(_ connection: AMQPConnection, heartbeat: Duration)
-    /// Everything it was asked to declare and consume is there.
+    /// Everything that the connection was asked to declare and consume is ready.
     func ready(_ connection: AMQPConnection)
-    /// The channel was closed while it prepared; the connection lives.
+    /// The broker closed the channel while it was being prepared; the connection is still open.
     func channelClosed(_ connection: AMQPConnection, _ reason: CloseReason, during: OutgoingMethod)
     func failed(_ connection: AMQPConnection, _ failure: LinkFailure)
     func received(_ connection: AMQPConnection, _ message: MessageAssembler.Message)
     func blocked(_ connection: AMQPConnection, _ isBlocked: Bool, reason: String)
-    /// All that could be read now was read.
+    /// Everything that could be read now has been read.
     func readCompleted(_ connection: AMQPConnection)
-    /// The socket takes more again.
+    /// The socket accepts more data again.
     func becameWritable(_ connection: AMQPConnection)
 }
 
-/// One connection to the broker, from the protocol header to the goodbye: login, a channel, what is
-/// declared on it, and messages both ways; and a second channel, for beats alone. It never connects
-/// and never tries again.
+/// One connection to the broker, from the protocol header to the closing handshake: login, a
+/// channel with its declarations and with messages in both directions, and a second channel for
+/// beats alone. It does not open sockets and never retries.
 ///
-/// Lives on its channel's event loop. What happens is told to its owner until the first failure.
+/// Lives on its channel's event loop. Its owner is notified of everything until the first failure.
 final class AMQPConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = Never
@@ -32,20 +32,22 @@ final class AMQPConnection: ChannelDuplexHandler {
     typealias OutboundOut = ByteBuffer
 
     enum Phase: Hashable {
-        /// The socket opens.
+        /// The socket is being opened.
         case connecting
-        /// From the protocol header to `openOk`.
+        /// Between the protocol header and `openOk`.
         case loggingIn
-        /// Logged in; declares what it is asked to, or waits for that.
+        /// Logged in. The connection declares what it is asked to declare, or waits for such a
+        /// request.
         case open
-        /// We said goodbye, or the other side did.
+        /// We or the broker asked to close the connection.
         case closing
         case closed
     }
 
-    /// Everything of ours but beats goes over one channel, so it arrives in the order it was sent.
+    /// All our messages except beats use one channel, so they arrive in the order in which they
+    /// were sent.
     static let channelNumber: UInt16 = 1
-    /// No beat is behind the rest of a large message.
+    /// Beats have a channel of their own, so that they do not wait for the rest of a large message.
     static let beatChannelNumber: UInt16 = 2
 
     let attempt: UInt64
@@ -61,7 +63,7 @@ final class AMQPConnection: ChannelDuplexHandler {
     private var script: [OutgoingMethod] = []
     private var scriptIndex = 0
     private var hasBeatChannel = false
-    /// What is left of large messages.
+    /// The unwritten parts of large messages.
     private var unwritten = FrameQueue()
     private var isReadingPaused = false
     private var heldRead = false
@@ -81,9 +83,9 @@ final class AMQPConnection: ChannelDuplexHandler {
         assemblers = ChannelAssemblers(bodyBytesMax: configuration.limits.messageBytes)
     }
 
-    // MARK: - What the owner asks
+    // MARK: - Calls of the owner
 
-    /// Logs in. The broker says nothing before it has this.
+    /// Logs in. The broker sends nothing before it receives this.
     func begin() {
         guard phase == .connecting, let context else { return }
         phase = .loggingIn
@@ -93,7 +95,7 @@ final class AMQPConnection: ChannelDuplexHandler {
         context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
     }
 
-    /// Opens the channels and does these one after the other.
+    /// Opens the channels and performs these methods one after the other.
     func prepare(_ methods: [OutgoingMethod]) {
         guard phase == .open else { return }
         script = [.channelOpen] + methods
@@ -115,8 +117,8 @@ final class AMQPConnection: ChannelDuplexHandler {
 
     var isWritable: Bool { phase == .open && context?.channel.isWritable == true }
 
-    /// Writes messages without flushing them. What is large is left in part for `writeRest`; until
-    /// all of it is written, only beats may be.
+    /// Writes messages without flushing them. Part of a large message is left for `writeRest`.
+    /// Until that part is written, only beats may be written.
     func write(_ messages: [Outbox.Message], names: Topology) {
         guard phase == .open, let context else { return }
         let bytes = messages.reduce(0) { $0 + $1.body.count + 192 }
@@ -141,12 +143,13 @@ final class AMQPConnection: ChannelDuplexHandler {
         }
     }
 
-    /// As much of a large message as is written at a time: a frame of RabbitMQ's usual size.
+    /// The most bytes of a large message that are written at a time: a frame of RabbitMQ's usual
+    /// size.
     private static let sliceBytesMax = 128 << 10
 
     var hasRest: Bool { !unwritten.isEmpty }
 
-    /// Writes some more frames of what is large, without flushing them.
+    /// Writes some more frames of a large message without flushing them.
     func writeRest() {
         guard phase == .open, let context,
             let slice = unwritten.next(bytesMax: Self.sliceBytesMax)
@@ -156,7 +159,7 @@ final class AMQPConnection: ChannelDuplexHandler {
 
     func flush() { context?.flush() }
 
-    /// A message outside the topology: a question about the lock, and its answer.
+    /// Publishes a message outside the topology: a question about the lock, or its answer.
     func publish(_ body: [UInt8], to queue: String, replyTo: String?, isMandatory: Bool) {
         guard phase == .open, let context else { return }
         var buffer = context.channel.allocator.buffer(capacity: body.count + 256)
@@ -175,7 +178,8 @@ final class AMQPConnection: ChannelDuplexHandler {
         write(buffer, channel: Self.channelNumber, context)
     }
 
-    /// Behind what is left of a message on the same channel, whose frames have to stay together.
+    /// Writes after the unwritten part of a message on the same channel, because the frames of a
+    /// message have to stay together.
     private func write(_ frames: ByteBuffer, channel: UInt16, _ context: ChannelHandlerContext) {
         if hasRest, channel == Self.channelNumber {
             unwritten.append(frames)
@@ -184,14 +188,15 @@ final class AMQPConnection: ChannelDuplexHandler {
         }
     }
 
-    /// Nothing more is sent; the end comes as a failure.
+    /// Sends nothing more and starts to close. The end is reported as a failure.
     func sayGoodbye() {
         guard phase == .open else { return }
         phase = .closing
         send(.connectionClose, channel: 0)
     }
 
-    /// Says goodbye without waiting for the answer. The owner hears nothing more.
+    /// Closes without waiting for the broker's answer. The owner is not notified of anything
+    /// further.
     func drop() {
         hasFailed = true
         owner = nil
@@ -200,7 +205,7 @@ final class AMQPConnection: ChannelDuplexHandler {
         context?.close(promise: nil)
     }
 
-    /// Whether what the broker sends is left in the socket.
+    /// Sets whether the broker's data stays unread in the socket.
     func setReadingPaused(_ isPaused: Bool) {
         isReadingPaused = isPaused
         guard !isPaused, heldRead else { return }
@@ -292,7 +297,7 @@ extension AMQPConnection: FrameSink {
             let message = try assemblers[channel].header(bodyBytes: bodyBytes, replyTo: replyTo)
             if let message { owner?.received(self, message) }
         case .ack, .nack, .channelCloseOk, .heartbeat:
-            // Benign: confirms were not asked for, and of the others there is nothing to do.
+            // Harmless: we did not ask for confirms, and the others need no action.
             return
         case .unexpected(let method):
             logger.debug("unexpected method", metadata: ["method": "\(method)"])
@@ -322,7 +327,7 @@ extension AMQPConnection: FrameSink {
     }
 
     private func channelClosed(_ reason: CloseReason, _ channel: UInt16) {
-        // It is the end of whatever was on its way there.
+        // Everything still to be written on this channel is lost.
         if channel == Self.channelNumber { unwritten = FrameQueue() }
         send(.channelCloseOk, channel: channel)
         guard channel == Self.channelNumber, scriptIndex < script.count else {
@@ -386,13 +391,13 @@ extension AMQPConnection {
         frameMax: UInt32,
         heartbeat: UInt16
     ) throws(AMQPError) {
-        // Zero: the broker has no limit of its own.
+        // Zero: the broker sets no limit.
         if frameMax > 0 { self.frameMax = min(self.frameMax, frameMax) }
         // "The negotiated frame-max must be at least 4096" (AMQP 0-9-1, frame-min-size).
         guard self.frameMax >= 4_096 else { throw AMQPError("frames of \(frameMax) bytes") }
         let seconds = UInt16(clamping: configuration.heartbeat.components.seconds)
         let channels = Self.beatChannelNumber
-        // Zero here as well.
+        // Zero has the same meaning here.
         guard channelMax == 0 || channelMax >= channels else {
             throw AMQPError("\(channelMax) channel in a connection; \(channels) are needed")
         }

@@ -4,12 +4,14 @@ package import OperonCore
 package import OperonModel
 package import OperonPorts
 
-/// The coordinator's side of the broker: holds the prefix, hears all workers, and speaks to each.
+/// The coordinator's connection to the broker: holds the prefix, receives from all workers, and
+/// sends to each of them.
 package final class AMQPCoordinatorTransport: CoordinatorTransport {
     package let events: AsyncStream<[CoordinatorTransportEvent]>
     private let link: AMQPLink<CoordinatorRole>
 
-    /// `seed` decides the pauses between tries; `link` their lengths and all deadlines.
+    /// `seed` determines the pauses between attempts to connect; `link` sets their lengths and all
+    /// deadlines.
     package init(
         configuration: AMQPConfiguration,
         epoch: Epoch,

@@ -1,7 +1,7 @@
 import OperonPorts
 
-/// What the broker can say, decoded. The bytes of bodies are not part of it: the codec hands them
-/// on where they lie.
+/// The decoded frames of a broker. Body bytes are not included: the codec passes them on without
+/// copying them.
 enum IncomingFrame: Hashable {
     case start(mechanisms: String, server: ServerIdentity)
     case secure
@@ -19,20 +19,21 @@ enum IncomingFrame: Hashable {
     case queueDeclareOk
     case queueBindOk
     case consumeOk
-    /// The broker ended a consumer of ours: its queue is gone.
+    /// The broker ended one of our consumers because its queue is gone.
     case cancel(consumer: Consumer?)
     case deliver(consumer: Consumer?)
     case returned(routingKey: String, exchange: String)
-    /// Confirms, which we do not ask for.
+    /// Confirms, which we do not request.
     case ack
     case nack
     case header(bodyBytes: UInt64, replyTo: String?)
     case heartbeat
-    /// A method that nothing we send can lead to.
+    /// A method that cannot result from anything we send.
     case unexpected(method: UInt32)
 }
 
-/// What a broker calls itself: “RabbitMQ”, “3.10.8”. Empty where it does not say.
+/// The broker's name and version, such as “RabbitMQ”, “3.10.8”. Empty if the broker does
+/// not send them.
 struct ServerIdentity: Hashable {
     var product = ""
     var version = ""
@@ -53,7 +54,7 @@ extension CloseReason {
     static let notAllowed: UInt16 = 530
 }
 
-/// Who consumes on our channel. The tag's first byte tells them apart.
+/// A consumer on our channel. The first byte of its tag identifies it.
 enum Consumer: String, Hashable {
     case worker
     case events
@@ -73,7 +74,7 @@ enum Consumer: String, Hashable {
     }
 }
 
-/// What we can say.
+/// The methods that we send.
 enum OutgoingMethod: Hashable {
     case startOk(mechanism: String, response: [UInt8])
     case tuneOk(channelMax: UInt16, frameMax: UInt32, heartbeat: UInt16)
@@ -83,9 +84,9 @@ enum OutgoingMethod: Hashable {
     case channelOpen
     case channelFlowOk(isActive: Bool)
     case channelCloseOk
-    /// Durable, so that it outlives the coordinator that declares it.
+    /// Durable, so that the exchange outlives the coordinator that declares it.
     case exchangeDeclare(name: String, kind: ExchangeKind)
-    /// Exclusive: it ends with this connection.
+    /// Exclusive: the queue ends with this connection.
     case queueDeclare(name: String, arguments: [QueueArgument])
     case queueBind(queue: String, exchange: String, routingKey: String)
     /// Without acknowledgements.
@@ -110,14 +111,14 @@ enum QueueArgument: Hashable {
     }
 }
 
-/// What goes with a message.
+/// The properties of a message.
 struct MessageProperties: Hashable {
     var contentType = "application/x-protobuf"
     var priority: UInt8 = 0
     var replyTo: String?
 }
 
-/// What the broker sent that AMQP 0-9-1 does not allow.
+/// The broker sent something that AMQP 0-9-1 does not allow.
 struct AMQPError: Error, Hashable, CustomStringConvertible {
     let description: String
 

@@ -5,8 +5,8 @@ import NIOSSL
 import OperonCore
 
 extension AMQPLink {
-    /// Bytes that may wait in the kernel: a second's worth on a slow link, and enough for a fast
-    /// one. What is there cannot be overtaken any more.
+    /// The most bytes that may wait in the kernel: about a second of a slow link, and enough for a
+    /// fast one. A beat cannot overtake these bytes.
     private static var sendBufferBytes: Int32 { 256 << 10 }
 
     func connect(attempt: UInt64) {
@@ -54,7 +54,8 @@ extension AMQPLink {
         }
     }
 
-    /// Several sockets may be tried for one name; the one that connects becomes the connection.
+    /// Several sockets may be tried for one host name; the first one that connects becomes the
+    /// connection.
     private func addHandlers(to channel: any Channel, tls: NIOSSLContext?, attempt: UInt64) throws {
         if let tls {
             let handler = try configuration.address.encryption(tls)
@@ -75,7 +76,8 @@ extension AMQPLink {
                 type: AMQPConnection.self
             )
         else {
-            // Benign: it was given up while it connected, or it broke already.
+            // Harmless: the attempt was given up while it connected, or the socket is already
+            // closed.
             channel.close(promise: nil)
             return
         }
@@ -85,7 +87,7 @@ extension AMQPLink {
 }
 
 extension Error {
-    /// What a person reads: the system's words where there are any, without the layers around.
+    /// The error for a person: the system's own text if there is one, without wrapping errors.
     var sentence: String {
         switch self {
         case let system as IOError: unsafe String(cString: strerror(system.errnoCode))

@@ -4,27 +4,28 @@ import OperonCore
 import OperonModel
 import OperonPorts
 
-/// What differs between the two sides of a transport.
+/// The differences between the two sides of a transport.
 protocol LinkRole: Sendable {
     associatedtype Event: Sendable
 
     var names: Topology { get }
-    /// What to declare and consume on the connection of this number, in order.
+    /// The methods that declare and consume on the connection with this number, in order.
     func preparation(number: UInt32) -> [OutgoingMethod]
     func up(number: UInt32) -> Event
     func down(reason: String) -> Event
-    /// What the other side declares is not there yet. `nil`: nobody needs to know.
+    /// The event for missing declarations of the other side; `nil` if there is no such event.
     func absent() -> Event?
     func message(_ body: [UInt8]) -> Event
-    /// `nil`: nobody needs to know.
+    /// The event for a returned message; `nil` if there is no such event.
     func returned(routingKey: String, exchange: String) -> Event?
     func blocked(_ isBlocked: Bool, reason: String) -> Event
 }
 
-/// The shell around `LinkStateMachine`: performs its effects on one event loop, moves messages
-/// from the outbox to the connection, and hands what arrives to the one consumer of `inbox`.
+/// The shell around `LinkStateMachine`. It performs the machine's effects on one event loop, moves
+/// messages from the outbox to the connection, and passes incoming events to the one consumer of
+/// `inbox`.
 ///
-/// `@unchecked Sendable`: everything mutable is used on `loop` only.
+/// `@unchecked Sendable`: all mutable state is used on `loop` only.
 final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     let inbox: BatchBuffer<Role.Event>
     let outbox: Outbox
@@ -42,19 +43,20 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     private var queue = CircularBuffer<LinkStateMachine.Event>()
     private var isHandling = false
     private var isUp = false
-    /// Why there is no connection, as it was last told.
+    /// The last reported reason why there is no connection.
     private var toldReason: String?
     private var hasToldAbsence = false
     private var isDraining = false
-    /// Events of this read, and what they cost.
+    /// The events of the current read and their cost.
     private var batch: [Role.Event] = []
     private var batchBytes = 0
-    /// Deliveries that came before the last consumer was confirmed: `up` comes first.
+    /// Deliveries that came before the last consumer was confirmed. They wait so that `up` comes
+    /// first.
     private var early: [Role.Event] = []
     private var isReadingPaused = false
     private var ask: Ask?
 
-    /// A question to whoever holds the lock.
+    /// A question to the holder of the lock.
     private struct Ask {
         let queue: String
         let timeout: Scheduled<Void>
@@ -75,8 +77,8 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         generator = SeededGenerator(seed: seed)
         self.machine = LinkStateMachine(configuration: machine, seed: generator.next())
         outbox = Outbox(bytesMax: configuration.limits.outgoingBytes)
-        // As much as the broker may have on its way to us may wait for the consumer; the rest
-        // stays in the broker.
+        // As many bytes may wait for the consumer as for the broker in the other direction; the
+        // rest stays in the broker.
         inbox = BatchBuffer(costLimit: configuration.limits.outgoingBytes)
         ended = loop.makePromise()
         inbox.setOnRoom { [weak self] in
@@ -85,10 +87,10 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         }
     }
 
-    /// A transport that was never run has nobody who waits for its end.
+    /// If the transport never ran, nobody waits for this promise.
     deinit { ended.succeed(.closed) }
 
-    // MARK: - From anywhere
+    // MARK: - Calls from any thread
 
     func run() async throws {
         let end = try await withTaskCancellationHandler {
@@ -132,11 +134,11 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         return who + " Stop it, or choose another prefix."
     }
 
-    // MARK: - The machine
+    // MARK: - The state machine
 
     func handle(_ event: LinkStateMachine.Event) {
         queue.append(event)
-        // Effects may cause events; they wait until the effects before them are performed.
+        // An effect may cause events; they wait until all earlier effects have been performed.
         guard !isHandling else { return }
         isHandling = true
         while let event = queue.popFirst() {
@@ -148,7 +150,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         setTimer()
     }
 
-    /// Whether a socket of this attempt is still wanted.
+    /// Whether this attempt to connect still needs a socket.
     func isCurrent(_ attempt: UInt64) -> Bool { machine.isConnecting(attempt: attempt) }
 
     private var now: Timestamp {
@@ -186,14 +188,14 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
 
     private func announceDown(reason: String) {
         isUp = false
-        // The owner of the link tells it.
+        // The owner of the link logs it.
         toldReason = reason
         outbox.drop()
         batch.append(role.down(reason: reason))
         flushBatch()
     }
 
-    /// Once for each time that it waits for the other side.
+    /// Notifies once each time the link waits for the other side.
     private func announceAbsence() {
         guard !hasToldAbsence, let event = role.absent() else { return }
         hasToldAbsence = true
@@ -202,8 +204,8 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
     }
 
     private func disconnect(reason: String) {
-        // Once per reason: a broker that is away for an hour is one line. The owner of the link
-        // tells its end, and that of a connection that was up.
+        // Log each reason once: a broker that is away for an hour makes one line. The owner of the
+        // link logs the end of the link and the loss of a connection that was up.
         let isNews = reason != toldReason && !isUp && machine.state != .ended
         toldReason = reason
         logger.log(
@@ -228,8 +230,8 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         ended.succeed(end)
     }
 
-    /// One timer, moved only when it would come too late: bytes that keep a connection alive put
-    /// its deadline off, which is found out when the timer comes.
+    /// One timer, rescheduled only if it would fire too late. Bytes that keep a connection alive
+    /// postpone its deadline; the machine finds that out when the timer fires.
     private func setTimer() {
         guard let wakeAt = machine.wakeAt else {
             timer?.cancel()
@@ -242,7 +244,7 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
         let deadline = NIODeadline.uptimeNanoseconds(UInt64(max(wakeAt.nanoseconds, 0)))
         timer = loop.scheduleTask(deadline: deadline) {
             self.timerAt = nil
-            // What we do not read is no silence of the broker's.
+            // While reading is paused, missing data does not mean that the broker is silent.
             if self.isReadingPaused { self.machine.bytesReceived(at: self.now) }
             self.handle(.tick)
         }
@@ -252,8 +254,8 @@ final class AMQPLink<Role: LinkRole>: @unchecked Sendable {
 // MARK: - Messages
 
 extension AMQPLink {
-    /// Bytes written at a time. While the socket takes no more, the rest waits in the outbox,
-    /// where a beat can still overtake it.
+    /// The most bytes that are written at a time. While the socket accepts no more, the rest waits
+    /// in the outbox, where a beat can still overtake it.
     private static var writeBytesMax: Int { 128 << 10 }
 
     func pump() {
@@ -261,7 +263,7 @@ extension AMQPLink {
         var hasWritten = false
         while connection.isWritable {
             if connection.hasRest {
-                // Between the frames of what is large, beats.
+                // Send beats between the frames of a large message.
                 let beats = outbox.takeUrgent()
                 if !beats.isEmpty { connection.write(beats, names: role.names) }
                 connection.writeRest()
@@ -294,7 +296,7 @@ extension AMQPLink {
     }
 
     private func setReadingPaused(_ isPaused: Bool) {
-        // The consumer may have made room between two batches: then there is no pause to end.
+        // The consumer may have made room between two batches; then a pause would never end.
         let isPaused = isPaused && !inbox.hasRoom
         isReadingPaused = isPaused
         connection?.setReadingPaused(isPaused)
@@ -307,7 +309,7 @@ extension AMQPLink {
     }
 }
 
-// MARK: - What the connection says
+// MARK: - Events of the connection
 
 extension AMQPLink: AMQPConnectionOwner {
     func opened(_ connection: AMQPConnection, heartbeat: Duration) {
@@ -316,7 +318,7 @@ extension AMQPLink: AMQPConnectionOwner {
 
     func ready(_ connection: AMQPConnection) {
         guard let ask else { return handle(.ready(attempt: connection.attempt)) }
-        // The queue for the answer is there: the question goes straight to the locked queue.
+        // The queue for the answer is ready, so publish the question to the locked queue.
         connection.publish([], to: role.names.lock, replyTo: ask.queue, isMandatory: true)
     }
 
@@ -398,7 +400,7 @@ extension AMQPLink: AMQPConnectionOwner {
 
     private func askHolder(_ connection: AMQPConnection) {
         let (queue, methods) = role.names.asking(id: generator.next())
-        // Two seconds: the holder answers from its event loop, or is not there.
+        // Two seconds: the holder answers from its event loop at once, or is not running.
         let timeout = loop.scheduleTask(in: .seconds(2)) { self.answered(nil) }
         ask = Ask(queue: queue, timeout: timeout)
         connection.prepare(methods)

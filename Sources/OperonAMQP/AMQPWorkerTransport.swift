@@ -4,12 +4,14 @@ package import OperonCore
 package import OperonModel
 package import OperonPorts
 
-/// A worker's side of the broker: a queue of its own, and the way to whoever coordinates.
+/// A worker's connection to the broker: it has a queue of its own and sends to the current
+/// coordinator.
 package final class AMQPWorkerTransport: WorkerTransport {
     package let events: AsyncStream<[WorkerTransportEvent]>
     private let link: AMQPLink<WorkerRole>
 
-    /// `seed` decides the pauses between tries; `link` their lengths and all deadlines.
+    /// `seed` determines the pauses between attempts to connect; `link` sets their lengths and all
+    /// deadlines.
     package init(
         configuration: AMQPConfiguration,
         incarnation: Incarnation,

@@ -1,26 +1,26 @@
 package import OperonPorts
 
-/// Where a broker is and who we are there, read from a URL:
+/// The address of a broker and our login, read from a URL:
 /// `amqp://user:password@host:port/vhost?cacert=…`, or `amqps://` for TLS.
 ///
-/// As in RabbitMQ's URI specification (https://www.rabbitmq.com/docs/uri-spec), everything may be
-/// percent-encoded. Without a name of a virtual host, with or without a `/` behind the host, it is
-/// `/`, RabbitMQ's default, as in Celery and pika; the specification reads `amqp://host/` as the
-/// virtual host with the empty name, which hardly anybody has. That one is `amqp://host/?vhost=`.
-/// The password is never part of any description or error.
+/// As in RabbitMQ's URI specification (https://www.rabbitmq.com/docs/uri-spec), every part may be
+/// percent-encoded. If the URL names no virtual host, with or without a `/` after the host, the
+/// virtual host is `/`, RabbitMQ's default, as in Celery and pika. The specification reads
+/// `amqp://host/` as the virtual host with the empty name, which is hardly ever used; here that one
+/// is `amqp://host/?vhost=`. The password is never part of any description or error.
 package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
     package var host: String
     package var port: Int
     package var user: String
     package var virtualHost: String
     package var tls: TLS?
-    /// Asked for by `heartbeat`, in seconds; zero: none.
+    /// The value of `heartbeat` in seconds; zero turns heartbeats off.
     package var heartbeatSeconds: UInt16?
-    /// Log in by the client certificate (`auth_mechanism=external`) instead of by password.
+    /// Log in with the client certificate (`auth_mechanism=external`) instead of a password.
     package var usesExternalLogin = false
     let password: String
 
-    /// Files in PEM, as the URL names them; `nil`: the system's roots, no client certificate.
+    /// The PEM files that the URL names; `nil`: the system's roots, or no client certificate.
     package struct TLS: Hashable, Sendable {
         package var authorityFile: String?
         package var certificateFile: String?
@@ -46,7 +46,7 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
         try apply(query: query ?? "", isNamed: !name.isEmpty)
     }
 
-    /// The address as it may be shown: `***` stands for the password.
+    /// The address in a form that may be shown: `***` replaces the password.
     package var description: String {
         let scheme = tls == nil ? "amqp" : "amqps"
         let place = host.contains(":") ? "[\(host)]" : host
@@ -55,15 +55,15 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-// Whatever prints the value's fields would print the password with them.
+// Code that prints the fields of the value would otherwise print the password.
 extension BrokerAddress: CustomDebugStringConvertible, CustomReflectable {
     package var debugDescription: String { description }
     package var customMirror: Mirror { Mirror(self, children: ["address": description]) }
 }
 
 extension BrokerAddress {
-    /// PLAIN is RFC 4616: an empty identity, the user and the password, each after a zero. Nothing
-    /// for a login by certificate.
+    /// PLAIN as in RFC 4616: an empty identity, a zero and the user, a zero and the password. Empty
+    /// for a login with a certificate.
     var loginResponse: [UInt8] {
         usesExternalLogin ? [] : [0] + Array(user.utf8) + [0] + Array(password.utf8)
     }
@@ -83,7 +83,7 @@ extension BrokerAddress {
     private static func credentials(
         _ text: Substring?
     ) throws(PortError) -> (user: String, password: String) {
-        // RabbitMQ's own default user, which it accepts from the same machine only.
+        // RabbitMQ's own default user, which it accepts only from the same machine.
         guard let text, !text.isEmpty else { return ("guest", "guest") }
         var user = text
         let password = user.cutTail(after: ":")
@@ -203,21 +203,21 @@ extension BrokerAddress {
 }
 
 extension Substring {
-    /// Removes and returns what stands before `mark`, and removes the mark; `nil` without one.
+    /// Removes and returns the text before `mark`, and removes the mark; `nil` without a mark.
     fileprivate mutating func cut(through mark: String) -> Substring? {
         guard let range = firstRange(of: mark) else { return nil }
         defer { self = self[range.upperBound...] }
         return self[..<range.lowerBound]
     }
 
-    /// Removes the mark and returns what stands after it; `nil` without one.
+    /// Removes the mark and returns the text after it; `nil` without a mark.
     fileprivate mutating func cutTail(after mark: Character) -> Substring? {
         guard let index = firstIndex(of: mark) else { return nil }
         defer { self = self[..<index] }
         return self[self.index(after: index)...]
     }
 
-    /// Removes and returns what stands before the last `mark`, and removes the mark.
+    /// Removes and returns the text before the last `mark`, and removes the mark.
     fileprivate mutating func cutHead(beforeLast mark: Character) -> Substring? {
         guard let index = lastIndex(of: mark) else { return nil }
         defer { self = self[self.index(after: index)...] }

@@ -11,27 +11,28 @@ import Glibc
 import Darwin
 #endif
 
-/// Tries out what a coordinator or a worker needs of a broker, one thing after the other, and
-/// tells how each went. It leaves nothing behind but the exchanges that any coordinator declares,
-/// and no worker hears of it.
+/// Tries everything that a coordinator or a worker needs from a broker, one step after the other,
+/// and reports the result of each. It leaves nothing behind except the exchanges that every
+/// coordinator declares, and no worker notices it.
 package struct BrokerProbe: Sendable {
-    /// What is to be found out about.
+    /// The role whose needs are probed.
     package enum Role: String, Hashable, Sendable, CaseIterable {
         case coordinator
         case worker
     }
 
     package struct Report: Hashable, Sendable {
-        /// From the name to an open socket; `nil`: there was none, and `failure` says why.
+        /// The time from the name to an open socket; `nil` if no socket could be opened, and
+        /// `failure` says why.
         package var connectedAfter: Duration?
-        /// `nil`: plain, or not that far.
+        /// `nil` if the connection is not encrypted or did not get that far.
         package var certificate: Certificate?
-        /// What it calls itself; `nil`: it did not come to that.
+        /// The name of the broker; `nil` if the probe did not get that far.
         package var product: String?
         package var version: String?
-        /// Whether who we are was accepted.
+        /// Whether the broker accepted the login.
         package var isLoggedIn = false
-        /// Why nothing further could be tried.
+        /// Why the probe stopped.
         package var failure: Failure?
         package var permissions: [Permission] = []
         package var holder: Holder?
@@ -47,11 +48,11 @@ package struct BrokerProbe: Sendable {
         package enum Stage: Hashable, Sendable {
             case connecting
             case encrypting
-            /// Something answered that is no broker, or not on this port.
+            /// The other side is not a broker, or this port is not its AMQP port.
             case greeting
             case loggingIn
             case virtualHost
-            /// It was lost after the login.
+            /// The connection was lost after the login.
             case later
         }
 
@@ -59,28 +60,28 @@ package struct BrokerProbe: Sendable {
         package var reason: String
     }
 
-    /// One thing that a role needs.
+    /// One permission that a role needs.
     package struct Permission: Hashable, Sendable {
         package enum Outcome: Hashable, Sendable {
             case granted
-            /// In the broker's words.
+            /// The reason in the broker's words.
             case refused(String)
-            /// It needs what no coordinator has declared yet.
+            /// The step needs an exchange that no coordinator has declared yet.
             case absent
         }
 
         package var role: Role
-        /// “declare operon.events”.
+        /// For example “declare operon.events”.
         package var what: String
         package var outcome: Outcome
     }
 
-    /// Who holds the prefix.
+    /// The holder of the prefix.
     package enum Holder: Hashable, Sendable {
         case nobody
-        /// What it answered.
+        /// The holder's answer.
         case coordinator(PrefixHolder)
-        /// It is locked, and nobody answered within two seconds.
+        /// The prefix is locked, but its holder did not answer within two seconds.
         case silent
     }
 
@@ -89,7 +90,7 @@ package struct BrokerProbe: Sendable {
     private let id: UInt64
     private let names: Topology
 
-    /// `id`: random; it begins no name that anything else uses.
+    /// `id` is random, so that nothing else uses the names made from it.
     package init(_ configuration: AMQPConfiguration, roles: [Role], id: UInt64) {
         self.configuration = configuration
         self.roles = roles
@@ -97,7 +98,7 @@ package struct BrokerProbe: Sendable {
         names = Topology(prefix: configuration.prefix)
     }
 
-    /// Never longer than `limit` for any one answer of the broker's.
+    /// Waits at most `limit` for each answer of the broker.
     package func run(on group: any EventLoopGroup, within limit: Duration) async -> Report {
         let session = ProbeSession(configuration, loop: group.any(), limit: limit)
         var report = await session.connect()
@@ -119,13 +120,13 @@ package struct BrokerProbe: Sendable {
         return report
     }
 
-    // MARK: - What is tried
+    // MARK: - Steps
 
-    /// Something that the broker answers, or closes the channel for.
+    /// A step that the broker either answers or refuses by closing the channel.
     struct Step: Sendable {
         let what: String
         let methods: [OutgoingMethod]
-        /// The last of the methods is a publish: it comes back, as nobody is there.
+        /// The last method is a publish. The message comes back, because no queue receives it.
         var isPublish = false
     }
 
@@ -143,7 +144,8 @@ package struct BrokerProbe: Sendable {
             (names.events, .direct), (names.beats, .direct), (names.dispatch, .direct),
             (names.broadcast, .fanout),
         ]
-        // Epochs count from 1, and nothing is published with this key: nobody's messages come here.
+        // Epochs count from 1, and nothing is published with this key, so these queues receive no
+        // messages.
         let queues = [hearing(names.events, as: .events), hearing(names.beats, as: .beats)]
         return exchanges.map { name, kind in
             Step(what: "declare \(name)", methods: [.exchangeDeclare(name: name, kind: kind)])
@@ -194,7 +196,7 @@ package struct BrokerProbe: Sendable {
         )
     }
 
-    // MARK: - Who holds the prefix
+    // MARK: - Holder of the prefix
 
     private func holder(_ session: ProbeSession) async throws(Failure) -> Holder? {
         let lock = Step(
@@ -204,7 +206,7 @@ package struct BrokerProbe: Sendable {
         switch try await session.attempt(lock) {
         case .done: return .nobody
         case .closed(let reason) where reason.code == CloseReason.resourceLocked: break
-        // What it may not do was told among the permissions.
+        // The permissions already report this refusal.
         case .closed: return nil
         }
         let (queue, methods) = names.asking(id: id)

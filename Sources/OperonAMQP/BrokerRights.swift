@@ -1,5 +1,5 @@
-/// What a user of the broker needs for a role, as patterns of RabbitMQ's permissions: no more than
-/// the role does. `deploy/rabbitmq/definitions` grants the same, and SECURITY.md lists them.
+/// The least privileges that a user of the broker needs for a role, as patterns of RabbitMQ's
+/// permissions. `deploy/rabbitmq/definitions` grants the same, and SECURITY.md lists them.
 package struct BrokerRights: Hashable, Sendable {
     package let configure: String
     package let write: String
@@ -20,7 +20,7 @@ package struct BrokerRights: Hashable, Sendable {
         }
     }
 
-    /// As a part of a regular expression that means just this text.
+    /// A part of a regular expression that matches exactly this text.
     private static func escaped(_ text: String) -> String {
         text.map { "].[*^$+?(){}|\\".contains($0) ? "\\\($0)" : "\($0)" }.joined()
     }

@@ -3,7 +3,7 @@ import NIOCore
 import NIOSSL
 import OperonModel
 
-/// A private key that is none.
+/// A private key that other users can read.
 private struct ReadableKey: Error, CustomStringConvertible {
     let path: String
 
@@ -11,7 +11,7 @@ private struct ReadableKey: Error, CustomStringConvertible {
 }
 
 extension BrokerAddress.TLS {
-    /// What a connection is encrypted with. Reads the files.
+    /// The TLS context of a connection. Reads the files.
     func context() throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = .tlsv12
@@ -43,9 +43,9 @@ extension BrokerAddress.TLS {
 }
 
 extension BrokerAddress {
-    /// Encrypts one socket, and checks that its other end is this host.
+    /// The handler that encrypts one socket and checks that its other end is this host.
     func encryption(_ context: NIOSSLContext) throws -> NIOSSLClientHandler {
-        // A certificate for an address is checked against the socket's.
+        // If the host is an address, NIO checks the certificate against the address of the socket.
         let isAddress = (try? SocketAddress(ipAddress: host, port: 0)) != nil
         return try NIOSSLClientHandler(
             context: context,

@@ -1,10 +1,10 @@
 package import NIOCore
 
-/// Runs tasks on an event loop: a program whose work is mostly messages saves the hand-overs
-/// between threads, which cost more than the work. What blocks, or computes for long, is to run
+/// Runs tasks on an event loop. A program whose work is mostly messages then avoids switching
+/// between threads, which costs more than the work. Code that blocks or computes for long must run
 /// elsewhere.
 ///
-/// Its tasks have to end before the loop's group is shut down.
+/// Its tasks must end before the loop's group is shut down.
 package final class LoopExecutor: TaskExecutor {
     private let loop: any EventLoop
 

@@ -1,5 +1,5 @@
-/// Puts the frames of one message together: a method, a header, and bodies as long as the header
-/// says. A message over the limit is read to its end and dropped.
+/// Assembles the frames of one message: a method, a header, and bodies up to the length in the
+/// header. A message over the limit is read to its end and dropped.
 struct MessageAssembler {
     enum Origin: Hashable {
         case delivered(Consumer?)
@@ -9,17 +9,17 @@ struct MessageAssembler {
     struct Message: Hashable {
         var origin: Origin
         var replyTo: String?
-        /// `nil`: it was over the limit.
+        /// `nil` if the message was over the limit.
         var body: [UInt8]?
         var bodyBytes: UInt64
     }
 
     private enum State {
-        /// Between messages.
+        /// Between two messages.
         case idle
         /// The method was read; its header follows.
         case method(Origin)
-        /// The header was read; `missing` bytes of body follow.
+        /// The header was read; `missing` bytes of the body follow.
         case body(Message, missing: UInt64)
     }
 
@@ -51,12 +51,12 @@ struct MessageAssembler {
         return nil
     }
 
-    /// Returns the message with its last bytes.
+    /// Returns the message when its last bytes have arrived.
     mutating func body(_ bytes: RawSpan) throws(AMQPError) -> Message? {
         guard case .body(var message, let missing) = state else {
             throw AMQPError("a body without its header")
         }
-        // The state gives up its copy, so that appending below does not make another.
+        // The state gives up its copy, so that appending below does not copy the bytes.
         state = .idle
         let count = UInt64(bytes.byteCount)
         guard count <= missing else { throw AMQPError("a body longer than its header says") }
@@ -69,7 +69,8 @@ struct MessageAssembler {
     }
 }
 
-/// One for each channel of a connection: frames of one come between those of another.
+/// One assembler for each channel of a connection, because frames of several channels are
+/// interleaved.
 struct ChannelAssemblers {
     private var assemblers: [MessageAssembler]
 
@@ -78,7 +79,7 @@ struct ChannelAssemblers {
         assemblers = Array(repeating: MessageAssembler(bodyBytesMax: bodyBytesMax), count: count)
     }
 
-    /// A channel that we opened.
+    /// - Parameter channel: a channel that we opened.
     subscript(channel: UInt16) -> MessageAssembler {
         get { assemblers[Int(channel)] }
         _modify { yield &assemblers[Int(channel)] }

@@ -3,8 +3,8 @@ import NIOCore
 import OperonModel
 import OperonPorts
 
-/// What was accepted and is not yet in the socket, in three lanes of which each overtakes the next.
-/// Filled from anywhere, emptied by the connection's event loop.
+/// Messages that were accepted but are not yet in the socket, in three lanes; each lane overtakes
+/// the next. Any task adds messages; the connection's event loop takes them.
 final class Outbox: Sendable {
     enum Destination: Hashable, Sendable {
         case worker(WorkerAddress)
@@ -12,7 +12,7 @@ final class Outbox: Sendable {
         case events
         case beats
 
-        /// Where the coordinator hears this lane.
+        /// The destination at which the coordinator receives this lane.
         init(_ lane: WorkerLane) {
             switch lane {
             case .events: self = .events
@@ -25,7 +25,7 @@ final class Outbox: Sendable {
         var destination: Destination
         var priority: UInt8
         var body: [UInt8]
-        /// It goes behind everything else.
+        /// Whether the message waits behind everything else.
         var isBulk = false
     }
 
@@ -37,9 +37,9 @@ final class Outbox: Sendable {
         var bulk = CircularBuffer<Message>()
     }
 
-    /// What a message costs besides its body: method, header and three frames' ends.
+    /// Bytes of a message besides its body: the method, the header and the ends of three frames.
     private static let messageOverhead = 128
-    /// Bytes of bulk that may wait: enough to keep the socket busy.
+    /// Bytes of bulk messages that may wait; this is enough to keep the socket busy.
     static let bulkBytesMax = 1 << 20
     private let gate: RoomGate
     private let bulkGate = RoomGate(limit: Outbox.bulkBytesMax)
@@ -49,10 +49,10 @@ final class Outbox: Sendable {
 
     var bytes: Int { gate.used + bulkGate.used }
 
-    /// Returns whether the event loop has to be told; the caller then waits for room.
+    /// Returns whether the event loop has to be notified. The caller then waits for room.
     func append(_ message: Message) -> Bool {
         state.withLockedValue { state in
-            // Nobody is there: it would be lost with the connection anyway.
+            // There is no connection, and the message would be lost with it anyway.
             guard state.isAccepting else { return false }
             gate(of: message).add(message.body.count + Self.messageOverhead)
             if message.isBulk { state.bulk.append(message) }
@@ -68,7 +68,7 @@ final class Outbox: Sendable {
 
     private func gate(of message: Message) -> RoomGate { message.isBulk ? bulkGate : gate }
 
-    /// These wait no longer.
+    /// Releases the room of messages that no longer wait.
     private func makeRoom(for messages: [Message]) {
         for isBulk in [false, true] {
             let bytes = messages.reduce(0) { sum, message in
@@ -83,7 +83,7 @@ final class Outbox: Sendable {
         await (isBulk ? bulkGate : gate).waitForRoom()
     }
 
-    /// The next messages, until they have `bytesMax`; the urgent ones first.
+    /// Takes the next messages, urgent ones first, until they have `bytesMax` bytes.
     func take(bytesMax: Int) -> [Message] {
         let messages = state.withLockedValue { state in
             var messages: [Message] = []
@@ -102,7 +102,8 @@ final class Outbox: Sendable {
         return messages
     }
 
-    /// The urgent ones that wait: all that may go while a large one is under way.
+    /// Takes the waiting urgent messages, the only ones that may be sent while a large message is
+    /// being written.
     func takeUrgent() -> [Message] {
         let messages = state.withLockedValue { state in
             defer { state.urgent.removeAll() }
@@ -113,20 +114,20 @@ final class Outbox: Sendable {
         return messages
     }
 
-    /// From now on messages are taken; what was there is of an earlier connection.
+    /// Starts to accept messages. Drops those that wait, which belong to an earlier connection.
     func begin() {
         clear(isAccepting: true)
     }
 
-    /// Messages are dropped from now on, and so are those that wait.
+    /// Drops the waiting messages, and all further ones.
     func drop() {
         clear(isAccepting: false)
     }
 
-    /// Messages are dropped from now on; those that wait are still to be sent.
+    /// Drops further messages. Those that wait are still sent.
     func stopAccepting() {
         state.withLockedValue { $0.isAccepting = false }
-        // The connection is being closed: nobody's message waits for room any more.
+        // The connection is being closed, so no sender may wait for room any longer.
         gate.open()
         bulkGate.open()
     }

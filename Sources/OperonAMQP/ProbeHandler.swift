@@ -1,13 +1,13 @@
 import NIOCore
 import OperonModel
 
-/// Speaks AMQP for a `ProbeSession`: a login, then one attempt after the other on one channel,
-/// which is opened again whenever the broker has closed it.
+/// Speaks AMQP for a `ProbeSession`: it logs in, then tries one step after the other on one
+/// channel, which it reopens whenever the broker has closed it.
 final class ProbeHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// Carries it through a future; it is used on its event loop only.
+    /// Carries the handler through a future. The handler is used only on its event loop.
     struct Box: @unchecked Sendable {
         let value: ProbeHandler
     }
@@ -38,11 +38,11 @@ final class ProbeHandler: ChannelInboundHandler {
         assembler = MessageAssembler(bodyBytesMax: configuration.limits.messageBytes)
     }
 
-    // MARK: - What the session asks
+    // MARK: - Calls of the session
 
     func begin(_ promise: EventLoopPromise<Login>) {
         loginPromise = promise
-        // It may have broken before anything was asked of it.
+        // The connection may have failed before this call.
         if let firstError { return fail(firstError) }
         guard let context else { return fail(ProbeError("the connection was closed")) }
         var buffer = context.channel.allocator.buffer(capacity: 8)
@@ -82,7 +82,7 @@ final class ProbeHandler: ChannelInboundHandler {
         }
     }
 
-    /// An empty message: its header says so, and no body follows.
+    /// Sends an empty message: its header gives the size 0, and no body follows.
     private func send(_ method: OutgoingMethod, replyTo: String?) {
         write { buffer throws(AMQPError) in
             try AMQPCodec.write(method, channel: Self.channelNumber, into: &buffer)
@@ -125,7 +125,7 @@ final class ProbeHandler: ChannelInboundHandler {
     }
 
     private func fail(_ error: any Error) {
-        // What comes after it is its consequence.
+        // Later errors are consequences of the first one.
         let error = firstError ?? error
         firstError = error
         if loginPromise != nil {
@@ -205,11 +205,11 @@ extension ProbeHandler: FrameSink {
         switch message.origin {
         case .returned:
             if let askPromise {
-                // The holder has gone in this moment.
+                // The holder has stopped at this moment.
                 askPromise.succeed(nil)
                 self.askPromise = nil
             } else {
-                // As it should: nobody has that key.
+                // As expected: no queue has this key.
                 stepDone()
             }
         case .delivered:
@@ -249,7 +249,7 @@ extension ProbeHandler: FrameSink {
     private func tune(channelMax: UInt16, frameMax: UInt32) throws(AMQPError) {
         let channels = channelMax == 0 ? 1 : min(channelMax, 1)
         let bytes = frameMax == 0 ? 131_072 : min(frameMax, 131_072)
-        // Over long before a heartbeat would be due; zero: none.
+        // The probe ends long before a heartbeat is due; zero turns heartbeats off.
         try codec.tune(channelMax: channels, frameMax: bytes, heartbeat: 0)
         send(.tuneOk(channelMax: channels, frameMax: bytes, heartbeat: 0), channel: 0)
         send(.open(virtualHost: configuration.address.virtualHost), channel: 0)

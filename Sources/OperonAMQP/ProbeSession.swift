@@ -4,14 +4,14 @@ import NIOSSL
 import OperonModel
 import OperonPorts
 
-/// The connection of a probe: does one thing at a time and waits for its answer.
+/// The connection of a probe. It performs one step at a time and waits for its answer.
 ///
-/// `@unchecked Sendable`: everything mutable is used on `loop` only.
+/// `@unchecked Sendable`: all mutable state is used on `loop` only.
 final class ProbeSession: @unchecked Sendable {
-    /// How something that was tried went.
+    /// The result of a step.
     enum Answer: Sendable {
         case done
-        /// The broker closed the channel for it.
+        /// The broker refused the step by closing the channel.
         case closed(CloseReason)
     }
 
@@ -19,7 +19,7 @@ final class ProbeSession: @unchecked Sendable {
     private let loop: any EventLoop
     private let limit: Duration
     private var handler: ProbeHandler?
-    /// One for each address that is tried. Only looked up.
+    /// One handler for each address that is tried. Never iterated.
     private var handlers: [ObjectIdentifier: ProbeHandler] = [:]
 
     init(_ configuration: AMQPConfiguration, loop: any EventLoop, limit: Duration) {
@@ -87,8 +87,8 @@ final class ProbeSession: @unchecked Sendable {
             }
             .connect(host: address.host, port: address.port).get()
         let box = try await loop.submit {
-            // Not from the pipeline: that is empty by now if the other side has closed already, and
-            // the handler knows why.
+            // Not taken from the pipeline, which is already empty if the other side has closed the
+            // connection. The handler knows the reason.
             guard let handler = self.handlers[ObjectIdentifier(channel)] else {
                 throw ProbeError("the connection was closed")
             }
@@ -135,7 +135,7 @@ final class ProbeSession: @unchecked Sendable {
         }
     }
 
-    /// Sends a question to a queue; `nil`: no answer in time.
+    /// Sends a question to a queue; `nil` if no answer came in time.
     func ask(
         _ queue: String,
         replyTo: String,
@@ -152,7 +152,7 @@ final class ProbeSession: @unchecked Sendable {
         _ = try? await loop.submit { self.handler?.close() }.get()
     }
 
-    /// On the loop; fails when the time is over.
+    /// Runs `body` on the loop. Fails when the time is over.
     private func within<Value: Sendable>(
         _ limit: Duration,
         _ body: @escaping @Sendable (EventLoopPromise<Value>) -> Void
@@ -167,7 +167,7 @@ final class ProbeSession: @unchecked Sendable {
     }
 }
 
-/// Why a probe cannot go on.
+/// Why a probe cannot continue.
 struct ProbeError: Error, CustomStringConvertible {
     let description: String
 

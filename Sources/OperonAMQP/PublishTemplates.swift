@@ -1,18 +1,19 @@
 import NIOCore
 
-/// Writes messages as frames: a method, a header, and as many bodies as it takes.
+/// Writes messages as frames: a method, a header, and as many bodies as needed.
 ///
-/// The bytes of a method depend on the destination only and those of the properties on the
-/// priority only, so the library encodes each once and a message costs three copies.
+/// The bytes of a method depend only on the destination, and those of the properties only on the
+/// priority. So the library encodes each of them once, and a message costs three copies.
 struct PublishTemplates {
     private var methods: [Outbox.Destination: ByteBuffer] = [:]
     private var properties: [UInt8: [UInt8]] = [:]
 
-    /// Destinations kept: more than the workers of one coordinator, with some of their earlier
-    /// connections. At the limit all are forgotten, which costs each one encoding.
+    /// The most destinations that are kept: more than the workers of one coordinator with some of
+    /// their earlier connections. At the limit all are removed, so each must be encoded once more.
     private static let methodsMax = 10_000
 
-    /// Type, channel and length before a frame's payload, and the mark after it.
+    /// Bytes of a frame besides its payload: type, channel and length before it, and the end mark
+    /// after it.
     private static let frameOverhead: UInt32 = 8
 
     mutating func write(
@@ -43,7 +44,7 @@ struct PublishTemplates {
         }
     }
 
-    /// One message through the default exchange, straight to a queue.
+    /// Writes one message that goes directly to a queue, through the default exchange.
     static func write(
         _ body: [UInt8],
         to queue: String,
@@ -123,7 +124,7 @@ struct PublishTemplates {
 }
 
 extension Outbox.Destination {
-    /// Beats go between the frames of a message that is larger than one.
+    /// Beats have their own channel, so that they go between the frames of a large message.
     fileprivate var channel: UInt16 {
         switch self {
         case .beats: AMQPConnection.beatChannelNumber

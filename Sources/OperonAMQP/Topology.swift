@@ -1,7 +1,7 @@
 import OperonModel
 import OperonPorts
 
-/// The names of queues and exchanges under a prefix, and what each side declares.
+/// The names of queues and exchanges under a prefix, and the declarations of each side.
 struct Topology: Hashable, Sendable {
     let prefix: String
 
@@ -16,7 +16,7 @@ struct Topology: Hashable, Sendable {
         "\(prefix)worker.\(worker.incarnation).\(worker.connection)"
     }
 
-    /// The worker connection that a queue's name belongs to; `nil` for other names.
+    /// The worker connection of the queue with this name; `nil` for other names.
     func worker(queue: String) -> WorkerAddress? {
         let start = prefix + "worker."
         guard queue.hasPrefix(start) else { return nil }
@@ -32,7 +32,7 @@ struct Topology: Hashable, Sendable {
         case .worker(let address):
             .publish(exchange: dispatch, routingKey: queue(of: address), isMandatory: true)
         case .broadcast:
-            // With no worker there, there is nobody to tell: not mandatory.
+            // Not mandatory: without workers, nobody needs the message.
             .publish(exchange: broadcast, routingKey: "", isMandatory: false)
         case .events:
             .publish(exchange: events, routingKey: Self.coordinatorKey, isMandatory: true)
@@ -45,7 +45,7 @@ struct Topology: Hashable, Sendable {
 // MARK: - Declared by each side
 
 extension Topology {
-    /// A worker's queue, bound before it is consumed.
+    /// The methods for a worker's queue, which is bound before it is consumed.
     func worker(_ address: WorkerAddress) -> [OutgoingMethod] {
         let queue = queue(of: address)
         return [
@@ -56,7 +56,8 @@ extension Topology {
         ]
     }
 
-    /// The lock first, so that whoever does not get it changes nothing.
+    /// The methods of a coordinator. The lock comes first, so that a coordinator that does not get
+    /// it changes nothing.
     func coordinator(epoch: Epoch, connection: UInt32, beat: Duration) -> [OutgoingMethod] {
         let eventsQueue = "\(prefix)events.\(epoch).\(connection)"
         let beatsQueue = "\(prefix)beats.\(epoch).\(connection)"
@@ -67,7 +68,8 @@ extension Topology {
             .exchangeDeclare(name: beats, kind: .direct),
             .queueDeclare(
                 name: eventsQueue,
-                // Full: what workers send is refused, and their beats have it asked for again.
+                // If the queue is full, the broker refuses events of workers; their beats cause the
+                // coordinator to request them again.
                 arguments: [.lengthBytesMax(512 << 20), .overflow(.rejectPublish)]
             ),
             .queueBind(
@@ -78,18 +80,19 @@ extension Topology {
             .consume(queue: eventsQueue, consumer: .events),
             .queueDeclare(
                 name: beatsQueue,
-                // Four beats of 5,000 workers; an older beat than the last three says nothing.
+                // Four beats of 5,000 workers. A beat older than the last three has no meaning.
                 arguments: [.messageTTL(beat * 3), .lengthMax(20_000), .overflow(.dropHead)]
             ),
             .queueBind(queue: beatsQueue, exchange: beats, routingKey: Self.coordinatorKey),
             .consume(queue: beatsQueue, consumer: .beats),
-            // What workers wait for comes last: one that finds it can be heard.
+            // The exchanges that workers wait for come last: a worker that finds them can be heard.
             .exchangeDeclare(name: dispatch, kind: .direct),
             .exchangeDeclare(name: broadcast, kind: .fanout),
         ]
     }
 
-    /// A queue for the answer of whoever holds the lock. `id` is random: another may be asking.
+    /// A queue for the answer of the lock's holder. `id` is random, because other processes may ask
+    /// at the same time.
     func asking(id: UInt64) -> (queue: String, methods: [OutgoingMethod]) {
         let queue = "\(prefix)asks.\(Incarnation(rawValue: id))"
         return (

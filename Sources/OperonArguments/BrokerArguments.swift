@@ -2,8 +2,8 @@ package import ArgumentParser
 import Foundation
 import OperonRuntime
 
-/// Where the broker is. A URL may come from a file or the environment, so that its password shows
-/// in no list of processes.
+/// The address of the broker. The URL may come from a file or the environment, so that no process
+/// list shows its password.
 package struct BrokerArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -22,7 +22,7 @@ package struct BrokerArguments: ParsableArguments {
 
     package init() {}
 
-    /// Whether the command line names one; the environment may name another.
+    /// Whether the command line names a broker; the environment may name another one.
     package var isNamed: Bool { broker != nil || brokerFile != nil }
 
     package func validate() throws {
@@ -31,9 +31,9 @@ package struct BrokerArguments: ParsableArguments {
         }
     }
 
-    /// The URL; `nil`: none was named.
+    /// The URL of the broker; `nil`: none was named.
     ///
-    /// - Throws: `Failure` for a file that has none.
+    /// - Throws: `Failure` for a file without a URL.
     package func url(environment: [String: String]) throws(Failure) -> String? {
         if let broker { return broker }
         if let brokerFile { return try SecretFile.firstLine(of: brokerFile, what: "URL") }
@@ -41,9 +41,9 @@ package struct BrokerArguments: ParsableArguments {
         return url
     }
 
-    /// The URL, for a program that is nothing without a broker.
+    /// The URL of the broker, for a program that cannot run without one.
     ///
-    /// - Throws: `Failure` for a file that has none, and if none was named.
+    /// - Throws: `Failure` for a file without a URL, and if no broker was named.
     package func requiredURL(environment: [String: String]) throws(Failure) -> String {
         guard let url = try url(environment: environment) else {
             throw Failure(

@@ -1,8 +1,8 @@
 import Foundation
 import OperonRuntime
 
-/// The variables of this process and what the system says of it. Read here, for programs, and in
-/// no target below.
+/// The environment variables of this process, and facts that the system reports about it. Only
+/// programs read them, no library target does.
 package enum Environment {
     package static var current: [String: String] {
         var variables = ProcessInfo.processInfo.environment
@@ -10,11 +10,11 @@ package enum Environment {
         return variables
     }
 
-    /// Variables that have a password.
+    /// Variables that hold a password.
     private static let secrets = [OwnProcess.brokerVariable]
 
-    /// Keeps what this process was given from others that the same user runs, operations among
-    /// them: they could read it in /proc.
+    /// Hides the environment of this process from other processes of the same user, among them
+    /// operations, which could read it in /proc.
     package static func conceal() {
         OwnProcess.conceal()
         for name in secrets { _ = OwnProcess.secret(name) }
@@ -26,7 +26,8 @@ package enum Environment {
 
     package static var processorCount: Int { ProcessInfo.processInfo.activeProcessorCount }
 
-    /// The trace that this program is a part of, if the variable is what a header may hold.
+    /// The trace that this program is a part of; `nil` if the variable is not set or is not valid
+    /// in a header.
     package static func traceParent(in environment: [String: String]) -> String? {
         guard let text = environment["TRACEPARENT"], (1...256).contains(text.utf8.count),
             text.utf8.allSatisfy({ (33...126).contains($0) })
@@ -34,13 +35,13 @@ package enum Environment {
         return text
     }
 
-    /// Where this program is, to start it again: what lies there now, which may be a newer version,
-    /// else the very file that runs.
+    /// The paths from which to start this program again: first its original path, where a newer
+    /// version may have been installed, then the file that is running.
     package static var ownPaths: [String] {
         let running = "/proc/self/exe"
         let path = try? FileManager.default.destinationOfSymbolicLink(atPath: running)
         guard let path else { return [running] }
-        // How the kernel shows a file that was replaced (proc(5)).
+        // The suffix with which the kernel marks a file that was replaced (proc(5)).
         let deleted = " (deleted)"
         return [path.hasSuffix(deleted) ? String(path.dropLast(deleted.count)) : path, running]
     }

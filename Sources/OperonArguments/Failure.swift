@@ -1,6 +1,6 @@
 package import OperonPorts
 
-/// What a program says when it cannot do what was asked: sentences for a person, and an exit code.
+/// Why a program could not do what was asked: sentences for a person, and an exit code.
 package struct Failure: Error {
     package let code: Int32
     package let message: String
@@ -11,7 +11,7 @@ package struct Failure: Error {
     }
 }
 
-/// The exit codes that a script may rely on.
+/// The exit codes that scripts may rely on.
 package enum ExitStatus {
     package static let success: Int32 = 0
     package static let failed: Int32 = 1
@@ -21,12 +21,13 @@ package enum ExitStatus {
     package static let unreachable: Int32 = 5
     package static let noSuchObject: Int32 = 6
     package static let skipped: Int32 = 7
-    /// What only one process may hold is held by another: a prefix, a state directory.
+    /// Another process holds a resource that only one process may hold: a prefix, a state
+    /// directory.
     package static let held: Int32 = 8
     package static let interrupted: Int32 = 130
     package static let terminated: Int32 = 143
 
-    /// How a program ends whose connection to the broker gave up.
+    /// The exit code of a program whose connection to the broker failed for good.
     package static func of(_ error: PortError) -> Int32 {
         switch error.code {
         case .invalidAddress: usage

@@ -3,7 +3,7 @@ package import Logging
 import OperonRuntime
 import OperonTerminal
 
-/// How a program that is left alone says what it does.
+/// The logging options of a long-running program.
 package struct LogArguments: ParsableArguments {
     @Flag(help: "Log graphs, workers and connections, not only problems.")
     package var verbose = false
@@ -18,8 +18,8 @@ package struct LogArguments: ParsableArguments {
 
     package init() {}
 
-    /// A logger of this name, and what says sentences for people, both to the standard error.
-    /// Neither waits for whoever reads it.
+    /// Creates a logger with this name and a function that prints sentences for people. Both write
+    /// to standard error, and neither blocks if its reader is slow.
     package func make(
         _ name: String
     ) -> (logger: Logger, say: @Sendable (_ sentence: String) -> Void) {

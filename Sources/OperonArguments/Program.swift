@@ -3,16 +3,16 @@ import OperonPorts
 import OperonRuntime
 import OperonTerminal
 
-/// How every program of ours begins and ends: parses, runs, and turns whatever went wrong into
-/// words and an exit code.
+/// The main function that all programs share: parses the arguments, runs the command, and turns
+/// every error into a message and an exit code.
 package enum Program<Command: ParsableCommand> {
-    /// `name` begins every sentence about a failure; `nil`: the sentence stands alone. `check`
-    /// looks at the arguments before they are parsed.
+    /// `name` is printed before every error message; `nil`: the message stands alone. `check`
+    /// inspects the arguments before they are parsed.
     package static func run(
         name: String? = nil,
         check: ([String]) throws(Failure) -> Void = { _ throws(Failure) in }
     ) async {
-        // Before any thread, and before anything is started.
+        // Must come before any thread or process is started.
         Environment.conceal()
         OwnProcess.raiseDescriptors()
         do {
@@ -36,7 +36,7 @@ package enum Program<Command: ParsableCommand> {
         }
     }
 
-    /// A file that was to get the output, and has only a part of it, is no success.
+    /// Incomplete output, as when the disk of a redirected file is full, is a failure.
     private static func endIfUnwritten(_ name: String?) {
         guard let failure = FileOutput.standardOutput.failure else { return }
         end(ExitStatus.failed, name, "standard output cannot be written: \(failure)")
@@ -49,9 +49,9 @@ package enum Program<Command: ParsableCommand> {
         Command.exit(withError: ExitCode(code))
     }
 
-    /// Help and the version go to standard output; a wrong call is explained on standard error.
+    /// Prints help and the version to standard output, and explains a wrong call on standard error.
     private static func end(for error: any Error) -> Never {
-        // A URL in the wrong place is quoted by whoever complains of it.
+        // An error message may quote a URL that was given in the wrong place.
         let message = Mask.passwords(in: Command.fullMessage(for: error))
         let isHelp = Command.exitCode(for: error).isSuccess
         let output = isHelp ? FileOutput.standardOutput : FileOutput.standardError
@@ -61,11 +61,12 @@ package enum Program<Command: ParsableCommand> {
     }
 }
 
-/// Keeps passwords out of what is printed.
+/// Hides passwords in messages.
 package enum Mask {
     /// The text with `***` in place of the password of every URL in it.
     package static func passwords(in text: String) -> String {
-        // Up to the last “@” of the word: a password that was not encoded may have one too.
+        // Matches up to the last “@” of the word, because a password that was not encoded may
+        // contain one.
         text.replacing(/(:\/\/[^:@\/\s]*):[^\s]*@/) { "\($0.1):***@" }
     }
 }

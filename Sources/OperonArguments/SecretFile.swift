@@ -2,12 +2,12 @@ import Foundation
 import OperonModel
 import OperonRuntime
 
-/// A file with one line that no list of processes should show.
+/// A file that holds a secret in its first line, so that no process list shows the secret.
 package enum SecretFile {
-    /// Its first line, without white space around it.
+    /// The first line, without surrounding white space.
     ///
-    /// - Throws: `Failure` for a file that cannot be read, that others can read, or that has none;
-    ///   `what` it lacks then.
+    /// - Throws: `Failure` for a file that cannot be read, that other users can read, or whose
+    ///   first line is empty. The message calls the secret `what`.
     package static func firstLine(of path: String, what: String) throws(Failure) -> String {
         if let rights = FileRights(path), rights.tellsSecrets {
             throw Failure(

@@ -1,10 +1,11 @@
 import OperonModel
 
-// What an operation leaves is a stranger's, and so is what a worker says of it: both the worker
-// and the coordinator hold it to the limits, so that it fits the messages and rows that carry it.
+// Neither an operation's results nor a worker's reports of them can be trusted. So both the worker
+// and the coordinator apply the limits to them, so that they fit the messages and rows that carry
+// them.
 extension AttemptResult {
-    /// The same within the limits. An output that is too large makes a failure of a success; an
-    /// error, a log and a pause are cut.
+    /// The same result within the limits. An output that is too large turns a success into a
+    /// failure; an error, a log and a pause are cut.
     func bounded(by limits: Limits) -> AttemptResult {
         var result = self
         if output.bytes.count > limits.payloadBytes {
@@ -39,7 +40,7 @@ extension AttemptResult {
 }
 
 extension OperationError {
-    /// Bytes of each text: a long message and its stack.
+    /// The most bytes of each text: a long message and its stack.
     private static var textBytes: Int { 64 << 10 }
 
     fileprivate func bounded(by limits: Limits) -> OperationError {
@@ -50,7 +51,7 @@ extension OperationError {
             return .thrown(
                 type: cut(type),
                 message: cut(message),
-                // Half of one means nothing.
+                // Half of a payload means nothing.
                 payload: payload.count <= limits.payloadBytes ? payload : []
             )
         case .signal(let name): return .signal(name: cut(name))

@@ -1,6 +1,7 @@
 package import OperonModel
 
-/// What an operation waits for, or, seen from the other end, who waits for it.
+/// One end of a dependency: an operation that another waits for, or, seen from the other end, one
+/// that waits for it.
 package struct Dependency: Hashable, Sendable {
     package var operation: OperationID
     package var condition: DependencyCondition
@@ -13,7 +14,7 @@ package struct Dependency: Hashable, Sendable {
 
 /// A dependency on an operation that is not in the same description.
 package struct OuterDependency: Hashable, Sendable {
-    /// The number that its dependent has in the description.
+    /// The dependent's number in the description.
     package var of: UInt32
     package var on: Dependency
 
@@ -23,12 +24,13 @@ package struct OuterDependency: Hashable, Sendable {
     }
 }
 
-/// Operations on their way into an open graph, numbered as `CompiledGraph` is; made from a
-/// description that was found to fit behind what the graph has.
+/// Operations to be added to an open graph, numbered as in `CompiledGraph`. Made from a description
+/// that fits after the operations that the graph has.
 package struct CompiledAddition: Sendable {
-    /// What the graph had when this was compiled: the number that the first operation gets.
+    /// The number of operations that the graph had when this was compiled, which is the number of
+    /// the first new operation.
     package let first: UInt32
-    /// With numbers of its own, and with dependencies on the graph it is added to among `outer`.
+    /// With numbers of its own. Its dependencies on the graph that it is added to are in `outer`.
     package let graph: CompiledGraph
 
     package init(first: UInt32, graph: CompiledGraph) {
@@ -39,7 +41,7 @@ package struct CompiledAddition: Sendable {
     /// An operation that a graph has, and the running operation that added it.
     package struct Known: Sendable {
         package var description: OperationDescription
-        /// `nil`: a client did, or it was there from the start.
+        /// `nil`: a client added it, or it was submitted with the graph.
         package var parent: UInt32?
 
         package init(description: OperationDescription, parent: UInt32?) {
@@ -48,16 +50,17 @@ package struct CompiledAddition: Sendable {
         }
     }
 
-    /// Checks what a running operation adds: what of it the graph has not yet is compiled, and
-    /// what this operation, as it is described here, has added before is left out.
+    /// Checks an addition of a running operation. Operations that the graph does not have yet are
+    /// compiled; those that this running operation has added before, with the same description, are
+    /// left out.
     ///
     /// - Parameters:
     ///   - parent: the operation that adds.
     ///   - known: finds an operation of the graph by its name.
     ///   - resolve: as for a client's addition.
-    /// - Returns: What is new, and how it compiles; `nil`: nothing is.
-    /// - Throws: `duplicateOperation` for a name that the graph has for something else, and what
-    ///   refuses a client's addition.
+    /// - Returns: The new operations, and the compiled addition of them; `nil`: nothing is new.
+    /// - Throws: `duplicateOperation` for a name that the graph uses for something else, and
+    ///   whatever refuses a client's addition.
     package static func compile(
         _ description: GraphDescription,
         addedBy parent: UInt32,
@@ -83,7 +86,7 @@ package struct CompiledAddition: Sendable {
         return (new, compiled)
     }
 
-    /// What is added to.
+    /// The graph that is added to, as far as an addition needs it.
     package struct Base: Hashable, Sendable {
         package var graph: GraphID
         package var operationCount: Int
@@ -96,11 +99,11 @@ package struct CompiledAddition: Sendable {
         }
     }
 
-    /// Checks a description against what is there and numbers it. Nothing is kept of one that is
-    /// refused. Ranks are those within the addition: what is there already keeps its own.
+    /// Checks a description against the graph and numbers it. Nothing is kept of a description that
+    /// is refused. Ranks are computed within the addition; operations that exist keep theirs.
     ///
-    /// - Parameter resolve: finds an operation of the graph itself or of another one by the name
-    ///   that a dependency gives it.
+    /// - Parameter resolve: finds an operation of the graph itself or of another graph by the name
+    ///   that a dependency uses.
     /// - Throws: `duplicateOperation`, `unknownOperation`, `dependencyCycle`, `invalid` or
     ///   `limitExceeded`.
     package static func compile(
@@ -115,10 +118,10 @@ package struct CompiledAddition: Sendable {
         return try recompile(description, to: base, limits: limits, resolve: resolve)
     }
 
-    /// The same of what was compiled before and kept: it is not asked again whether it may be, for
-    /// the rules may have been others.
+    /// The same for an addition that was compiled before and stored. It is not checked again
+    /// whether it is allowed, because the rules may have been different.
     ///
-    /// - Throws: as `compile`, of what is damaged.
+    /// - Throws: as `compile`, if the description is damaged.
     package static func recompile(
         _ description: GraphDescription,
         to base: Base,

@@ -1,7 +1,7 @@
 package import OperonModel
 
-/// A graph as the scheduler wants it: numbers instead of names, equal policies stored once. Made
-/// from a description that was found to be sound.
+/// A graph in the form that the scheduler uses: numbers instead of names, equal policies stored
+/// once. Made from a valid description.
 package struct CompiledGraph: Sendable {
     package let name: String
     package internal(set) var topology: GraphTopology
@@ -11,20 +11,21 @@ package struct CompiledGraph: Sendable {
     package internal(set) var definedQueueCount: Int
     /// Kinds of work by name, in order of appearance.
     package let kinds: [String]
-    /// Names that only so many running operations may hold, in order of appearance.
+    /// Keys by name, in order of appearance.
     package let keys: [String]
-    /// Those of which the graph says how many.
+    /// The keys whose limit the graph sets.
     package var keyLimits: [KeySettings] = []
     package internal(set) var policies: [OperationPolicy]
-    /// Per operation: index into `policies`.
+    /// Per operation: the index into `policies`.
     package internal(set) var policy: [UInt32]
-    /// Per operation: larger goes first among equal priorities.
+    /// Per operation: the larger goes first among equal priorities.
     package internal(set) var rank: [UInt64]
-    /// Per operation: bytes of what it is made of, in a message; 0: little. Empty: all are little.
+    /// Per operation: the bytes of its contents in a message; 0: few. Empty: few for all
+    /// operations.
     package var bytes: [UInt32] = []
     /// Dependencies on operations of other graphs, in the order of the dependents.
     package var outer: [OuterDependency] = []
-    /// Cancel everything that is left at the first failure.
+    /// Whether the first failure cancels everything that is left.
     package var failFast = false
 
     /// Assembles a graph whose parts are known to fit, for generators and benchmarks.
@@ -52,13 +53,13 @@ package struct CompiledGraph: Sendable {
     }
 }
 
-/// What many operations of a graph have in common.
+/// The properties that many operations of a graph have in common.
 package struct OperationPolicy: Hashable, Sendable {
     /// Index into the graph's `queues`.
     package var queue: UInt32 = 0
     /// Index into the graph's `kinds`.
     package var kind: UInt32 = 0
-    /// `nil`: that of the queue.
+    /// `nil`: the priority of the queue.
     package var priority: QueuePriority?
     package var retry: RetryPolicy = .never
     package var expectedDuration: Duration?
@@ -67,9 +68,9 @@ package struct OperationPolicy: Hashable, Sendable {
     package var deadline: WallTime?
     /// Indices into the graph's `keys`.
     package var keys: [UInt32] = []
-    /// Once it will be skipped, what else it waits for is cancelled.
+    /// Once the operation will be skipped, its other dependencies are cancelled.
     package var cancelsSiblings = false
-    /// Of an external operation, which no worker ends: the longest run of an attempt.
+    /// For an external operation, which no worker ends: the longest time that an attempt may take.
     package var timeout: Duration?
 
     package init() {}
@@ -78,17 +79,17 @@ package struct OperationPolicy: Hashable, Sendable {
 // MARK: - Compiling
 
 extension CompiledGraph {
-    /// Up to here an operation's bytes are not counted: sixteen thousand of them at once are needed
-    /// to reach the limit, and they would have to run at once.
+    /// An operation of at most this many bytes counts as none: reaching the limit would take
+    /// sixteen thousand such operations in flight at once.
     static let littleBytes = 4_096
 
-    /// Finds an operation that is there already by the name that a dependency gives it.
+    /// Finds an existing operation by the name that a dependency uses.
     package typealias Resolver = (String) -> OperationID?
 
     /// Checks a description and numbers it. Nothing is kept of a description that is refused.
     ///
-    /// - Parameter resolve: finds what dependencies name that is not in the graph itself:
-    ///   operations of other graphs.
+    /// - Parameter resolve: finds what dependencies name outside the graph: operations of other
+    ///   graphs.
     /// - Throws: `duplicateOperation`, `unknownOperation`, `dependencyCycle`, `invalid` or
     ///   `limitExceeded`.
     package static func compile(
@@ -119,7 +120,7 @@ extension CompiledGraph {
         return compiled
     }
 
-    /// Bytes of each operation that has more than little, or nothing if none has.
+    /// The bytes of each operation that has more than `littleBytes`, or nothing if none has.
     static func bytes(of graph: GraphDescription) -> [UInt32] {
         let bytes = graph.operations.map { countedBytes($0.work.dispatchedByteCount) }
         return bytes.contains { $0 > 0 } ? bytes : []
@@ -129,7 +130,9 @@ extension CompiledGraph {
         count > littleBytes ? UInt32(clamping: count) : 0
     }
 
-    /// Longest path to the end first, one second where no duration is known, or all alike.
+    /// In the order of the critical path, the operation with the longest path to the end ranks
+    /// first, and an unknown duration counts as one second. In the order of submission all rank
+    /// alike.
     ///
     /// - Throws: `dependencyCycle`.
     static func rank(
@@ -163,10 +166,10 @@ extension CompiledGraph {
 }
 
 extension Work {
-    /// About what it takes in a message to a worker.
+    /// About how many bytes it takes in a message to a worker.
     package var dispatchedByteCount: Int { isExternal ? 0 : byteCount }
 
-    /// What it is made of, in bytes: all that is encoded of it, with `textBytes` for each text of a
+    /// The bytes of its contents: everything that is encoded, with `textBytes` for each text of a
     /// command.
     package var byteCount: Int {
         switch self {
@@ -176,13 +179,14 @@ extension Work {
         }
     }
 
-    /// What a text costs beside its bytes: a pointer to it, for the program that is started; and
-    /// with it no command that is within its limit has more texts than a message may have.
+    /// What a text costs in addition to its bytes: a pointer to it, for the program that is
+    /// started. Counting it also ensures that no command within its limit has more texts than a
+    /// message may have.
     fileprivate static var textBytes: Int { 8 }
 }
 
 extension Payload {
-    /// The type of nearly every payload is not encoded.
+    /// The content type that nearly every payload has is not encoded.
     fileprivate var encodedByteCount: Int {
         bytes.count + (contentType == Payload.json ? 0 : contentType.utf8.count)
     }
@@ -192,7 +196,7 @@ extension CommandDescription {
     fileprivate var byteCount: Int {
         func size(_ text: String) -> Int { text.utf8.count + Work.textBytes }
         var bytes = arguments.reduce(0) { $0 + size($1) }
-        // A sum: the order of the dictionary does not matter.
+        // A sum, so the order of the dictionary does not matter.
         bytes += environment.reduce(0) { $0 + size($1.key) + size($1.value) }
         bytes += inheritEnvironment.reduce(0) { $0 + size($1) }
         return bytes + (directory.map(size) ?? 0)
@@ -200,12 +204,13 @@ extension CommandDescription {
 }
 
 extension Duration? {
-    /// What the critical path counts for an operation that takes so long; `nil`: it is not known.
+    /// The nanoseconds that the critical path counts for this duration; `nil`: the duration is not
+    /// known.
     var rankNanoseconds: UInt64 { UInt64(max(0, (self ?? .seconds(1)).nanoseconds)) }
 }
 
 extension OperationDescription {
-    /// What the critical path counts for it.
+    /// The duration that the critical path counts for it.
     package var rankDuration: Duration? {
         if let expectedDuration { return expectedDuration }
         return switch work {

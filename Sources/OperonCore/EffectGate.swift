@@ -1,22 +1,22 @@
 import DequeModule
 package import OperonModel
 
-/// Holds effects back until what they rest on is kept: the order of effects as a value.
+/// Holds effects back until the records they depend on are stored: the order of effects as a value.
 ///
-/// Driven by the coordinator's shell: what the scheduler asked for goes in as steps; what may be
-/// performed comes out. A step leaves once its records are committed. Three things wait longer, for
-/// the sync that no power cut undoes: acknowledgements to workers, as a worker forgets what is
-/// acknowledged; grants of operations that hold keys; and what clients are told. An
-/// acknowledgement in a dispatch is not waited for: the dispatch goes with the last number that is
-/// on the disk.
+/// The coordinator's shell drives it: the scheduler's effects go in as steps, and the effects that
+/// may be performed come out. A step leaves once its records are committed. Three kinds of effects
+/// wait longer, for the sync after which no power cut undoes the records: acknowledgements to
+/// workers, because a worker forgets what is acknowledged; grants of operations that hold keys; and
+/// answers to clients. A dispatch does not wait for the acknowledgement in it: it leaves with the
+/// last number that is on the disk.
 package struct EffectGate: Sendable {
-    /// What one call of the scheduler asked for.
+    /// The effects of one call of the scheduler.
     package struct Step: Sendable {
         /// From 1, without gaps.
         package let number: UInt64
         package var effects: Scheduler.Effects
         package var batch: StoreBatch
-        /// Workers that were lost: what was acknowledged to them need not be known behind it.
+        /// Workers that were lost: acknowledgements to them can be forgotten after this step.
         fileprivate var lost: [Incarnation] = []
     }
 
@@ -26,13 +26,14 @@ package struct EffectGate: Sendable {
         let number: UInt64
     }
 
-    /// Messages to one worker behind one that waits for the sync.
+    /// Messages to one worker, from the first one that waits for the sync.
     private struct Held: Sendable {
         let address: WorkerAddress
         var messages: [(step: UInt64, message: Scheduler.Message)]
 
-        /// Drops what says less than what comes after it. The first of its kind stays, since the
-        /// next sync lets it go: were it replaced with every beat, a slow disk would never answer.
+        /// Drops messages that the new message makes redundant. The first message of its kind
+        /// stays, since the next sync releases it. If every beat replaced it, a slow disk would
+        /// never answer.
         mutating func dropReplaced(by message: Scheduler.Message) {
             guard let new = Replaceable(message) else { return }
             let first = messages.firstIndex { Replaceable($0.message) == new }
@@ -43,8 +44,8 @@ package struct EffectGate: Sendable {
         }
     }
 
-    /// Records in one transaction, beyond those of a single step: a transaction of ten thousand
-    /// takes some tens of milliseconds, for which everybody waits.
+    /// The most records in one transaction, unless a single step has more: a transaction of ten
+    /// thousand takes some tens of milliseconds, and everything waits for it.
     package static let recordsPerTransaction = 10_000
 
     private var waiting = Deque<Step>()
@@ -55,31 +56,32 @@ package struct EffectGate: Sendable {
     /// Every step up to this one survives a power cut.
     package private(set) var synced: UInt64 = 0
     private var acknowledgements = Deque<Acknowledgement>()
-    /// The last acknowledgement that is on the disk, by worker. Only looked up.
+    /// The last acknowledgement that is on the disk, by worker. Never iterated.
     private var durable: [Incarnation: UInt64] = [:]
     private var held: [Held] = []
-    /// What attempts left whose step is not committed: no store can be asked for it. Only looked
-    /// up.
+    /// Outputs of attempts whose step is not committed, so that no store can be asked for them.
+    /// Never iterated.
     private var outputs: [OperationID: (step: UInt64, output: Payload)] = [:]
-    /// Numbers of waiting steps that have a message to a worker, the first first; some of them may
-    /// have left. Only looked up.
+    /// By worker, the numbers of waiting steps that have a message to it, in ascending order. Some
+    /// of these steps may have left. Never iterated.
     private var addressed: [Incarnation: Deque<UInt64>] = [:]
 
     package init() {}
 
-    /// The number of the last step that was taken.
+    /// The number of the last step that was appended.
     package var last: UInt64 { lastStep }
-    /// Whether something waits to be committed.
+    /// Whether a step waits to be committed.
     package var hasWaiting: Bool { !waiting.isEmpty }
-    /// Whether something is committed that no sync has covered.
+    /// Whether a committed step is not synced yet.
     package var wantsSync: Bool { synced < committed }
-    /// Whether somebody waits for the sync already, so that it should not be put off.
+    /// Whether messages wait for the sync already, so that it should not be delayed.
     package var isSyncUrgent: Bool { !held.isEmpty }
 
     // MARK: - In
 
-    /// Takes what one call asked for. Returns what may be performed at once: all of it if there is
-    /// nothing to be kept and nothing before it, else what rests on no record; `nil`: nothing.
+    /// Takes the effects of one call. Returns the effects that may be performed at once: all of
+    /// them if there is nothing to store and nothing waits before them, otherwise those that depend
+    /// on no record; `nil`: there are none.
     package mutating func append(
         _ effects: Scheduler.Effects,
         _ batch: StoreBatch
@@ -101,8 +103,9 @@ package struct EffectGate: Sendable {
         return effects
     }
 
-    /// What has no records joins the step before it. So what waits for a store that takes nothing
-    /// is bounded by what workers may report without an acknowledgement, however long that lasts.
+    /// Effects without records join the step before them. So while a store accepts nothing, the
+    /// number of waiting steps is limited by what workers may report without an acknowledgement,
+    /// however long that lasts.
     private mutating func wait(
         with effects: Scheduler.Effects,
         _ batch: StoreBatch,
@@ -130,9 +133,9 @@ package struct EffectGate: Sendable {
         }
     }
 
-    /// Drops what waits and says less than what comes after it: the answer to an older beat, and
-    /// whatever was meant for a worker before it was welcomed. To the worker that is a message that
-    /// was lost on its way.
+    /// Drops waiting messages that a later message makes redundant: the answer to an older beat,
+    /// and everything that was sent to a worker before its welcome. To the worker, such a message
+    /// looks like one that was lost.
     private mutating func dropReplaced(by message: Scheduler.Message) {
         guard case .worker(let address) = message.destination,
             let new = Replaceable(message), let first = waiting.first?.number,
@@ -141,7 +144,7 @@ package struct EffectGate: Sendable {
         while let place = places.first, place < first { places.removeFirst() }
         addressed[address.incarnation] = places
         for place in places {
-            // Their numbers have no gaps.
+            // Step numbers have no gaps.
             waiting[waiting.startIndex + Int(place - first)].effects.messages.removeAll { old in
                 guard case .worker(let other) = old.destination,
                     other.incarnation == address.incarnation
@@ -152,7 +155,7 @@ package struct EffectGate: Sendable {
         if new == .welcome { addressed[address.incarnation] = nil }
     }
 
-    /// What a later message of the same kind to the same worker says again.
+    /// Kinds of messages that a later message of the same kind to the same worker replaces.
     private enum Replaceable: Equatable {
         case welcome
         case answer
@@ -164,7 +167,7 @@ package struct EffectGate: Sendable {
             switch plain {
             case .welcome: self = .welcome
             case .control(let control):
-                // Others bring verdicts that no beat repeats.
+                // Other messages bring verdicts that no beat repeats.
                 guard control.answers != nil else { return nil }
                 self = .answer
             case .resync: self = .resync
@@ -176,12 +179,12 @@ package struct EffectGate: Sendable {
 
     // MARK: - Outputs
 
-    /// What an operation left whose result is not committed yet; `nil`: none is waiting.
+    /// The output of an operation whose result is not committed yet; `nil`: no such result waits.
     package func waitingOutput(of operation: OperationID) -> Payload? {
         outputs[operation]?.output
     }
 
-    /// Operations of which an attempt has ended that is not committed.
+    /// The number of operations with an ended attempt that is not committed.
     package var waitingResultCount: Int { outputs.count }
 
     private mutating func forgetOutputs(of step: Step) {
@@ -190,8 +193,8 @@ package struct EffectGate: Sendable {
         }
     }
 
-    /// What is to be committed next, in one transaction; `nil`: nothing, or a transaction is not
-    /// over yet.
+    /// The records that are to be committed next, in one transaction; `nil`: there are none, or a
+    /// transaction is still under way.
     package mutating func nextBatch() -> StoreBatch? {
         guard committing.isEmpty, let first = waiting.popFirst() else { return nil }
         var batch = first.batch
@@ -209,7 +212,8 @@ package struct EffectGate: Sendable {
 
     // MARK: - Out
 
-    /// The transaction is over: what of it may be performed before the sync, in its order.
+    /// The transaction has ended: returns the effects that may be performed before the sync, in
+    /// order.
     package mutating func didCommit() -> [Scheduler.Effects] {
         let steps = committing
         committing = []
@@ -228,7 +232,8 @@ package struct EffectGate: Sendable {
         }
     }
 
-    /// A sync that began when this step was committed is over: what was held back for it.
+    /// A sync that began after this step was committed has ended: returns the messages that it held
+    /// back.
     package mutating func didSync(upTo step: UInt64) -> [Scheduler.Message] {
         synced = max(synced, min(step, committed))
         settleAcknowledgements()
@@ -237,7 +242,7 @@ package struct EffectGate: Sendable {
             let messages = held[place].messages
             held[place].messages = []
             for (step, message) in messages {
-                // Behind one that is held again everything is.
+                // Everything after a message that is still held is held as well.
                 if !held[place].messages.isEmpty || mustWait(message, step: step) {
                     held[place].messages.append((step, message))
                 } else {
@@ -270,7 +275,8 @@ package struct EffectGate: Sendable {
         guard step > synced else { return false }
         switch message.body {
         case .dispatch(_, let grants):
-            // The holder of a key may act on what nobody else may touch: its grant must last.
+            // The holder of a key may act on something that nothing else may touch: its grant must
+            // survive.
             return grants.contains { $0.exclusiveLease != nil }
         case .plain(let plain):
             guard let number = plain.acknowledged,
@@ -300,7 +306,8 @@ package struct EffectGate: Sendable {
             guard let acknowledged = plain.acknowledged else { return }
             number = acknowledged
         }
-        // A worker that followed another reign for a while counts anew: a welcome says from where.
+        // A worker that followed another reign for a while counts events anew, from the number in
+        // its welcome.
         if case .plain(.welcome) = message.body {
             forgetAcknowledgements(to: address.incarnation)
         }
@@ -309,10 +316,10 @@ package struct EffectGate: Sendable {
         )
     }
 
-    /// Workers whose acknowledgements are remembered.
+    /// The number of workers whose acknowledgements are remembered.
     package var workerCount: Int { durable.count }
 
-    /// Whatever it is sent next waits for the sync, if it acknowledges anything.
+    /// From now on every acknowledgement to this worker waits for the sync.
     private mutating func forgetAcknowledgements(to worker: Incarnation) {
         durable[worker] = nil
         acknowledgements.removeAll { $0.incarnation == worker }
@@ -327,7 +334,7 @@ package struct EffectGate: Sendable {
 }
 
 extension CoordinatorMessage {
-    /// The number of the last event that it says is handled; `nil`: it says none.
+    /// The number of the last event that the message acknowledges; `nil`: it acknowledges none.
     fileprivate var acknowledged: UInt64? {
         switch self {
         case .welcome(let welcome): welcome.acknowledged

@@ -1,7 +1,7 @@
 package import OperonModel
 
-/// Makes a compiled graph from operations one after the other, without having them all at once:
-/// for what was compiled before, and found sound.
+/// Builds a compiled graph from one operation after the other, without holding all of them at once.
+/// For graphs that were compiled before and are known to be valid.
 package struct GraphAssembly {
     private let name: String
     private let definedQueueCount: Int
@@ -12,12 +12,12 @@ package struct GraphAssembly {
     private var edges: [Edge] = []
     private var bytes: [UInt32] = []
     private var hasManyBytes = false
-    /// Which operation named an operation last: one more than its number.
+    /// By operation: one more than the number of the operation that named it last.
     private var namedBy: [UInt32]
-    /// Operations of other graphs that the last one depends on. Only looked up.
+    /// Operations of other graphs that the last operation depends on. Never iterated.
     private var outer: Set<OperationID> = []
 
-    /// Up to here it is not worth while to know exactly how many bytes an operation takes.
+    /// Up to this size the exact number of bytes of an operation does not matter.
     package static let littleBytes = CompiledGraph.littleBytes
 
     /// - Parameter operationCount: how many there will be.
@@ -39,14 +39,14 @@ package struct GraphAssembly {
         namedBy = Array(repeating: 0, count: operationCount)
     }
 
-    /// The number of the policy of an operation like this one.
+    /// The number of the policy that an operation like this one has.
     package mutating func policy(of operation: OperationDescription) -> UInt32 {
         compiler.number(compiler.policyOf(operation))
     }
 
-    /// The next operation.
+    /// Appends the next operation.
     ///
-    /// - Parameter byteCount: of its work in a message.
+    /// - Parameter byteCount: the bytes of its work in a message.
     package mutating func append(policy: UInt32, byteCount: Int) {
         compiler.policy.append(policy)
         offsets.append(UInt32(edges.count))
@@ -55,10 +55,10 @@ package struct GraphAssembly {
         outer.removeAll(keepingCapacity: true)
     }
 
-    /// The last operation depends on this one, which may come later; it must be one of them.
-    /// Listed again, it counts once.
+    /// The last operation depends on this one, which may be appended later but must be one of the
+    /// graph's. Listed again, it counts once.
     ///
-    /// - Returns: whether it was not listed before.
+    /// - Returns: Whether it was not listed before.
     package mutating func depend(on number: UInt32, _ condition: DependencyCondition) -> Bool {
         let last = offsets.count - 1
         guard namedBy[Int(number)] != UInt32(last) else { return false }
@@ -68,7 +68,7 @@ package struct GraphAssembly {
         return true
     }
 
-    /// The last operation depends on one of another graph.
+    /// The last operation depends on an operation of another graph.
     package mutating func depend(on id: OperationID, _ condition: DependencyCondition) {
         guard outer.insert(id).inserted else { return }
         let on = Dependency(operation: id, condition: condition)

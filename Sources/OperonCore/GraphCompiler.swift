@@ -14,7 +14,7 @@ struct NameTable {
     }
 }
 
-/// Numbers what a description names, for a graph or for an addition to one.
+/// Numbers the names in a description, for a graph or for an addition to one.
 struct GraphCompiler {
     let limits: Limits
     var queues: [QueueSettings] = []
@@ -24,9 +24,9 @@ struct GraphCompiler {
     var policy: [UInt32] = []
     /// Dependencies among the operations of the description.
     var inner = GraphTopology(dependencyOffsets: [0], dependencyEdges: [])
-    /// Dependencies on what was there before.
+    /// Dependencies on operations that existed before.
     var outer: [OuterDependency] = []
-    /// Of what the description is added to.
+    /// The number of dependencies of the graph that the description is added to.
     private let edgeCountBefore: Int
     private var queueNumbers: [String: UInt32] = [:]
     private var policyNumbers: [OperationPolicy: UInt32] = [:]
@@ -75,7 +75,7 @@ struct GraphCompiler {
         return policy
     }
 
-    /// Queues of different names.
+    /// Defines queues. Their names must differ.
     mutating func define(_ settings: [QueueSettings]) {
         for queue in settings {
             queueNumbers[queue.name] = UInt32(queues.count)
@@ -99,14 +99,14 @@ struct GraphCompiler {
         return number
     }
 
-    /// What a dependency names, seen from the graph that is compiled.
+    /// The operation that a dependency names, seen from the graph that is compiled.
     private enum Found {
         case inner(UInt32)
         case outer(OperationID)
     }
 
-    /// Finds what every dependency names: operations of the description first, then what
-    /// `resolve` knows.
+    /// Finds the operation that each dependency names: first in the description, then with
+    /// `resolve`.
     mutating func connect(
         _ graph: GraphDescription,
         resolve: CompiledGraph.Resolver
@@ -148,8 +148,8 @@ struct GraphCompiler {
         throw .unknownOperation(name: dependency.name, namedBy: operation.name)
     }
 
-    /// A dependency that is listed twice counts once, as in Foundation; twice with different
-    /// conditions is a mistake.
+    /// A dependency that is listed twice counts once, as in Foundation. Listing it with different
+    /// conditions is an error.
     private func dropRepeated(
         _ edges: inout [Edge],
         from start: Int,
@@ -175,7 +175,8 @@ struct GraphCompiler {
         edges.removeSubrange(end...)
     }
 
-    /// Whether no two of a few edges lead to the same operation; of many it is not known.
+    /// Whether no two edges lead to the same operation. Checked only for a few edges; for many the
+    /// answer is false.
     private func areDistinct(_ edges: ArraySlice<Edge>) -> Bool {
         guard edges.count <= 8 else { return false }
         for place in edges.indices {

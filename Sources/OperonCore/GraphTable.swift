@@ -1,10 +1,9 @@
 import OperonModel
 
-/// The graphs of a scheduler, by their numbers, which are never given again.
+/// The graphs of a scheduler by their numbers, which are never reused.
 ///
-/// Of a graph that was dropped the table keeps its outcomes and nothing else: eight bytes as a
-/// rule. Read by its number it looks like a graph without operations; what is written to it is
-/// lost.
+/// Of a dropped graph the table keeps only the outcomes: usually eight bytes. Read by its number it
+/// looks like a graph without operations, and writes to it are lost.
 struct GraphTable: Sendable {
     private var states = NumberedTable(absent: GraphState.absent)
     private(set) var dropped = DroppedGraphs()
@@ -14,10 +13,10 @@ struct GraphTable: Sendable {
 
     var indices: Range<Int> { states.indices }
 
-    /// As many as were kept at once at most: those have room for their states.
+    /// The most graphs that were kept at any one time: there is room for as many states.
     var placeCount: Int { states.placeCount }
 
-    /// Numbers of those that are kept, ascending. O(graphs kept).
+    /// The numbers of the graphs that are kept, ascending. O(graphs kept).
     var kept: [Int] { states.kept }
 
     func isDropped(_ number: Int) -> Bool { states.isDropped(number) }
@@ -29,16 +28,16 @@ struct GraphTable: Sendable {
 
     mutating func append(_ graph: GraphState) { states.append(graph) }
 
-    /// Takes the last graph out again, whose number is then free.
+    /// Removes the last graph, whose number is then free.
     mutating func removeLast() -> GraphState { states.removeLast() }
 
-    /// A graph that was dropped before this table was made.
+    /// Appends a graph that was dropped before this table was created.
     mutating func append(dropped outcomes: OutcomeRuns) {
         dropped.insert(GraphID(rawValue: UInt32(states.count)), outcomes)
         states.appendDropped()
     }
 
-    /// Keeps nothing of a graph but how its operations ended.
+    /// Keeps only the outcomes of a graph's operations.
     mutating func drop(_ number: Int, _ outcomes: OutcomeRuns) {
         dropped.insert(GraphID(rawValue: UInt32(number)), outcomes)
         states.drop(number)
@@ -46,7 +45,7 @@ struct GraphTable: Sendable {
 }
 
 extension GraphState {
-    /// What a dropped graph looks like.
+    /// What a dropped graph looks like to a reader.
     static var absent: GraphState {
         var graph = GraphState(
             compiled: CompiledGraph(

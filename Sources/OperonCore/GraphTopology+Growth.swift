@@ -1,12 +1,12 @@
-/// Dependents that operations gained after the tables were made: one list for each operation,
-/// through one array for all, so that an edge costs O(1) to add and twelve bytes to keep.
+/// Dependents that operations gained after the tables were built: one list for each operation, in
+/// one array for all lists, so that adding an edge costs O(1) and keeping it twelve bytes.
 struct AddedDependents: Sendable {
     fileprivate struct Link: Sendable {
         var edge: Edge
         var next: UInt32
     }
 
-    /// First and last link of each operation's list; empty until the first edge comes.
+    /// The first and last link of each operation's list; empty until the first edge is added.
     private var heads: [UInt32] = []
     private var tails: [UInt32] = []
     private var links: [Link] = []
@@ -65,8 +65,8 @@ struct AddedDependents: Sendable {
 }
 
 extension GraphTopology {
-    /// Puts operations behind those that are there: O(1) for each edge. As in `init`, but the edges
-    /// may point at any operation of the whole graph, old or new.
+    /// Appends operations: O(1) for each edge. As in `init`, but the edges may lead to any
+    /// operation of the whole graph, old or new.
     mutating func append(dependencyOffsets offsets: [UInt32], dependencyEdges edges: [Edge]) {
         precondition(!offsets.isEmpty, "offsets end with the number of edges")
         precondition(Int(offsets[offsets.count - 1]) == edges.count, "the last offset is the end")
@@ -84,12 +84,12 @@ extension GraphTopology {
         }
     }
 
-    /// Those that came after the graph was made.
+    /// The dependents that were added after the tables were built.
     func addedDependents(of operation: UInt32) -> AddedDependents.List {
         added.list(of: operation)
     }
 
-    /// Takes a dependency away: O(in-degree + out-degree). Whether it was there.
+    /// Removes a dependency: O(in-degree + out-degree). Returns whether it existed.
     mutating func remove(_ dependency: UInt32, of operation: UInt32) -> Bool {
         let place = dependencies(of: operation).firstIndex {
             !$0.isRemoved && $0.operation == dependency

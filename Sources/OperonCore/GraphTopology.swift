@@ -4,17 +4,17 @@ package import OperonModel
 package struct Edge: Hashable, Sendable {
     private let bits: UInt32
 
-    /// Two bits of the four bytes hold the condition; the greatest number stands for no operation.
+    /// The condition takes two of the 32 bits; the greatest number stands for no operation.
     static let operationCountMax = Int(UInt32.max >> 2)
 
-    /// Where a dependency was that was taken away.
+    /// Stands where a dependency was removed.
     static let removed = Edge(bits: .max)
 
     package init(_ operation: UInt32, _ condition: DependencyCondition) {
         bits = operation << 2 | Self.bits(of: condition)
     }
 
-    /// A condition more needs a third bit: then `operationCountMax` halves.
+    /// Another condition would need a third bit, which would halve `operationCountMax`.
     private static func bits(of condition: DependencyCondition) -> UInt32 {
         switch condition {
         case .unlessFailed: 0
@@ -41,23 +41,23 @@ package struct Edge: Hashable, Sendable {
     }
 }
 
-/// Who waits for whom in a graph, as flat tables: the dependencies of each operation in the order
-/// they were listed, and its dependents in the order of the graph.
+/// The dependencies of a graph as flat tables: the dependencies of each operation in the order in
+/// which they were listed, and its dependents in the order of the graph.
 ///
-/// Operations may be added behind: see `GraphTopology+Growth.swift`. One that never grew has
+/// Operations may be appended: see `GraphTopology+Growth.swift`. A topology that never grew has
 /// neither added dependents nor removed edges.
 package struct GraphTopology: Sendable {
     package internal(set) var operationCount: Int
     var dependencyOffsets: [UInt32]
     var dependencyEdges: [Edge]
-    /// Of the operations that were there at first.
+    /// Only for the operations of the first tables.
     let dependentOffsets: [UInt32]
     var dependentEdges: [Edge]
     var added = AddedDependents()
 
     package var edgeCount: Int { dependencyEdges.count }
 
-    /// Dependencies of all operations one behind the other: those of operation `i` are
+    /// The dependencies of all operations in one array: those of operation `i` are
     /// `edges[offsets[i]..<offsets[i + 1]]`. Every index must be below `offsets.count - 1`.
     package init(dependencyOffsets offsets: [UInt32], dependencyEdges edges: [Edge]) {
         precondition(!offsets.isEmpty, "offsets end with the number of edges")
@@ -75,16 +75,17 @@ package struct GraphTopology: Sendable {
         ]
     }
 
-    /// Those that were there at first; `addedDependents` has the rest.
+    /// The dependents of the first tables; `addedDependents` has the others.
     package func dependents(of operation: UInt32) -> ArraySlice<Edge> {
-        // An operation that was added has only added ones.
+        // An operation that was appended has only added dependents.
         guard Int(operation) + 1 < dependentOffsets.count else { return [] }
         return dependentEdges[
             Int(dependentOffsets[Int(operation)])..<Int(dependentOffsets[Int(operation) + 1])
         ]
     }
 
-    /// Counting sort by the operation waited for, so that dependents keep the order of the graph.
+    /// A counting sort by the operation that is waited for, so that dependents keep the order of
+    /// the graph.
     private static func reversed(
         _ offsets: [UInt32],
         _ edges: [Edge]
@@ -110,9 +111,9 @@ package struct GraphTopology: Sendable {
 // MARK: - Order
 
 extension GraphTopology {
-    /// All operations, each behind its dependencies, equal ones in the order of the graph; or one
-    /// cycle, each operation waiting for the next. Iterative, O(operations + edges). Only of one
-    /// that never grew.
+    /// All operations, each after its dependencies and otherwise in the order of the graph; or one
+    /// cycle, in which each operation waits for the next. Iterative, O(operations + edges). Only
+    /// for a topology that never grew.
     package func sorted() -> Sorted {
         precondition(added.isEmpty, "a graph is sorted before it is submitted")
         var waiting = [UInt32](repeating: 0, count: operationCount)
@@ -140,7 +141,7 @@ extension GraphTopology {
         case cycle([UInt32])
     }
 
-    /// Follows unsorted dependencies from the first unsorted operation until one comes again: each
+    /// Follows unsorted dependencies from the first unsorted operation until one repeats. Each
     /// unsorted operation has an unsorted dependency, so the walk cannot end otherwise.
     private func cycle(among waiting: [UInt32]) -> [UInt32] {
         guard let start = waiting.firstIndex(where: { $0 > 0 }) else { return [] }

@@ -1,25 +1,26 @@
 package import OperonModel
 
-/// What the inputs of an operation take in a message to a worker, beside the outputs themselves.
+/// The bytes that the inputs of an operation take in a message to a worker, without the outputs
+/// themselves.
 package enum InputList {
-    /// What an entry takes in a message beside its name: the reference to an output, which is its
-    /// hash and some numbers, or an output that is no longer than that.
+    /// The bytes of an entry in a message without its name: the reference to an output, which is
+    /// its hash and some numbers, or an output that is no longer than that.
     static let entryBytes = 80
-    /// What the name of a dependency takes that left nothing, beside its bytes.
+    /// The bytes of an entry for a dependency that left no output, without its name.
     static let nameBytes = 4
 
-    /// Whether the inputs of every operation can be sent to a worker, whatever its dependencies
-    /// leave.
+    /// Whether the inputs of every operation can be sent to a worker, whatever outputs its
+    /// dependencies leave.
     ///
     /// - Throws: `limitExceeded`: `nameBytes` or `inputListBytes`.
     static func check(_ graph: GraphDescription, _ limits: Limits) throws(Refusal) {
-        // Of the names of operations that leave nothing. Made when it is needed, which is seldom.
+        // The names of operations that leave no output. Computed when needed, which is seldom.
         var silent: Set<String>?
         for operation in graph.operations where operation.work.takesInputs {
             for dependency in operation.dependencies {
                 try LimitName.nameBytes.check(dependency.name.utf8.count, limits.nameBytes)
             }
-            // By the longest names: no need to look.
+            // Even with the longest names these inputs fit: no need to look.
             let most = operation.dependencies.count
             guard most > limits.inputListBytes / (entryBytes + limits.nameBytes) else { continue }
             let names =
@@ -36,16 +37,16 @@ package enum InputList {
 }
 
 extension Work {
-    /// Whether its kind does anything with the outputs of dependencies.
+    /// Whether its kind uses the outputs of dependencies.
     package var takesInputs: Bool {
         switch self {
-        // Of what is completed from outside no worker gets anything; clients read it elsewhere.
+        // No worker gets the inputs of an external operation; clients read them in another way.
         case .nothing, .wait, .external: false
         case .command, .registered: true
         }
     }
 
-    /// Whether one of its kind may have an output.
+    /// Whether an operation of its kind may have an output.
     var mayLeaveOutput: Bool {
         switch self {
         case .nothing, .wait: false

@@ -2,19 +2,20 @@ import OperonModel
 
 extension LinkStateMachine {
     package struct Configuration: Hashable, Sendable {
-        /// The first pause after a failure; each further one doubles it.
+        /// The first pause after a failure. Each further failure doubles it.
         package var pauseMin = Duration.milliseconds(50)
-        /// No pause is longer, and a connection that lived this long has forgotten its failures.
+        /// The longest pause. A connection that lasted this long resets the count of failures.
         package var pauseMax = Duration.seconds(5)
-        /// No pause for what the other side has yet to declare is longer: it costs two small
-        /// frames, and somebody waits for it.
+        /// The longest pause before checking again for something that the other side has to
+        /// declare. A check costs two small frames, and someone waits for the result.
         package var absencePauseMax = Duration.seconds(1)
-        /// Socket, TLS and login together; also declaring and consuming together.
+        /// The time limit for socket, TLS and login together, and also for declaring and consuming
+        /// together.
         package var connectWithin = Duration.seconds(10)
-        /// How long a lock may be one's own ghost's: a broker drops a silent connection after two
-        /// or three heartbeats of 5 s.
+        /// How long a lock may belong to a dead connection of one's own: a broker drops a silent
+        /// connection after two or three heartbeats of 5 s.
         package var lockPatience = Duration.seconds(20)
-        /// How long closing may take to send what was accepted.
+        /// How long closing may take to send the accepted messages.
         package var closeWithin = Duration.seconds(5)
 
         package init() {}
@@ -33,20 +34,22 @@ extension LinkStateMachine {
     }
 }
 
-/// Why a connection did not come up, or did not last.
+/// Why a connection failed to open, or was lost.
 package enum LinkFailure: Hashable, Sendable {
-    /// Anything that another try may mend.
+    /// A failure that another try may fix.
     case lost(String)
-    /// The connection lives, but what the other side has to declare does not exist yet.
+    /// The connection is open, but something that the other side has to declare does not exist yet.
     case absent(String)
-    /// Somebody else holds the lock: who, if they answered. A ghost never answers.
+    /// Another process holds the lock. `holder` names it if it answered. A dead connection never
+    /// answers.
     case locked(holder: String?)
-    /// Who we are was refused: no further try mends it.
+    /// The broker refused the login or the permissions: no further try fixes that.
     case refused(String)
-    /// The broker has no such place for us. At the first connection that is a mistake in the
-    /// address; later, a broker that is being restored.
+    /// The broker refuses the virtual host, or TLS cannot be set up. At the first connection that
+    /// is a mistake in the address; later, it means that the broker is being restored.
     case notAllowed(String)
-    /// What we declare exists as something else. As `notAllowed`, a mistake only at first.
+    /// Something to be declared exists with other properties. As with `notAllowed`, a mistake only
+    /// at first.
     case incompatible(String)
 }
 
@@ -55,6 +58,6 @@ package enum LinkEnd: Hashable, Sendable {
     case closed
     case accessRefused(String)
     case incompatible(String)
-    /// `holder`: who answered for the lock, if anybody did.
+    /// `holder`: who answered for the lock, if anyone did.
     case prefixHeld(holder: String?)
 }

@@ -2,9 +2,9 @@ package import OperonModel
 
 /// Decides when a connection to the broker is opened, given up, tried again and closed for good.
 ///
-/// Driven by one shell that owns the socket: it hands in what happened and when, performs the
-/// effects in order, and hands in `tick` when `wakeAt` has come. It never gives up by itself,
-/// except for what no further try can mend.
+/// One shell, which owns the socket, drives it: the shell passes in events with their times,
+/// performs the effects in order, and passes in `tick` when `wakeAt` has come. The machine gives up
+/// by itself only after a failure that no further try can fix.
 package struct LinkStateMachine: Hashable, Sendable {
     package enum State: Hashable, Sendable {
         /// Before `started`.
@@ -13,21 +13,21 @@ package struct LinkStateMachine: Hashable, Sendable {
         case connecting(deadline: Timestamp)
         /// Declaring, binding and consuming. Left by `ready`, a failure, or the deadline.
         case preparing(deadline: Timestamp)
-        /// Logged in, but what the other side has to declare is not there: its time to prepare
-        /// again comes at `until`.
+        /// Logged in, but something that the other side has to declare does not exist yet. Prepares
+        /// again at `until`.
         case absent(until: Timestamp)
         /// Consuming. Left by a failure, silence, or a request.
         case up(since: Timestamp)
         /// Not connected; the next try is at `until`.
         case waiting(until: Timestamp)
-        /// Asked to close: what was accepted is being sent. Left by `lost` or the deadline.
+        /// Closing on request: accepted messages are being sent. Left by `lost` or the deadline.
         case closing(deadline: Timestamp)
         /// Closed, refused or cancelled. Never left.
         case ended
     }
 
-    /// What happened. Facts about a connection name the attempt they belong to, because the news
-    /// of an old connection may arrive after the next one was begun.
+    /// Something that happened. Events about a connection name the attempt they belong to, because
+    /// an event of an old connection may arrive after the next attempt has begun.
     package enum Event: Hashable, Sendable {
         case started
         /// Logged in; both sides agreed on this heartbeat (zero: none).
@@ -45,20 +45,20 @@ package struct LinkStateMachine: Hashable, Sendable {
     package enum Effect: Hashable, Sendable {
         /// Open a socket and log in.
         case connect(attempt: UInt64)
-        /// Declare, bind and consume, under this number of the connection.
+        /// Declare, bind and consume, under this connection number.
         case prepare(number: UInt32)
         case announceUp(number: UInt32)
         case announceDown(reason: String)
         case sendHeartbeat
         /// Drop the connection now.
         case disconnect(reason: String)
-        /// Send what was accepted, then say goodbye.
+        /// Send the accepted messages, then close the connection.
         case drain
         case end(LinkEnd)
     }
 
     package private(set) var state = State.idle
-    /// Counts the connections that came as far as declaring, from 1. A name that was declared on a
+    /// Counts the connections that got as far as declaring, from 1. A name that was declared on a
     /// half-open connection stays locked for a while, so no number is used twice.
     package private(set) var number: UInt32 = 0
     private let configuration: Configuration
@@ -94,7 +94,7 @@ package struct LinkStateMachine: Hashable, Sendable {
         }
     }
 
-    /// When `tick` has something to do next.
+    /// When the next `tick` is needed.
     package var wakeAt: Timestamp? {
         switch state {
         case .idle, .ended: nil
@@ -106,16 +106,16 @@ package struct LinkStateMachine: Hashable, Sendable {
         }
     }
 
-    /// Whether this is the attempt under way, and it still connects.
+    /// Whether this is the current attempt, and it is still connecting.
     package func isConnecting(attempt: UInt64) -> Bool {
         guard attempt == self.attempt, case .connecting = state else { return false }
         return true
     }
 
-    /// Bytes came in. Not an event: it happens for every read and decides nothing.
+    /// Bytes were received. This is not an event: it happens at every read and decides nothing.
     package mutating func bytesReceived(at now: Timestamp) { liveness?.received = now }
 
-    /// Bytes went out: no heartbeat is due for a while.
+    /// Bytes were sent, so no heartbeat is due for a while.
     package mutating func bytesSent(at now: Timestamp) { liveness?.sent = now }
 
     private func earlier(_ left: Timestamp, _ right: Timestamp?) -> Timestamp {
@@ -128,7 +128,7 @@ package struct LinkStateMachine: Hashable, Sendable {
 
 extension LinkStateMachine {
     private mutating func start(at now: Timestamp, into effects: inout [Effect]) {
-        // Benign: a link is started once; a second `started` asks for what is already happening.
+        // Benign: a link is started once; a second `started` asks for what is already under way.
         guard state == .idle else { return }
         connect(at: now, into: &effects)
     }
@@ -184,7 +184,7 @@ extension LinkStateMachine {
         guard attempt == self.attempt else { return }
         switch state {
         case .idle, .waiting, .ended:
-            // Benign: the connection was dropped by us before the news of its end arrived.
+            // Benign: this side dropped the connection before the event of its end arrived.
             return
         case .closing:
             end(.closed, into: &effects)
@@ -212,7 +212,8 @@ extension LinkStateMachine {
         case .locked(let holder):
             let since = lockedSince ?? now
             lockedSince = since
-            // A ghost cannot answer: whoever did is alive, and waiting would not help.
+            // A dead connection of one's own cannot answer. If the holder answered, it is alive,
+            // and waiting would not help.
             if holder != nil || now - since >= configuration.lockPatience {
                 disconnect(reason: "the prefix is held", into: &effects)
                 end(.prefixHeld(holder: holder), into: &effects)
@@ -250,10 +251,10 @@ extension LinkStateMachine {
         if case .up = state { effects.append(.announceDown(reason: reason)) }
     }
 
-    /// Doubles with each failure, and somewhere in the upper half of that, so that many who lost
-    /// the same broker do not all come back in the same instant.
+    /// Doubles with each failure. The pause is a random time in the upper half of that, so that
+    /// many clients that lost the same broker do not all come back at the same instant.
     private mutating func pause(after failures: Int, atMost limit: Duration) -> Duration {
-        // Sixteen doublings are an hour: beyond, only the limit counts.
+        // Sixteen doublings make almost an hour. Beyond that, only the limit matters.
         let doubled = configuration.pauseMin * (1 << min(failures - 1, 16))
         let whole = min(doubled, limit).nanoseconds
         return .nanoseconds(whole / 2 + Int64(Double(whole / 2) * generator.chance()))
@@ -305,7 +306,7 @@ extension LinkStateMachine {
     private mutating func reconnectRequested(at now: Timestamp, into effects: inout [Effect]) {
         switch state {
         case .idle, .connecting, .waiting, .closing, .ended:
-            // Benign: there is no connection that could be the silent one.
+            // Benign: there is no connection that could be silent.
             return
         case .preparing, .absent, .up:
             failures = 0

@@ -1,7 +1,7 @@
 package import OperonModel
 
-/// Both times of an event: the monotonic one decides leases, pauses and timeouts; the wall clock
-/// only what a person wrote as a date.
+/// Both times of an event: the monotonic clock decides leases, pauses and timeouts; the wall clock
+/// decides dates that a person gave, and pauses that began in a previous run.
 package struct Moment: Hashable, Sendable {
     package var monotonic: Timestamp
     package var wall: WallTime

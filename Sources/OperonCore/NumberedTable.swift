@@ -1,14 +1,14 @@
-/// Elements by numbers that are never given again. One that was dropped takes four bytes: read by
-/// its number it looks like the absent element, and what is written to it is lost.
+/// Elements by numbers that are never reused. A dropped element takes four bytes. Read by its
+/// number it looks like the absent element, and writes to it are lost.
 package struct NumberedTable<Element: Sendable>: Sendable {
-    /// Where each element stands in `elements`; `absentPlace` for one that was dropped.
+    /// The index of each element in `elements`; `absentPlace` for a dropped element.
     @usableFromInline var places: [UInt32] = []
-    /// The first is the absent element. So a read is one look-up without a branch, which the
-    /// compiler does without a copy of the element.
+    /// The first is the absent element. So a read is one look-up without a branch, and the compiler
+    /// does it without copying the element.
     @usableFromInline var elements: [Element]
     @usableFromInline var freePlaces: [UInt32] = []
-    /// Numbers of those that are kept, ascending. Dropped ones stay listed until they are half of
-    /// the list.
+    /// Numbers of the elements that are kept, ascending. Dropped ones stay listed until they are
+    /// half of the list.
     @usableFromInline var numbers: [UInt32] = []
 
     @inlinable package static var absentPlace: UInt32 { 0 }
@@ -21,12 +21,12 @@ package struct NumberedTable<Element: Sendable>: Sendable {
 
     @inlinable package var indices: Range<Int> { 0..<places.count }
 
-    /// How many elements there is room for: as many as were kept at once at most.
+    /// How many elements there is room for: the most that were kept at any one time.
     @inlinable package var placeCount: Int { elements.count - 1 }
 
     @inlinable package var keptCount: Int { placeCount - freePlaces.count }
 
-    /// Numbers of those that are kept, ascending. O(elements kept).
+    /// The numbers of the elements that are kept, ascending. O(elements kept).
     @inlinable package var kept: [Int] {
         numbers.compactMap { isDropped(Int($0)) ? nil : Int($0) }
     }
@@ -64,7 +64,7 @@ package struct NumberedTable<Element: Sendable>: Sendable {
         }
     }
 
-    /// Takes the last element out again, whose number is then free.
+    /// Removes the last element, whose number is then free.
     package mutating func removeLast() -> Element {
         let place = places.removeLast()
         numbers.removeLast()
@@ -73,7 +73,7 @@ package struct NumberedTable<Element: Sendable>: Sendable {
         return element
     }
 
-    /// One that was dropped before this table was made.
+    /// Appends an element that was dropped before this table was created.
     package mutating func appendDropped() { places.append(Self.absentPlace) }
 
     package mutating func drop(_ number: Int) {

@@ -1,9 +1,9 @@
 import OperonModel
 
-/// Operations that depend on one of another graph, in the order in which they came.
+/// The operations that depend on an operation of another graph, in order of arrival.
 ///
-/// What belongs to a graph that was dropped stays listed until it is half of the list. So dropping
-/// a dependent costs a constant number of steps on average, however many dependents there are.
+/// Entries of dropped graphs stay listed until they are half of the list. So dropping a dependent
+/// costs a constant number of steps on average, however many dependents there are.
 struct OuterDependents: Sendable {
     private(set) var all: [Dependency] = []
     /// How many of `all` belong to graphs that were dropped.
@@ -15,9 +15,9 @@ struct OuterDependents: Sendable {
 
     mutating func remove(_ operation: OperationID) { all.removeAll { $0.operation == operation } }
 
-    /// So many of them belong to a graph that was dropped just now.
+    /// This many of the entries belong to a graph that was dropped just now.
     ///
-    /// - Returns: How many entries were looked at.
+    /// - Returns: How many entries were visited.
     mutating func lose(_ count: Int, isGone: (GraphID) -> Bool) -> Int {
         goneCount += count
         guard goneCount * 2 >= all.count else { return count }

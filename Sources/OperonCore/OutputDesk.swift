@@ -4,12 +4,13 @@ package import OperonModel
 /// The coordinator's side of fetched outputs: which worker is answered next, and with what.
 ///
 /// Answers leave in the order of the requests, one message at a time, and workers take turns. A
-/// request that a beat lists is answered again only if that is needed: one whose answer waits here
-/// is left alone, and one whose answer has left is answered with `sent`, behind it on the same way:
-/// whoever reads that without the answer knows that it is lost, however slow the way is.
+/// request that a beat lists is answered again only if necessary. If its answer waits here, nothing
+/// is done. If its answer has left, the desk answers with `sent`, after the answer and on the same
+/// channel: a worker that receives `sent` without the answer knows that the answer is lost, however
+/// slow the channel is.
 package struct OutputDesk: Sendable {
     package enum Answer: Hashable, Sendable {
-        /// These bytes, if they are there.
+        /// These bytes, if they exist.
         case piece(OutputRequest)
         case gone(UInt64)
         case sent(UInt64)
@@ -20,18 +21,18 @@ package struct OutputDesk: Sendable {
         var waiting = Deque<Answer>()
         /// Numbers of the pieces in `waiting`.
         var waitingNumbers: Set<UInt64> = []
-        /// Numbers of the pieces that left last on this connection.
+        /// Numbers of the last pieces that left on this connection.
         var sent = Deque<UInt64>()
     }
 
-    /// Answers that may wait for one worker, and numbers that are remembered: more than a worker
-    /// has open requests. What is dropped is listed by its next beat.
+    /// How many answers may wait for one worker, and how many numbers are remembered: more than a
+    /// worker has open requests. The worker's next beat lists requests whose answers were dropped.
     static let waitingMax = 256
 
     private let chunkBytes: Int
-    /// Only looked up.
+    /// Never iterated.
     private var counters: [Incarnation: Counter] = [:]
-    /// Whoever has answers waiting, in turn; some may be gone.
+    /// Workers that have answers waiting, in turn. Some may be gone.
     private var line = Deque<Incarnation>()
 
     package init(limits: Limits) { chunkBytes = limits.chunkBytes }
@@ -42,7 +43,7 @@ package struct OutputDesk: Sendable {
         let incarnation = order.address.incarnation
         let number = order.request.number
         if counters[incarnation]?.connection != order.address.connection {
-            // What was to go to an older connection, or has, will not arrive.
+            // Answers to an older connection, sent or not, will not arrive.
             let isInLine = counters[incarnation]?.waiting.isEmpty == false
             counters[incarnation] = Counter(connection: order.address.connection)
             if isInLine { line.removeAll { $0 == incarnation } }
@@ -63,7 +64,7 @@ package struct OutputDesk: Sendable {
         counters[incarnation]?.waiting.append(answer)
     }
 
-    /// The answers for the next message, about a piece's worth of bytes.
+    /// The answers for the next message, about one piece's worth of bytes.
     package mutating func next() -> (WorkerAddress, [Answer])? {
         while let incarnation = line.popFirst() {
             guard var counter = counters[incarnation], !counter.waiting.isEmpty else { continue }

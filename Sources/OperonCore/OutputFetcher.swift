@@ -1,33 +1,34 @@
 import DequeModule
 package import OperonModel
 
-/// What a worker pulls from the coordinator before it starts what needs it: what to ask for next
-/// and how much at once, what to give to whom, what to keep for others.
+/// Decides how a worker fetches inputs from the coordinator before it starts the attempts that need
+/// them: what to request next and how much at once, what to give to which attempt, and what to keep
+/// for others.
 ///
-/// A part of a `WorkerAgent`, which says whose inputs are wanted, and starts what has them. Each
-/// attempt gets its inputs in the order of its dependencies, piece by piece, and nothing of them is
-/// held longer than it takes, but for a cache. Attempts take turns. Outputs are known by their
-/// hash, so that two attempts which need the same cost one fetch.
+/// It is part of a `WorkerAgent`, which tells it whose inputs are wanted, and starts the attempts
+/// that have them. Each attempt gets its inputs in the order of its dependencies, piece by piece.
+/// They are not held longer than that takes, except in a cache. Attempts take turns. Outputs are
+/// identified by their hash, so two attempts that need the same output cost one fetch.
 package struct OutputFetcher: Sendable {
-    /// To be done in this order. `job` numbers the fetches of this worker, so that what is said of
-    /// one is not taken for another of the same attempt.
+    /// What the shell is to do, in this order. `job` numbers the fetches of this worker, so that a
+    /// report about one fetch is not taken for a report about another one of the same attempt.
     package enum Step: Hashable, Sendable {
-        /// Make room for its inputs.
+        /// Make room for the inputs of an operation.
         case begin(DispatchedOperation, job: UInt64)
-        /// Compare the hash of these bytes, and say so.
+        /// Compare the hash of these bytes, and report the result.
         case check(ContentHash, [UInt8])
-        /// Its next inputs; say so when they are stored.
+        /// The next inputs of an attempt. Report when they are stored.
         case give(AttemptID, job: UInt64, [NamedInput])
-        /// It will not be started: forget what it was given.
+        /// The attempt will not be started: discard its inputs.
         case abandon(AttemptID, job: UInt64)
     }
 
     /// Why an attempt cannot have its inputs.
     package enum Failure: Hashable, Sendable {
-        /// It is not this worker's any more.
+        /// The attempt no longer belongs to this worker.
         case gone
         case failed(OperationError)
-        /// Its worker cannot store them for now, and gives it back.
+        /// The worker cannot store the inputs for now, and gives the attempt back.
         case postponed(by: Duration)
     }
 
@@ -35,11 +36,11 @@ package struct OutputFetcher: Sendable {
     struct Job: Sendable {
         let number: UInt64
         let operation: DispatchedOperation
-        /// The inputs before this one are at hand or on their way.
+        /// The inputs before this index are here or requested.
         var asked = 0
-        /// The inputs before this one are stored.
+        /// The inputs before this index are stored.
         var given = 0
-        /// The end of what is being stored; `nil`: nothing is.
+        /// The end of the inputs that are being stored; `nil`: none are.
         var giving: Int?
         /// Bytes of the fetched inputs from `given` up to `asked`.
         var aheadBytes = 0
@@ -48,7 +49,7 @@ package struct OutputFetcher: Sendable {
 
     struct Output: Sendable {
         enum State: Hashable, Sendable {
-            /// Some of it is still to be asked for, or on its way.
+            /// Some of it is not requested yet, or is on its way.
             case arriving
             /// All of it is here, and its hash is being compared.
             case checking
@@ -58,21 +59,23 @@ package struct OutputFetcher: Sendable {
         let reference: OutputReference
         var state = State.arriving
         var bytes: [UInt8] = []
-        /// Bytes that have not come.
+        /// Bytes that have not arrived.
         var missing: Int
-        /// Where the next request begins.
+        /// The offset of the next request.
         var nextOffset = 0
-        /// In whose name it is asked for, and whose output it is by the words of that attempt:
-        /// another may know the same bytes as the output of another operation.
+        /// The attempt in whose name it is requested, and the operation whose output it is
+        /// according to that attempt: another attempt may know the same bytes as the output of
+        /// another operation.
         var owner: AttemptID
         var operation: OperationID
         /// How many attempts wait for it or are being given it.
         var pins = 1
-        /// Those who pinned it, each as often as it did; some may be gone.
+        /// The attempts that pinned it, each as often as it did. Some may be gone.
         var waiters: [AttemptID]
         /// How often it arrived damaged.
         var damages = 0
-        /// Orders what nobody needs at the moment: the longest unused goes first.
+        /// Orders the outputs that no attempt needs at the moment: the least recently used is
+        /// dropped first.
         var lastUse: UInt64 = 0
 
         init(_ reference: OutputReference, for owner: AttemptID) {
@@ -90,52 +93,56 @@ package struct OutputFetcher: Sendable {
     }
 
     let limits: Limits
-    /// Only looked up.
+    /// Never iterated.
     var jobs: [AttemptID: Job] = [:]
-    /// Whoever may ask for more, in turn; some may be gone.
+    /// Attempts that may request more, in turn. Some may be gone.
     var line = Deque<AttemptID>()
-    /// Whoever has all its inputs, in the order in which that came to be; some may be gone.
+    /// Attempts that have all their inputs, in the order in which they were completed. Some may be
+    /// gone.
     var complete = Deque<AttemptID>()
-    /// Only looked up.
+    /// Never iterated.
     var outputs: [ContentHash: Output] = [:]
-    /// To be asked for, in order; some may be gone.
+    /// Outputs to be requested, in order. Some may be gone.
     var unasked = Deque<ContentHash>()
-    /// Without an answer, in the order of their numbers.
+    /// Requests without an answer, in the order of their numbers.
     var requests: [OpenRequest] = []
     /// Bytes of `requests`.
     var openBytes = 0
     /// Bytes of all outputs that are held or on their way.
     package internal(set) var heldBytes = 0
-    /// What nobody needs, the longest unused first; out of date where `lastUse` says so.
+    /// Outputs that no attempt needs, least recently used first. An entry is out of date if it
+    /// differs from `lastUse`.
     var idle = Deque<(hash: ContentHash, use: UInt64)>()
     var uses: UInt64 = 0
     var lastRequest: UInt64 = 0
     var lastJob: UInt64 = 0
-    /// Since they were last taken.
+    /// Steps since they were last taken.
     var steps: [Step] = []
     /// Requests to be sent, since they were last taken.
     var unsent: [OutputRequest] = []
     var failures: [(AttemptID, Failure)] = []
 
-    /// Requests that may be open at once, however small: what a message and a beat have to list.
+    /// How many requests may be open at once, however small, because a message and a beat have to
+    /// list them.
     static let requestsMax = 64
     /// How often an output may arrive damaged.
     static let damagesMax = 3
 
     package init(limits: Limits) { self.limits = limits }
 
-    /// How many attempts wait for inputs, or for being started with them: each has its slot.
+    /// How many attempts wait for inputs, or for their start with them. Each has its slot.
     package var count: Int { jobs.count }
 
-    /// What beats list.
+    /// The requests that beats list.
     package var openRequests: [OutputRequest] { requests.map(\.request) }
 
-    /// Bytes that may be on their way, and that one attempt may be ahead of what is stored.
+    /// How many bytes may be on their way, and how far in bytes an attempt may be ahead of what is
+    /// stored.
     var windowBytes: Int { limits.chunkBytes * limits.chunksAhead }
 
     // MARK: - Attempts
 
-    /// Whether anything of its inputs is to be fetched.
+    /// Whether any of its inputs has to be fetched.
     package static func isWanted(by operation: DispatchedOperation) -> Bool {
         operation.inputs.contains { $0.reference != nil }
     }
@@ -148,14 +155,14 @@ package struct OutputFetcher: Sendable {
         steps.append(.begin(operation, job: lastJob))
     }
 
-    // MARK: - What came of it
+    // MARK: - Results
 
     package mutating func takeSteps() -> [Step] {
         defer { steps.removeAll(keepingCapacity: true) }
         return steps
     }
 
-    /// To be sent while the coordinator listens.
+    /// The requests to be sent while the coordinator listens.
     package mutating func takeUnsent() -> [OutputRequest] {
         defer { unsent.removeAll(keepingCapacity: true) }
         return unsent
@@ -175,10 +182,10 @@ package struct OutputFetcher: Sendable {
         return nil
     }
 
-    /// It is being started with what it was given.
+    /// The attempt is being started with its inputs.
     package mutating func started(_ attempt: AttemptID) { jobs[attempt] = nil }
 
-    /// It will not be started. Does nothing for an attempt that waits for no inputs.
+    /// The attempt will not be started. Does nothing for an attempt that waits for no inputs.
     package mutating func drop(_ attempt: AttemptID) {
         guard let job = jobs.removeValue(forKey: attempt) else { return }
         steps.append(.abandon(attempt, job: job.number))
@@ -187,7 +194,7 @@ package struct OutputFetcher: Sendable {
         }
     }
 
-    /// What it was given last is stored.
+    /// The inputs that the attempt was given last are stored.
     package mutating func stored(_ attempt: AttemptID, job number: UInt64) {
         guard var job = jobs[attempt], job.number == number, let end = job.giving else { return }
         let inputs = job.operation.inputs[job.given..<end]
@@ -208,7 +215,7 @@ package struct OutputFetcher: Sendable {
         give(attempt)
     }
 
-    /// Gives an attempt its next inputs, if they are at hand and it has stored the last ones.
+    /// Gives an attempt its next inputs, if they are here and it has stored the previous ones.
     mutating func give(_ attempt: AttemptID) {
         guard let job = jobs[attempt], job.giving == nil else { return }
         var inputs: [NamedInput] = []
@@ -232,7 +239,7 @@ package struct OutputFetcher: Sendable {
         steps.append(.give(attempt, job: job.number, inputs))
     }
 
-    /// What it was given cannot be stored.
+    /// The inputs that the attempt was given cannot be stored.
     package mutating func refused(
         _ attempt: AttemptID,
         job number: UInt64,
@@ -252,7 +259,7 @@ package struct OutputFetcher: Sendable {
 // MARK: - Asking
 
 extension OutputFetcher {
-    /// Asks for as much as may be on its way.
+    /// Requests as much as may be on its way.
     package mutating func ask() {
         while requests.count < Self.requestsMax {
             if let hash = unasked.first {
@@ -284,15 +291,15 @@ extension OutputFetcher {
     }
 
     private enum Progress {
-        /// It wants one output more, and may want others.
+        /// It wants one more output, and may want others.
         case next
-        /// It goes on when what it was given is stored, or has all it wants.
+        /// It goes on when the inputs that it was given are stored, or has all that it wants.
         case waits
-        /// Others hold too much.
+        /// Other attempts hold too much.
         case noRoom
     }
 
-    /// Finds the next output that an attempt needs and nobody has asked for.
+    /// Finds the next output that an attempt needs and that is not requested yet.
     private mutating func step(_ attempt: AttemptID) -> Progress {
         guard var job = jobs[attempt] else { return .waits }
         defer { jobs[attempt] = job }
@@ -336,13 +343,13 @@ extension OutputFetcher {
         unsent.append(request)
     }
 
-    /// Sends everything again that is open: after a welcome.
+    /// Sends every open request again, after a welcome.
     package mutating func askAgain() { unsent = openRequests }
 
     // MARK: - Answers
 
     package mutating func received(_ chunk: OutputChunk) {
-        // benign: an answer that came twice, or to somebody who is gone.
+        // benign: an answer that came twice, or for an attempt that is gone.
         guard let place = requests.firstIndex(where: { $0.request.number == chunk.number })
         else { return }
         let open = requests[place]
@@ -371,7 +378,7 @@ extension OutputFetcher {
         guard outputs[open.hash]?.state == .arriving else { return }
         outputs[open.hash]?.take(bytes, at: request.offset)
         if bytes.count < request.length {
-            // A coordinator with smaller pieces.
+            // The coordinator sends smaller pieces.
             send(
                 open.hash,
                 offset: request.offset + bytes.count,
@@ -383,7 +390,7 @@ extension OutputFetcher {
         steps.append(.check(open.hash, output.bytes))
     }
 
-    /// Whether the bytes of an output have the hash that they should have.
+    /// Whether the bytes of an output have the expected hash.
     package mutating func checked(_ hash: ContentHash, isRight: Bool) {
         guard let output = outputs[hash], output.state == .checking else { return }
         guard !isRight else {
@@ -402,7 +409,7 @@ extension OutputFetcher {
         restart(hash)
     }
 
-    /// From the beginning, whatever of it had come.
+    /// Requests an output from the beginning, whatever part of it has arrived.
     private mutating func restart(_ hash: ContentHash) {
         guard var output = outputs[hash] else { return }
         output.state = .arriving
@@ -428,7 +435,7 @@ extension OutputFetcher {
             return
         }
         guard output.state == .here else {
-            // Nobody wants it: what is on its way will be dropped.
+            // No attempt wants it: the part that is on its way will be ignored.
             removeRequests(of: hash)
             forget(hash)
             return
@@ -442,8 +449,8 @@ extension OutputFetcher {
         }
     }
 
-    /// An output that was asked for in the name of an attempt that has left goes on in the name of
-    /// another who needs it.
+    /// If the attempt in whose name an output was requested has left, requests it again in the name
+    /// of another attempt that needs it.
     private mutating func handOver(_ hash: ContentHash, from attempt: AttemptID) {
         guard let output = outputs[hash], output.state == .arriving, output.owner == attempt,
             jobs[attempt] == nil, let heir = output.waiters.first(where: { jobs[$0] != nil })
@@ -467,9 +474,9 @@ extension OutputFetcher {
         heldBytes -= output.reference.byteCount
     }
 
-    /// Forgets what nobody needs, the longest unused first, until so much more may be held. One
-    /// output alone always may. Whoever waits here holds nothing that others wait for: each asks in
-    /// its order.
+    /// Drops outputs that no attempt needs, least recently used first, until this many more bytes
+    /// may be held. A single output always may. An attempt that waits here holds nothing that
+    /// others wait for, because each requests its inputs in order.
     private mutating func makeRoom(for bytes: Int) -> Bool {
         while heldBytes + bytes > limits.cachedBytes, let first = idle.popFirst() {
             guard let output = outputs[first.hash], output.pins == 0,

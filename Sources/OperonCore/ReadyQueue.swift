@@ -1,10 +1,10 @@
 import HeapModule
 import OperonModel
 
-/// An operation in a heap of ready ones, ordered by priority, then those that come back from an
-/// attempt, then rank, then order of submission. Never equal for two operations.
+/// A ready operation in a heap, ordered by priority, then operations that come back from an attempt
+/// first, then rank, then order of submission. Never equal for two operations.
 struct ReadyEntry: Comparable, Sendable {
-    /// Priority level in the upper bits, whether it comes back in the lowest.
+    /// The priority level in the upper bits, and in the lowest bit whether it comes back.
     let urgency: UInt8
     let rank: UInt64
     let graph: UInt32
@@ -21,33 +21,33 @@ struct ReadyEntry: Comparable, Sendable {
     }
 }
 
-/// The ready operations of one queue that are of one kind: a kind that no worker knows must not
-/// stand in the way of the others.
+/// The ready operations of one queue and one kind. Kinds have separate lanes so that a kind that no
+/// worker knows does not block the others.
 ///
-/// Entries of operations that are ready no more stay until they come up; the scheduler looks at
-/// the operation's own state before it believes one.
+/// Entries of operations that are no longer ready stay until they come up. The scheduler checks the
+/// operation's own state before it uses an entry.
 struct Lane: Sendable {
     let queue: Int
     let kind: Int
-    /// No worker runs them.
+    /// The kind is external: no worker runs its operations.
     let isExternal: Bool
-    /// How many rules of graphs name it.
+    /// How many policy rules of graphs name it.
     var users = 0
-    /// It is one of `Scheduler.externalLanes`.
+    /// Whether it is listed in `Scheduler.externalLanes`.
     var isListed = false
-    /// Where it stands among the lanes of its queue; `nil`: nothing stands in it.
+    /// Its index among the lanes of its queue; `nil`: it is empty.
     var place: Int?
     var isFree = false
     var heap = Heap<ReadyEntry>()
 }
 
-/// What a lane is found by.
+/// The key by which a lane is found.
 struct LanePlace: Hashable, Sendable {
     let queue: Int
     let kind: Int
 }
 
-/// A queue in the line of those with something to run.
+/// A queue's turn among the queues that have something to run.
 struct QueueTurn: Comparable, Sendable {
     let share: (Int, UInt64)
     let queue: Int

@@ -1,25 +1,25 @@
-/// Decides whether a program that ended is started again, and after which pause. Driven by its
-/// supervisor; it knows no clock, and chance comes from its seed.
+/// Decides whether a program that ended is started again, and after which pause. Its supervisor
+/// drives it. It uses no clock, and takes its randomness from its seed.
 package struct RestartPolicy: Sendable {
     package struct Configuration: Hashable, Sendable {
-        /// The first pause; each further one doubles it.
+        /// The first pause. Each further pause doubles it.
         package var pauseMin = Duration.milliseconds(500)
-        /// No pause is longer: a host whose trouble is over is back within half a minute.
+        /// The longest pause: a host whose problem is solved is back within half a minute.
         package var pauseMax = Duration.seconds(30)
-        /// A life of this length forgets the ends before it.
+        /// After a run of this length, earlier ends no longer count.
         package var goodLife = Duration.seconds(60)
-        /// Exit codes that another start would not change: 0 is a drain, 2 a wrong call, 130 and
-        /// 143 somebody's wish that it be over at once.
+        /// Exit codes that another start would not change: 0 is a drain, 2 a usage error, 130 and
+        /// 143 a request to end at once.
         package var finalCodes: Set<Int32> = [0, 2, 130, 143]
 
         package init() {}
     }
 
-    /// How it ended.
+    /// How the program ended.
     package enum End: Hashable, Sendable {
         case exit(code: Int32)
         case signal(Int32)
-        /// It could not be started at all.
+        /// The program could not be started at all.
         case notStarted
     }
 
@@ -30,7 +30,7 @@ package struct RestartPolicy: Sendable {
 
     private let configuration: Configuration
     private var generator: SeededGenerator
-    /// Ends since the last good life.
+    /// Ends since the last run of at least `goodLife`.
     private var ends = 0
 
     package init(configuration: Configuration = Configuration(), seed: UInt64) {
@@ -38,13 +38,13 @@ package struct RestartPolicy: Sendable {
         generator = SeededGenerator(seed: seed)
     }
 
-    /// It ended after a life of `lived`. `wasAsked`: somebody wants it to be over.
+    /// The program ended after running for `lived`. `wasAsked`: it was asked to end.
     package mutating func ended(_ end: End, after lived: Duration, wasAsked: Bool) -> Step {
         switch end {
         case .exit(let code) where wasAsked || configuration.finalCodes.contains(code):
             return .end(code: code)
         case .signal(let number) where wasAsked:
-            // As a shell tells it.
+            // As a shell reports it.
             return .end(code: 128 + number)
         case .notStarted where wasAsked: return .end(code: 0)
         case .exit, .signal, .notStarted: break
@@ -53,7 +53,8 @@ package struct RestartPolicy: Sendable {
         return .restart(after: nextPause())
     }
 
-    /// Between half of it and the whole, so that many that ended together come back one by one.
+    /// Between half of the pause and the whole, so that many programs that ended together restart
+    /// one by one.
     private mutating func nextPause() -> Duration {
         var pause = configuration.pauseMin
         // Bounded: it stops doubling at the longest pause.

@@ -1,16 +1,17 @@
 import HeapModule
 import OperonModel
 
-// Which operation goes to which worker, and when.
+// Chooses which operation goes to which worker, and when.
 extension Scheduler {
-    /// Hands out ready operations until no worker has room for any of them.
+    /// Grants ready operations until no worker has room for any of them.
     mutating func admit(at now: Moment, into effects: inout Effects) {
         guard !isLeaving else { return }
         if isConnected { resumeYielded(into: &effects) }
         dropEmptyExternalLanes()
         guard mayStartSomething else { return }
-        // Admission changes only the share of the queue it serves, so that one is put back in line
-        // and all others stay where they are: O(log queues) for each, not a walk.
+        // Admission changes only the share of the queue that it serves. So only that queue is put
+        // back in line and all others stay where they are: O(log queues) for each operation,
+        // without a walk.
         var eligible: [QueueTurn] = []
         for queue in readyQueues {
             visitCount += 1
@@ -32,7 +33,7 @@ extension Scheduler {
         }
     }
 
-    /// Some worker may have room, or something waits that needs none.
+    /// Whether some worker may have room, or some ready operation needs none.
     private var mayStartSomething: Bool {
         if isConnected, workers.contains(where: mayHaveRoom) { return true }
         return externalLanes.contains { !lanes[$0].heap.isEmpty && mayServe(lanes[$0].queue) }
@@ -43,14 +44,14 @@ extension Scheduler {
             && (queues[queue].hasRoomForNew || configuration.violation == .ignoresQueueLimit)
     }
 
-    /// Fair share: the queue that holds the fewest slots is next; among equals the one served
-    /// longest ago, and the first among those that never were.
+    /// Fair share: the queue that holds the fewest slots is next. Among equals it is the queue that
+    /// was served longest ago, and before it the first of those that were never served.
     private func turn(of queue: Int) -> QueueTurn {
         QueueTurn(share: queues[queue].share, queue: queue)
     }
 
-    /// The lane whose first operation is the most urgent among those that a worker has room for, or
-    /// that need none.
+    /// The lane whose first operation is the most urgent of those that a worker has room for or
+    /// that need no room.
     private mutating func bestPlacement(
         in queue: Int,
         into effects: inout Effects
@@ -61,7 +62,7 @@ extension Scheduler {
             let lane = queues[queue].lanes[place]
             visitCount += 1
             guard let entry = firstAdmissible(in: lane) else {
-                // Another one takes its place.
+                // The last lane takes its index.
                 leaveQueue(lane: lane)
                 continue
             }
@@ -84,12 +85,13 @@ extension Scheduler {
         return best.map { ($0.lane, $0.worker) }
     }
 
-    /// Looks past entries that are out of date, and sets aside what is suspended or locked out.
+    /// Skips entries that are out of date, and sets aside operations that are suspended or parked.
     private mutating func firstAdmissible(in lane: Int) -> ReadyEntry? {
         while let entry = lanes[lane].heap.max {
             let operation = entry.operation
             let graph = Int(entry.graph)
-            // Another urgency: its priority was changed, and its new entry stands elsewhere.
+            // The urgency differs: the priority was changed, and the new entry is elsewhere in the
+            // heap.
             guard isEnqueued(operation),
                 entry.urgency == graphs[graph].urgency(Int(entry.index))
             else {
@@ -118,8 +120,8 @@ extension Scheduler {
         return nil
     }
 
-    /// The worker with the most room, or `nil` if none has any. Among equals the one that was heard
-    /// last is first: one that has died and is not missed yet is heard no more.
+    /// The worker with the most room, or `nil` if none has any. Among equals it is the worker that
+    /// was heard last, because a worker that has died unnoticed is no longer heard.
     private func placement(queue: Int, kind: Int, estimate: Int64) -> Int? {
         var best: Int?
         var mostRoom = Int.min
@@ -137,22 +139,22 @@ extension Scheduler {
         return best
     }
 
-    /// Whether it could take the shortest operation there is.
+    /// Whether the worker could take the shortest possible operation.
     private func mayHaveRoom(_ worker: WorkerState) -> Bool {
         worker.takesWork && worker.claim?.isOfHello != true && isWithinReach(worker)
             && hasRoom(worker, estimate: estimateMinimum)
     }
 
-    /// Whether what is sent to it will probably arrive. One that is not gets nothing until it is
-    /// heard again; what it holds is judged by its lease alone.
+    /// Whether a message to the worker will probably arrive. A worker out of reach gets nothing
+    /// until it is heard again; only its lease decides about what it holds.
     func isWithinReach(_ worker: WorkerState) -> Bool {
         guard configuration.violation != .placesOnSilent else { return true }
         return !worker.isReturned && lastEventAt - worker.heardAt <= configuration.beat * 2
     }
 
-    /// The broker returned a message to a worker: nobody consumes there.
+    /// The broker returned a message to a worker: nothing consumes at that address.
     mutating func setAside(_ address: WorkerAddress) {
-        // benign: an earlier connection of a worker that has another one by now.
+        // benign: an earlier connection of a worker that has another connection by now.
         guard let worker = workerNumbers[address.incarnation],
             workers[worker].identity.connection == address.connection
         else { return }
@@ -165,7 +167,7 @@ extension Scheduler {
         return placement(queue: rule.queue, kind: rule.kind, estimate: estimate) != nil
     }
 
-    /// Alone it always has, however large.
+    /// A single operation always has room, however large.
     private func hasRoom(forBytesOf operation: OperationID) -> Bool {
         let bytes = byteCount(of: operation)
         return bytes == 0 || dispatchedBytes == 0
@@ -178,11 +180,11 @@ extension Scheduler {
         return Int(graphs[graph].compiled.bytes[Int(operation.index)])
     }
 
-    /// A free slot; or, while everything it holds is short, a little more, so that it need not wait
-    /// for a round trip between two of them.
+    /// Whether the worker has a free slot. While everything that it holds is short, it may hold a
+    /// little more, so that it need not wait for a round trip between two operations.
     private func hasRoom(_ worker: WorkerState, estimate: Int64) -> Bool {
         if worker.held < worker.slots { return true }
-        // What wants to go on there is next.
+        // An operation that wants to go on there is next.
         guard worker.resuming == 0,
             worker.held < worker.slots + configuration.readAheadCountMax
         else { return false }
@@ -191,13 +193,14 @@ extension Scheduler {
             && expected <= readAheadNanoseconds * Int64(worker.slots)
     }
 
-    /// What an attempt is expected to take, in nanoseconds. Unknown is long: see `KindState`.
+    /// The expected run time of an attempt, in nanoseconds. An unknown time counts as long: see
+    /// `KindState`.
     func estimate(_ operation: OperationID) -> Int64 {
         let rule = graphs[Int(operation.graph.rawValue)].rule(operation.index)
         return max(rule.estimate ?? kinds[rule.kind].duration ?? .max / 4, estimateMinimum)
     }
 
-    /// Even `nothing` costs its worker some ten microseconds of message handling.
+    /// In nanoseconds. Even `nothing` costs its worker some ten microseconds of message handling.
     private var estimateMinimum: Int64 { 20_000 }
 
     func heldKey(of operation: OperationID) -> Int? {
@@ -267,7 +270,7 @@ extension Scheduler {
         dispatch(place, into: &effects)
     }
 
-    /// Keeps an attempt in the table and in its worker's list, and takes what it needs: a place in
+    /// Stores an attempt in the table and in its worker's list, and takes its resources: a place in
     /// its queue, its bytes, its keys.
     mutating func store(_ attempt: AttemptState) -> UInt32 {
         var attempt = attempt
@@ -290,7 +293,7 @@ extension Scheduler {
         return place
     }
 
-    /// Keeps the sum of a worker's estimates within 64 bits: a day each.
+    /// Keeps the sum of a worker's estimates within 64 bits: each is at most a day, in nanoseconds.
     static var estimateMax: Int64 { 86_400_000_000_000 }
 
     /// Sends an attempt to its worker, for the first time or again.
@@ -342,8 +345,8 @@ extension Scheduler {
         )
     }
 
-    /// Takes an attempt out of the table, its worker's hands, its queue's count and its keys.
-    /// The operation's state is for the caller to set.
+    /// Removes an attempt from the table and from its worker's list, and gives back its place in
+    /// the queue and its keys. The caller sets the operation's state.
     mutating func removeAttempt(_ place: UInt32) -> AttemptState {
         endWait(ofAttemptAt: place)
         guard let attempt = attempts[Int(place)] else {
@@ -379,7 +382,7 @@ extension Scheduler {
         for local in graphs[graph].policy(operation.index).keys {
             keys[graphs[graph].keys[Int(local)]].holders.append(operation)
         }
-        // Where there is room for more, the next one of its lane takes its place there.
+        // For each key that has room for more, the next operation of the same lane goes back there.
         passKeysOn(of: operation)
     }
 
@@ -400,8 +403,8 @@ extension Scheduler {
         }
     }
 
-    /// The most urgent of each lane that waited competes again: whichever is first may stand in a
-    /// suspended queue, and the key must not wait for that one.
+    /// The most urgent parked operation of each lane competes again. One alone would not be enough:
+    /// it may belong to a suspended queue, and the key must not wait for it.
     private mutating func freeKey(_ key: Int, of operation: OperationID) {
         keys[key].holders.removeAll { $0 == operation }
         offer(key)
@@ -427,8 +430,8 @@ extension Scheduler {
     }
 
     /// An operation left its lane without taking its keys, or left room for others. It may have
-    /// been the one that stood there for all of the lane that wait for a key that has room: the
-    /// next one does.
+    /// been the one in the lane that competed for the lane's other operations, parked at a key that
+    /// has room. The next one of them takes over.
     mutating func passKeysOn(of operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         let rule = graphs[graph].rule(operation.index)

@@ -1,7 +1,7 @@
 package import OperonModel
 
-// Cancelling: a request that acts on operations that wait, are dispatched or run. Suspending,
-// limits and priorities have files of their own.
+// Cancelling waiting, dispatched and running operations. Suspensions, limits and priorities have
+// files of their own.
 extension Scheduler {
     mutating func cancel(
         _ target: Target,
@@ -22,7 +22,8 @@ extension Scheduler {
             members = cascade ? withDependents(operation) : [operation]
             members.removeAll { !mayBeCancelled($0) }
             guard !members.isEmpty else { break }
-            // If it ends already only its dependents are cancelled: each has a record of its own.
+            // If the operation has ended already, only its dependents are cancelled. Each has its
+            // own record.
             if members.first == operation { effects.records.append(record) }
             if cascade { noteRunning(members, of: record, reason, into: &effects) }
         case .graph(let id):
@@ -70,8 +71,8 @@ extension Scheduler {
             && !graphs[graph].flags[index].contains(.cancelRequested)
     }
 
-    /// Whoever reads the records knows neither dependents nor queues: what gets no outcome with the
-    /// request has a record of its own.
+    /// Records the cancel of each operation that gets no outcome with the request. A reader of the
+    /// records knows neither dependents nor queues, so each such operation needs its own record.
     private func noteRunning(
         _ members: [OperationID],
         of record: Record,
@@ -79,7 +80,7 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         guard case .cancelled(_, _, _, let client) = record else { return }
-        // What nobody runs for us ends with the request.
+        // An external operation ends with the request.
         for operation in members where externals[operation] == nil {
             switch state(of: operation) {
             case .dispatched, .executing:
@@ -91,7 +92,7 @@ extension Scheduler {
         }
     }
 
-    /// Cancels a graph as a whole, without looking at its members, which are returned.
+    /// Cancels a graph as a whole, without visiting its members, which it returns.
     private mutating func admitNoMore(
         to id: GraphID,
         as record: Record,
@@ -99,7 +100,7 @@ extension Scheduler {
         into effects: inout Effects
     ) -> [OperationID] {
         let graph = Int(id.rawValue)
-        // Of one that has nothing to do nothing is cancelled; but nothing is taken any more.
+        // If the graph has nothing to do, nothing is cancelled, but it is closed to additions.
         let hasMembers = graphs[graph].unfinished > 0
         if hasMembers, !graphs[graph].isCancelled {
             effects.records.append(record)
@@ -112,8 +113,8 @@ extension Scheduler {
         return (0..<count).map { OperationID(graph: id, index: $0) }
     }
 
-    /// Members finish without releasing one another: all get their outcome before any dependent of
-    /// theirs is looked at.
+    /// The members do not release one another when they finish: all get their outcomes before any
+    /// of their dependents is visited.
     private mutating func cancel(
         _ members: [OperationID],
         reason: String?,
@@ -154,7 +155,7 @@ extension Scheduler {
         return members
     }
 
-    /// The operation and everything that depends on it, directly or not, of any graph, each once.
+    /// The operation and everything that depends on it, directly or not, in any graph, each once.
     package func withDependents(_ operation: OperationID) -> [OperationID] {
         var seen: Set<OperationID> = [operation]
         var members = [operation]
@@ -168,15 +169,15 @@ extension Scheduler {
         return members
     }
 
-    /// Tells the worker of an attempt to give it back or to stop it. Said again with every answer
-    /// to a beat until its word on it arrives.
+    /// Orders the worker of an attempt to give it back or to stop it. Every answer to a beat
+    /// repeats the order until the worker has reported the attempt's end.
     mutating func order(
         _ recall: AttemptState.Recall,
         attemptAt place: UInt32,
         into effects: inout Effects
     ) {
         guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else { return }
-        // A cancel may follow a recall, never the other way round.
+        // A cancel may replace a recall, but never the reverse.
         guard attempt.recall != recall, attempt.recall != .cancel else { return }
         attempts[Int(place)]?.recall = recall
         let held = HeldAttempt(attempt: attempt.id, operation: attempt.operation)
@@ -217,7 +218,7 @@ extension Scheduler {
 }
 
 extension Scheduler {
-    /// Gives operations that wait their outcome `cancelled`, then looks at their dependents.
+    /// Finishes waiting operations as `cancelled`, then visits their dependents.
     private mutating func finishCancelled(
         _ operations: [OperationID],
         at now: Moment,

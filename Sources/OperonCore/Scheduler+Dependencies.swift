@@ -1,9 +1,9 @@
 package import OperonModel
 
-// Who waits for whom, in one graph and across graphs, and how that is changed while it waits.
+// Dependencies, in one graph and across graphs, and how they change while an operation waits.
 extension Scheduler {
-    /// In the order they were listed; those of other graphs, and those that were added one by one,
-    /// behind the others.
+    /// The dependencies in the order in which they were listed. Dependencies on other graphs, and
+    /// those that were added one by one, come after the others.
     package func dependencies(of operation: OperationID) -> [Dependency] {
         var dependencies: [Dependency] = []
         forEachDependency(of: operation) {
@@ -18,7 +18,7 @@ extension Scheduler {
         _ body: (OperationID, DependencyCondition) -> Void
     ) {
         let graph = Int(operation.graph.rawValue)
-        // Of what is kept only by its outcome nothing is known.
+        // Of a dropped operation nothing but its outcome is known.
         guard Int(operation.index) < graphs[graph].compiled.topology.operationCount else { return }
         for edge in graphs[graph].compiled.topology.dependencies(of: operation.index)
         where !edge.isRemoved {
@@ -53,7 +53,7 @@ extension Scheduler {
         }
     }
 
-    /// Notes dependencies on other graphs, or, unless `isOwnToo`, only those.
+    /// Connects dependencies on other graphs; with `isOwnToo`, also those on the same graph.
     mutating func connect(
         _ outer: [OuterDependency],
         of id: GraphID,
@@ -64,7 +64,7 @@ extension Scheduler {
             connect(OperationID(graph: id, index: first + one.of), one.on)
         }
         guard isOwnToo else { return }
-        // When all are connected: one of them may have more than one.
+        // Counts after all are connected, because an operation may have more than one of them.
         var last: UInt32?
         for one in outer where last != one.of {
             let operation = OperationID(graph: id, index: first + one.of)
@@ -79,13 +79,13 @@ extension Scheduler {
             .append(dependency)
         graphs[Int(operation.graph.rawValue)].outerEdgeCount += 1
         let on = dependency.operation
-        // What is kept only by its outcome tells nobody of it any more.
+        // A dropped graph has no list of dependents any more.
         guard !isGone(on.graph) else { return }
         graphs[Int(on.graph.rawValue)].outerDependents[on.index, default: OuterDependents()]
             .append(Dependency(operation: operation, condition: dependency.condition))
     }
 
-    /// Counts anew what an operation waits for, and whether something forbids it to run.
+    /// Recounts the dependencies that an operation waits for, and whether one of them skips it.
     mutating func countDependencies(of operation: OperationID) {
         let (waiting, isSkipDemanded) = demands(on: operation)
         let graph = Int(operation.graph.rawValue)
@@ -98,7 +98,8 @@ extension Scheduler {
         }
     }
 
-    /// Dependencies without an outcome, and whether one with an outcome forbids it to run.
+    /// The number of dependencies without an outcome, and whether one with an outcome skips the
+    /// operation.
     func demands(on operation: OperationID) -> (waiting: UInt32, isSkipDemanded: Bool) {
         var waiting: UInt32 = 0
         var isSkipDemanded = false
@@ -117,7 +118,7 @@ extension Scheduler {
         return (waiting, isSkipDemanded)
     }
 
-    /// `nil`: it has not ended, or there is none of this number.
+    /// `nil`: the operation has not finished, or no operation has this number.
     package func outcomeKind(of operation: OperationID) -> OutcomeKind? {
         guard exists(operation.graph) else { return nil }
         let graph = Int(operation.graph.rawValue)
@@ -127,7 +128,7 @@ extension Scheduler {
         return graphs[graph].outcome[Int(operation.index)]
     }
 
-    /// It is there, or was, and its outcome is.
+    /// Whether the operation exists, or was dropped and its outcome is kept.
     package func isKnown(_ operation: OperationID) -> Bool {
         exists(operation) || graphs.dropped.outcome(of: operation) != nil
     }
@@ -160,7 +161,7 @@ extension Scheduler {
                 )
                 return
             }
-            // Once or twice is the same.
+            // Adding the same dependency twice is the same as adding it once.
             effects.results.append(result(of: [operation]))
             return
         }
@@ -193,7 +194,7 @@ extension Scheduler {
         return .dependencyCycle(path: ([operation] + path).map(\.description))
     }
 
-    /// What a worker has, or finished, is as it is.
+    /// Refuses changes to operations that a worker has or that are finished.
     private func refusalToChange(_ operation: OperationID) -> Refusal? {
         guard exists(operation) else { return unknown(.operation(operation)) }
         switch state(of: operation) {
@@ -228,7 +229,7 @@ extension Scheduler {
         effects.results.append(result(of: [operation]))
     }
 
-    /// Whether it was connected.
+    /// Returns whether the dependency existed.
     @discardableResult
     mutating func disconnect(
         _ operation: OperationID,
@@ -254,7 +255,7 @@ extension Scheduler {
         return graphs[graph].compiled.topology.remove(dependency.index, of: operation.index)
     }
 
-    /// What an operation that no worker has depends on has changed: it waits, goes on, or is
+    /// The dependencies of an operation changed while no worker has it: it waits, goes on, or is
     /// skipped.
     mutating func reconsider(
         _ operation: OperationID,
@@ -271,8 +272,8 @@ extension Scheduler {
         drainWorklist(at: now, into: &effects)
     }
 
-    /// Whether a ready operation may not run after all, by what it depends on now: it is pending
-    /// again, or skipped.
+    /// Whether a ready operation may not run after all because of its present dependencies. It is
+    /// then pending again, or skipped.
     mutating func waitsAgain(
         _ operation: OperationID,
         at now: Moment,
@@ -283,11 +284,11 @@ extension Scheduler {
         guard waiting > 0 || isSkipDemanded else { return false }
         let graph = Int(operation.graph.rawValue)
         if graphs[graph].flags[Int(operation.index)].contains(.delayed) {
-            // It waits for something else now, and anew when that is there.
+            // It waits for a dependency now. Its delay starts again when that is over.
             effects.records.append(.delayed(operation, until: nil))
         }
         takeOutOfLane(operation)
-        // A round of something, and this has come back from its worker.
+        // A dependency was reopened, and this operation has come back from its worker.
         suspects.append(operation)
         graphs[graph].state[Int(operation.index)] = .pending
         countDependencies(of: operation)

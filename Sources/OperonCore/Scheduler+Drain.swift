@@ -1,15 +1,15 @@
 package import OperonModel
 
-// A worker that is asked to leave.
+// Draining a worker on request.
 extension Scheduler {
-    /// Nothing is granted to it from here on. Said again with every answer to it until it says that
-    /// it drains.
+    /// From here on the worker is granted nothing. Every answer to it repeats the order until it
+    /// reports that it drains.
     mutating func drain(_ incarnation: Incarnation, into effects: inout Effects) {
         guard let index = workerNumbers[incarnation], workers[index].isAlive else {
             effects.refusals.append(.invalid(field: "worker", why: "it is not there"))
             return
         }
-        // benign: asked twice, or it drains already.
+        // benign: it was asked before, or it drains already.
         guard workers[index].takesWork else { return }
         workers[index].isAskedToDrain = true
         let control = Control(acknowledged: workers[index].handled, orders: [.drain])
@@ -22,13 +22,13 @@ extension Scheduler {
         effects.notices.append(.workerDraining(workers[worker].identity))
     }
 
-    /// Whether a worker takes nothing more by its own word, or has left.
+    /// Whether a worker has reported that it takes nothing more, or has left.
     package func hasBegunToDrain(_ incarnation: Incarnation) -> Bool {
         guard let index = workerNumbers[incarnation] else { return true }
         return workers[index].isDraining || !workers[index].isAlive
     }
 
-    /// Workers that were asked to drain and have not said that they do.
+    /// Whether a worker that was asked to drain has not reported yet that it drains.
     package var areDrainsOpen: Bool {
         workers.contains { $0.isAlive && $0.isAskedToDrain && !$0.isDraining }
     }

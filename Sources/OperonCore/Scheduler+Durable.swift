@@ -1,25 +1,25 @@
 import HeapModule
 import OperonModel
 
-// What must be the same after a death as it was before. Not compared, because a restored scheduler
-// may have them otherwise without harm:
+// The state that must be the same before and after a crash. Some state is not compared, because a
+// restored scheduler may differ in it without harm:
 //
 // - `KindState.duration`, `QueueState.servedAt`, the order of queues, keys and lanes: measured and
-//   counted anew; they decide who of equals is first, never whether.
+//   counted anew; they decide which of several equals is first, never whether it may start.
 // - `parked` and `heldBack`: found again at admission.
-// - `unmet`, of what was tried again or has a delay of its own: `explain` says less of a pause that
-//   began before the death, and nothing wrong.
-// - `lostAttempts`: who was given up before is not waited for any more.
-// - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the conversation begins anew with a
-//   hello, and what was asked is asked again with the welcome.
-// - `level`, `deadlinePassed`, reasons and losses of what has finished: `reopen` begins them anew.
-// - since when an open graph has had nothing to do: the store knows when the last of it ended.
-// - in which order the dependents of an operation learn of its outcome, and how many dependencies
-//   it was given before some were taken away.
+// - `unmet`, of operations that were retried or have a delay of their own: `explain` says less
+//   about a pause that began before the crash, and nothing wrong.
+// - `lostAttempts`: a worker that was given up before is no longer waited for.
+// - `AttemptState.sequence`, `recall`, `isAwaited`, leases: the protocol starts again with a hello,
+//   and the welcome repeats open orders.
+// - `level`, `deadlinePassed`, reasons and losses of finished operations: `reopen` resets them.
+// - since when an open graph has had nothing to do: the store knows when its last operation ended.
+// - the order in which the dependents of an operation learn of its outcome, and how many
+//   dependencies it had before some were removed.
 extension Scheduler {
-    /// The first thing of what has to survive that differs between two schedulers of one store, as
-    /// a sentence; `nil` if nothing does. O(operations). The simulator restores one from its store
-    /// now and then, and compares.
+    /// The first difference between two schedulers of one store in the state that has to survive,
+    /// as a sentence; `nil` if there is none. O(operations). The simulator restores a scheduler
+    /// from its store now and then, and compares.
     package func durableDifference(from other: Scheduler) -> String? {
         guard graphs.count == other.graphs.count else {
             return "\(graphs.count) graphs became \(other.graphs.count)"
@@ -54,7 +54,8 @@ extension Scheduler {
     }
 
     private func queueDifference(from other: Scheduler) -> String? {
-        // One that is not there is as every queue begins. The first by name is told of.
+        // A queue that is missing counts as one with default settings. The first difference by name
+        // is reported.
         for name in Set(queueNumbers.keys).union(other.queueNumbers.keys).sorted() {
             let (queue, otherQueue) = (durable(queueNamed: name), other.durable(queueNamed: name))
             guard queue == otherQueue else {
@@ -98,7 +99,7 @@ extension Scheduler {
     }
 
     private func durable(_ queue: QueueState) -> DurableQueue {
-        // Who waits for others is not kept: such operations are taken for running.
+        // Waits are not stored: after a restart such operations count as running.
         let waiting = waits.keys.count {
             let graph = graphs[Int($0.graph.rawValue)]
             return queues[graph.queue($0.index)].name == queue.name
@@ -119,7 +120,8 @@ extension Scheduler {
         var flags = graph.flags[index].intersection(.suspended)
         var wasted = Losses()
         if graph.state[index] != .finished {
-            // Those that stay; the others say where it waits, or follow from its dependencies.
+            // These flags survive. The others say where the operation waits, or follow from its
+            // dependencies.
             flags.formUnion(
                 graph.flags[index].intersection([
                     .cancelRequested, .deadlinePassed, .skipDemanded,
@@ -182,7 +184,7 @@ extension Scheduler {
         return dependents.sorted { $0.operation < $1.operation }
     }
 
-    /// With names instead of numbers, which depend on the order in which names came up.
+    /// With names instead of numbers, which depend on the order in which the names were first used.
     private func durablePolicy(of id: OperationID) -> DurablePolicy {
         let graph = graphs[Int(id.graph.rawValue)]
         let rule = graph.rule(id.index)

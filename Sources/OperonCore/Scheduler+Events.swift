@@ -1,6 +1,6 @@
 package import OperonModel
 
-// What workers report, and what follows from it.
+// The events that workers report, and their consequences.
 extension Scheduler {
     mutating func receive(
         _ batch: EventBatch,
@@ -10,7 +10,7 @@ extension Scheduler {
     ) {
         var number = batch.firstNumber
         for (place, event) in batch.events.enumerated() {
-            // Wrapping: the numbers come from outside.
+            // Wrapping addition, because the numbers come from outside.
             defer { number &+= 1 }
             if workers[worker].isJudging, configuration.violation != .addsLate {
                 var rest = batch
@@ -19,13 +19,14 @@ extension Scheduler {
                 workers[worker].rest = rest
                 return
             }
-            // benign: sent again before the acknowledgement had arrived.
+            // benign: the event was resent before its acknowledgement had arrived.
             if number <= workers[worker].handled { continue }
             guard
                 number &- 1 <= workers[worker].handled
                     || configuration.violation == .acknowledgesBeyondGap
             else { break }
-            // Behind a gap nothing is handled: the next beat shows the gap, and asks for it.
+            // Events after a gap are not handled. The next beat shows the gap, and its answer asks
+            // for a resend.
             workers[worker].handled = max(workers[worker].handled, number)
             workers[worker].unacknowledgedBytes += event.byteCount
             handle(event, number, of: batch, from: worker, at: now, into: &effects)
@@ -63,8 +64,8 @@ extension Scheduler {
             return
         }
         guard let place = placeOfEvent(event, from: worker) else {
-            // Refused, and handled all the same: the worker may forget it. But for the end of an
-            // attempt that was taken for lost and may yet count.
+            // The event is refused but counts as handled, so the worker may forget it. The
+            // exception is the end of an attempt that was given up as lost and may still count.
             if case .finished(let held, let result) = event {
                 let late = LateResult(
                     result: result.bounded(by: configuration.limits),
@@ -91,7 +92,8 @@ extension Scheduler {
         }
     }
 
-    /// The attempt that an event is about, if it is in flight and the sender's.
+    /// The place of the attempt that an event is about, if the attempt is in flight and belongs to
+    /// the sender.
     private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
         let held = event.held
         if configuration.violation == .acceptsStaleResults, exists(held.operation) {
@@ -140,7 +142,7 @@ extension Scheduler {
         conclude(operation, attempt.id, result, start: start, end: end, at: now, into: &effects)
     }
 
-    /// What an attempt's own result makes of its operation, which has no attempt any more.
+    /// Applies an attempt's own result to its operation, which no longer has an attempt.
     mutating func conclude(
         _ operation: OperationID,
         _ attempt: AttemptID,
@@ -184,7 +186,7 @@ extension Scheduler {
         }
     }
 
-    /// What an operation that stopped on request ends as.
+    /// The outcome of an operation that stopped on request.
     func cancelledOutcome(of operation: OperationID) -> Outcome {
         let graph = Int(operation.graph.rawValue)
         if graphs[graph].flags[Int(operation.index)].contains(.deadlinePassed) {
@@ -222,7 +224,7 @@ extension Scheduler {
 }
 
 extension WorkerEvent {
-    /// About what it takes in a message.
+    /// About how many bytes it takes in a message.
     package var byteCount: Int {
         let fixed = 48
         if case .added(_, let request) = self { return fixed + request.operations.count }

@@ -2,49 +2,50 @@ import HeapModule
 package import OperonModel
 
 extension Scheduler {
-    /// Why an operation is not running: every reason at once. Empty for one that finished, or that
-    /// runs and waits for nothing.
+    /// Why an operation is not running: all reasons together. Empty for an operation that is
+    /// finished, or that runs and waits for nothing.
     package enum Reason: Hashable, Sendable {
-        /// It waits for these, `more` beyond the first few.
+        /// It waits for these dependencies, and `more` beyond the first few.
         case dependencies([OperationID], more: Int)
         case operationSuspended(Suspension)
         case graphSuspended(Suspension)
         case queueSuspended(String, Suspension)
-        /// Its queue runs as many as it may: these, and `more` beyond the first few.
+        /// Its queue is at its limit: these operations have its places, and `more` beyond the first
+        /// few.
         case queueLimit(String, maximum: Int, [OperationID], more: Int)
         /// A pause before its first attempt.
         case notBefore(Due?)
-        /// A pause before a further attempt, after a failure.
+        /// A pause before its next attempt, after a failure.
         case retryAt(Due?)
-        /// Its last attempt said that what it needs does not hold yet: a pause before the next.
+        /// A pause before its next attempt, because its last attempt returned `notYet`.
         case notYet(Due?)
-        /// As many hold one of its keys as may: these, and `more` beyond the first few.
+        /// One of its keys has no room: these operations hold it, and `more` beyond the first few.
         case keyHeld(String, by: [OperationID], more: Int)
         /// No live worker knows the kind.
         case noWorkerForKind(String)
         /// No live worker that knows the kind serves the queue.
         case noWorkerForQueue(String)
         /// Every worker that could run it was silent for more than two beats, or the broker
-        /// returned what was sent to it. Not told while there is no connection.
+        /// returned a message to it. Not reported while there is no connection.
         case workersSilent
-        /// Every worker that could run it is busy, some of them with operations before it.
+        /// Every worker that could run it is busy, some of them with operations ahead of it.
         case noFreeSlot
-        /// This one is before it, and waits for room for what it is made of.
+        /// This operation is ahead of it, and waits for room for its own bytes.
         case behind(OperationID)
         /// A worker has it and will start it.
         case dispatched(to: Incarnation)
-        /// Its worker was asked to end it, or never to start it, and has not answered yet.
+        /// Its worker was asked to end it, or not to start it, and has not answered yet.
         case cancelRequested(reason: String)
-        /// The same, because of its graph.
+        /// The same, because its graph was cancelled.
         case graphCancelled(reason: String)
-        /// What is dispatched already takes this many bytes: it must finish first.
+        /// Dispatched operations take this many bytes: some of them must finish first.
         case dispatchedBytes(Int, maximum: Int)
-        /// It runs, and waits for these, its slot given back; `more` beyond the first few.
+        /// It runs and waits for these, and has given back its slot; `more` beyond the first few.
         case awaits([OperationID], more: Int)
-        /// All that it waited for has ended: it goes on when its worker has a slot for it, and its
-        /// queue a place.
+        /// Everything that it waited for has ended: it goes on when its worker has a slot for it,
+        /// and its queue a place.
         case awaitsSlot(of: Incarnation)
-        /// It runs nowhere: somebody outside has to complete this attempt.
+        /// No worker runs it: an external party has to complete this attempt.
         case awaitsCompletion(AttemptID)
         /// The coordinator has no connection to its workers.
         case disconnected
@@ -142,7 +143,7 @@ extension Scheduler {
             reasons.append(.keyHeld(key.name, by: named, more: more))
         }
         if isLeaving { reasons.append(.leaving) }
-        // It needs no worker: without another reason it would have been started.
+        // It needs no worker: without a reason above, it would have started.
         if graph.rule(operation.index).isExternal { return reasons }
         let bytesMax = configuration.limits.dispatchedBytes
         let bytes = byteCount(of: operation)
@@ -166,11 +167,11 @@ extension Scheduler {
             return .noWorkerForQueue(queues[queue].name)
         }
         let able = alive.filter { $0.servesQueue[queue] && $0.knowsKind[kind] }
-        // Without a connection nobody is heard.
+        // Without a connection no worker can be heard.
         return !isConnected || able.contains(where: isWithinReach) ? nil : .workersSilent
     }
 
-    /// The most urgent of its lane: nothing else keeps it.
+    /// The most urgent operation of its lane: nothing else delays this one.
     private func behind(_ operation: OperationID, in graph: GraphState) -> Reason {
         let lane = lanes[graph.rule(operation.index).lane]
         let first = lane.heap.unordered.filter {
@@ -180,7 +181,7 @@ extension Scheduler {
         return first.map { .behind($0.operation) } ?? .noFreeSlot
     }
 
-    /// In the order of the table of attempts.
+    /// The operations in flight of a queue, in the order of the table of attempts.
     private func inFlight(ofQueue queue: Int) -> (named: [OperationID], more: Int) {
         var named: [OperationID] = []
         for attempt in attempts {
@@ -200,16 +201,16 @@ extension Scheduler {
     }
 }
 
-// MARK: - What can be asked
+// MARK: - Queries
 
 extension Scheduler {
-    /// What is kept by its outcome alone has finished.
+    /// A dropped operation counts as finished.
     package func state(of operation: OperationID) -> OperationState {
         guard exists(operation) else { return .finished }
         return graphs[Int(operation.graph.rawValue)].state[Int(operation.index)]
     }
 
-    /// `nil`: it has none, or no more than its kind is kept.
+    /// `nil`: it has no outcome, or only the kind of its outcome is kept.
     package func outcome(of operation: OperationID) -> Outcome? {
         guard exists(operation) else { return nil }
         return graphs[Int(operation.graph.rawValue)].finalOutcome(operation.index)
@@ -218,7 +219,7 @@ extension Scheduler {
     /// Whether more than its outcome is kept.
     package func isKept(_ operation: OperationID) -> Bool { exists(operation) }
 
-    /// How the operations of a graph ended of which nothing else is kept; empty for any other.
+    /// The outcomes of a dropped graph's operations; empty for any other graph.
     package func remains(of graph: GraphID) -> OutcomeRuns {
         graphs.dropped[graph]
     }
@@ -227,19 +228,19 @@ extension Scheduler {
         Int(graphs[Int(operation.graph.rawValue)].ordinal[Int(operation.index)])
     }
 
-    /// Everything in it has its outcome, and nothing can be added.
+    /// Whether every operation in it has an outcome, and nothing can be added.
     package func isFinished(_ graph: GraphID) -> Bool {
         graphs[Int(graph.rawValue)].unfinished == 0 && !graphs[Int(graph.rawValue)].isOpen
     }
 
-    /// Its deadline has passed, and that is a record.
+    /// Whether its deadline has passed and a record says so.
     package func isPastDeadline(_ operation: OperationID) -> Bool {
         exists(operation)
             && graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)]
                 .contains(.deadlinePassed)
     }
 
-    /// Finished operations by outcome.
+    /// The number of finished operations with this outcome.
     package func count(of graph: GraphID, _ outcome: OutcomeKind) -> Int {
         graphs[Int(graph.rawValue)].counts[Int(outcome.rawValue)]
     }
@@ -259,12 +260,12 @@ extension Scheduler {
         graphs[Int(graph.rawValue)].compiled
     }
 
-    /// Slots of all workers that are alive and not draining.
+    /// The slots of all workers that are alive and not draining.
     package var slotCount: Int {
         workers.reduce(0) { $0 + ($1.takesWork ? $1.slots : 0) }
     }
 
-    /// Workers that are alive, or gone and remembered.
+    /// The number of workers that are alive, or gone and remembered.
     package var knownWorkerCount: Int { workers.count }
 
     package func queueMembersInFlight(_ name: String) -> Int {

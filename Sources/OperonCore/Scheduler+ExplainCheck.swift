@@ -2,9 +2,9 @@ import HeapModule
 import OperonModel
 
 extension Scheduler {
-    /// Whether everything that waits has a reason, and every reason is true, recomputed from what
-    /// the scheduler holds rather than from what it keeps beside it. The first that is not, as a
-    /// sentence; `nil` if all are. For tests: O(operations × what is in flight).
+    /// Checks that everything that waits has a reason, and that every reason is true, recomputed
+    /// from the primary state rather than from counters. The first violation, as a sentence; `nil`
+    /// if there is none. For tests: O(operations × attempts in flight).
     package func violatedExplanation() -> String? {
         for number in graphs.kept {
             for index in 0..<UInt32(graphs[number].state.count) {
@@ -134,7 +134,7 @@ extension Scheduler {
         )
     }
 
-    /// A timer will look at it then.
+    /// Whether a timer is due then.
     private func isAwaited(_ operation: OperationID, _ due: Due?) -> Bool {
         switch due {
         case .time(let time):
@@ -156,7 +156,7 @@ extension Scheduler {
 }
 
 extension Scheduler.Reason {
-    /// The cases, so that a test can say that it met them all.
+    /// The cases of `Reason`, so that a test can check that it met them all.
     package enum Kind: String, Hashable, Sendable, CaseIterable {
         case dependencies
         case operationSuspended
@@ -213,7 +213,7 @@ extension Scheduler.Reason {
 }
 
 extension Scheduler {
-    /// What is waited for in this state, by anything.
+    /// The kinds of reasons for which any operation waits in this state.
     package var reasonKinds: Set<Reason.Kind> {
         var kinds: Set<Reason.Kind> = []
         for number in graphs.kept {

@@ -1,10 +1,10 @@
 import HeapModule
 import OperonModel
 
-// Operations that somebody outside completes. They wait as others do, and take a place in their
-// queue and their keys; but no worker has them, so no slot, no lease and no message is theirs.
+// External operations. They wait as others do, and take a place in their queue and their keys; but
+// no worker has them, so they need no slot, no lease and no message.
 extension Scheduler {
-    /// Gives an operation that nothing keeps any more an attempt, and starts it.
+    /// Gives an operation that nothing delays any more an attempt, and starts it.
     mutating func startExternal(
         _ operation: OperationID,
         at now: Moment,
@@ -30,7 +30,7 @@ extension Scheduler {
         armTimeout(of: operation)
     }
 
-    /// It has a place in its queue and its keys, and is executing.
+    /// Stores an attempt: it takes a place in its queue and its keys, and is executing.
     private mutating func store(_ attempt: ExternalAttempt, of operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         let rule = graphs[graph].rule(operation.index)
@@ -41,7 +41,7 @@ extension Scheduler {
         if rule.hasKeys { takeKeys(of: operation) }
     }
 
-    /// Gives back what its attempt took; the operation's state is for the caller to set.
+    /// Removes an attempt and gives back what it took. The caller sets the operation's state.
     private mutating func removeExternal(_ operation: OperationID) -> ExternalAttempt? {
         guard !externals.isEmpty, let attempt = externals.removeValue(forKey: operation) else {
             return nil
@@ -53,8 +53,8 @@ extension Scheduler {
         return attempt
     }
 
-    /// Ends the attempt of one that is cancelled, or late, by the coordinator's own word: nobody
-    /// runs it for us, so there is nobody to ask. Whether it had one.
+    /// Ends the attempt of an operation that is cancelled or past its deadline. The coordinator
+    /// does this by itself, because no worker runs the attempt. Returns whether there was one.
     mutating func stopExternal(
         _ operation: OperationID,
         _ ending: AttemptEnding,
@@ -90,7 +90,7 @@ extension Scheduler {
             return
         }
         guard let attempt = removeExternal(operation) else {
-            // Only a planted violation comes here.
+            // Reached only with a planted violation.
             effects.records.append(.finished(operation, .succeeded))
             return
         }
@@ -177,7 +177,7 @@ extension Scheduler {
         }
     }
 
-    /// It names an attempt that is not the one that is executing.
+    /// The completion names an attempt that is not the one that is executing.
     private func stale(_ attempt: AttemptID, of operation: OperationID) -> Refusal {
         .alreadyFinished(name: "\(operation) (attempt \(attempt))")
     }
@@ -194,8 +194,9 @@ extension Scheduler {
         )
     }
 
-    /// It began in an earlier life: only the wall clock can tell how long ago. A clock that is
-    /// behind gives it no more than its whole time once more.
+    /// Rearms a timeout that began in a previous run, for which only the wall clock can tell how
+    /// much time has passed. If that clock is behind, the attempt gets no more than its whole
+    /// timeout once more.
     private mutating func resumeTimeout(
         of operation: OperationID,
         since start: WallTime,
@@ -215,7 +216,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        // benign: a timer of an attempt that ended in time.
+        // benign: the timer of an attempt that ended in time.
         guard externals[operation]?.ordinal == ordinal, let attempt = removeExternal(operation)
         else { return }
         let result = AttemptResult(
@@ -226,9 +227,9 @@ extension Scheduler {
         conclude(operation, attempt, result, at: now, into: &effects)
     }
 
-    // MARK: - Going on after a death
+    // MARK: - Restoring
 
-    /// It is executing still, in its place and with its keys; its time counts from its start.
+    /// It is still executing, with its place and its keys. Its timeout counts from its start.
     mutating func restoreExternal(_ stored: StoredInFlight, at now: Moment) {
         guard configuration.violation != .forgetsExternals else { return }
         let operation = stored.operation
@@ -238,7 +239,8 @@ extension Scheduler {
             startedAt: now.monotonic - max(.zero, now.wall - (stored.startedAt ?? now.wall))
         )
         store(attempt, of: operation)
-        // It was released when it was granted, whatever became of what it waited for since.
+        // It was released when the attempt was granted, whatever happened to its dependencies
+        // since.
         graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].remove(.skipDemanded)
         if configuration.violation != .forgetsTimeouts {
             resumeTimeout(of: operation, since: stored.startedAt ?? now.wall, at: now)

@@ -1,15 +1,15 @@
 package import OperonModel
 
-// Workers ask for outputs that were too large for a dispatch. Whether they may is decided here;
-// what the answer is made of, and when it is sent, is for the shell and its `OutputDesk`.
+// Workers request outputs that were too large for a dispatch. This file decides whether they may;
+// the shell and its `OutputDesk` decide what an answer contains and when it is sent.
 extension Scheduler {
-    /// A request of a worker that is to be answered.
+    /// A worker's request that is to be answered.
     package struct FetchOrder: Hashable, Sendable {
         package var address: WorkerAddress
         package var request: OutputRequest
-        /// The attempt is in flight and the sender's.
+        /// Whether the attempt is in flight and belongs to the sender.
         package var isOwned: Bool
-        /// A beat listed it: it was asked before, and may have been answered.
+        /// A beat listed the request: it was made before, and may have been answered.
         package var isRepeated: Bool
 
         package init(

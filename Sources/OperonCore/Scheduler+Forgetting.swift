@@ -1,18 +1,18 @@
 import HeapModule
 package import OperonModel
 
-// Finished graphs that were kept for long enough: of each only its number and the outcomes of its
-// operations stay, for dependencies on them that come later.
+// Dropping finished graphs at the end of their retention: of each only its number and the outcomes
+// of its operations stay, for dependencies on them that are added later.
 extension Scheduler {
-    /// Whether nothing is kept of it but the outcomes of its operations.
+    /// Whether the graph was dropped: only the outcomes of its operations are kept.
     package func isGone(_ graph: GraphID) -> Bool {
         exists(graph) && graphs.isDropped(Int(graph.rawValue))
     }
 
-    /// Graphs for whose operations there is room: as many as were kept at once at most.
+    /// How many graphs there is room for: the most that were kept at any one time.
     package var graphPlaceCount: Int { graphs.placeCount }
 
-    /// What becomes due and what stands in line, some of it of dropped graphs.
+    /// The number of timers and of entries in lanes, including entries of dropped graphs.
     package var lineCount: Int { entryCount }
 
     /// O(operations and dependencies of these graphs), on average.
@@ -35,20 +35,21 @@ extension Scheduler {
         if goneSinceSweep > sweepAfter { sweep() }
     }
 
-    /// Finished, and needed by nothing that is not: as the store sees it.
+    /// Whether a graph is finished and no unfinished graph depends on it. The store decides
+    /// likewise.
     private mutating func isForgettable(_ id: GraphID) -> Bool {
         guard exists(id), !isGone(id), isFinished(id) else { return false }
         let lists = graphs[Int(id.rawValue)].outerDependents
         visitCount += lists.values.reduce(0) { $0 + $1.all.count }
-        // Whether all of them are finished does not depend on their order.
+        // The order does not affect whether all of them are finished.
         return lists.values.allSatisfy { dependents in
             dependents.all.allSatisfy { isFinished($0.operation.graph) }
         }
     }
 
-    /// What a dropped graph waited for knows of it no more.
+    /// Removes a dropped graph from the lists of dependents of other graphs.
     private mutating func disconnect(_ gone: GraphState, _ id: GraphID) {
-        // All at once of each that they waited for: a list that is compacted loses all of them.
+        // All entries of a list at once, because compacting a list removes all of them.
         var counts: [OperationID: Int] = [:]
         for dependencies in gone.outer.values {
             for dependency in dependencies where dependency.operation.graph != id {
@@ -58,7 +59,7 @@ extension Scheduler {
         for operation in counts.keys.sorted() {
             let count = counts[operation] ?? 0
             let other = Int(operation.graph.rawValue)
-            // Taken out meanwhile, so that the list is changed where it is.
+            // Removed from the table meanwhile, so that the list is changed in place.
             guard
                 var dependents = graphs[other].outerDependents.removeValue(
                     forKey: operation.index
@@ -69,9 +70,9 @@ extension Scheduler {
         }
     }
 
-    // MARK: - What was left where it does no harm
+    // MARK: - Leftover entries
 
-    /// What becomes due and what stands in line, of whatever graph.
+    /// The number of timers and of entries in lanes, of every graph.
     private var entryCount: Int {
         lanes.reduce(deadlines.count + dates.count) { $0 + $1.heap.count }
             + keys.reduce(0) { $0 + $1.parked.reduce(0) { $0 + $1.heap.count } }
@@ -82,9 +83,9 @@ extension Scheduler {
         return entryCount
     }
 
-    /// Takes away times and places in line of dropped graphs, which are passed over when they come
-    /// up. Done when so many operations were dropped as there are entries: so it costs a constant
-    /// number of steps for each operation that is dropped.
+    /// Removes timers and lane entries of dropped graphs, which are otherwise skipped when they
+    /// come up. It runs when as many operations were dropped as there are entries, so it takes a
+    /// constant number of steps for each dropped operation.
     private mutating func sweep() {
         visitCount += entryCount
         goneSinceSweep = 0
@@ -107,7 +108,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether it would become due of a graph that was dropped.
+    /// Whether the timer belongs to a dropped graph.
     func isGone(_ kind: Deadline.Kind) -> Bool {
         switch kind {
         case .lease, .probe, .patience: false
@@ -119,7 +120,7 @@ extension Scheduler {
         }
     }
 
-    /// Nothing that counts points into what is gone.
+    /// Checks that each list of dependents counts its entries of dropped graphs correctly.
     func violatedInvariantOfGone() -> String? {
         for number in graphs.kept {
             for dependents in graphs[number].outerDependents.values {

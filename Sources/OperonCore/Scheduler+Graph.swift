@@ -1,7 +1,7 @@
 import HeapModule
 import OperonModel
 
-// Submitting, releasing, finishing.
+// Submitting, releasing and finishing.
 extension Scheduler {
     mutating func submit(
         _ compiled: CompiledGraph,
@@ -49,7 +49,7 @@ extension Scheduler {
         if !compiled.outer.isEmpty { connect(compiled.outer, of: id, from: 0) }
         for index in 0..<UInt32(count) where graphs[Int(id.rawValue)].waiting[Int(index)] == 0 {
             let operation = OperationID(graph: id, index: index)
-            // What is skipped at once may have settled it already.
+            // A skip of another operation may have finished it already.
             guard state(of: operation) == .pending else { continue }
             letGo(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
@@ -58,7 +58,7 @@ extension Scheduler {
         forgetUnused(compiled.queues)
     }
 
-    /// That there are new operations of these policies.
+    /// Counts new operations of these policies.
     mutating func countUnfinished(of policies: [UInt32], _ rules: [PolicyRule]) {
         for policy in policies { queues[rules[Int(policy)].queue].unfinished += 1 }
     }
@@ -69,7 +69,7 @@ extension Scheduler {
         }
     }
 
-    /// Arms the deadlines of the operations from one on.
+    /// Arms the deadlines of the operations from `first` on.
     mutating func armDeadlines(of id: GraphID, from first: UInt32, at now: Moment) {
         let graph = graphs[Int(id.rawValue)]
         guard graph.compiled.policies.contains(where: { $0.deadline != nil }) else { return }
@@ -118,17 +118,18 @@ extension Scheduler {
         graphs[graph].state[Int(operation.index)] = .ready
         effects.notices.append(.ready(operation))
         guard let delay = delay(ofRelease: operation, at: now) else { return enqueue(operation) }
-        // It counts from here, whatever becomes of this process.
+        // The delay counts from here, even across restarts of the coordinator.
         effects.records.append(.delayed(operation, until: delay.recorded))
         self.delay(operation, delay, at: now)
     }
 
-    /// What keeps an operation from starting that its dependencies have released; `nil`: nothing.
+    /// The delay of an operation that its dependencies have released; `nil`: none.
     private func delay(ofRelease operation: OperationID, at now: Moment) -> Delay? {
         let graph = graphs[Int(operation.graph.rawValue)]
         let policy = graph.policy(operation.index)
         let pause = policy.delay ?? .zero
-        // One that had an attempt has waited for its date: that it has passed is never undone.
+        // An operation that had an attempt has waited for its date. A date that has passed stays
+        // passed.
         var date = graph.ordinal[Int(operation.index)] == 0 ? policy.notBefore : nil
         if let notBefore = date, notBefore <= now.wall { date = nil }
         guard pause > .zero || date != nil else { return nil }
@@ -162,7 +163,7 @@ extension Scheduler {
         countReady(1, in: rule.queue)
     }
 
-    /// It is not set aside any more, whatever for.
+    /// The operation is no longer set aside, whatever the reason was.
     mutating func clearAside(_ operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
@@ -173,7 +174,8 @@ extension Scheduler {
         graphs[graph].flags[index].subtract([.delayed, .parked, .heldBack])
     }
 
-    /// Whether it stands in a lane and may be taken from it. What was dropped may not.
+    /// Whether the operation is in a lane and may be taken from it. An operation of a dropped graph
+    /// may not.
     func isEnqueued(_ operation: OperationID) -> Bool {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
@@ -188,7 +190,7 @@ extension Scheduler {
     ) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
-        // benign: the second timer of one that was reopened.
+        // benign: the second timer of an operation that was reopened.
         guard graphs[graph].state[index] != .finished,
             graphs[graph].flags[index].insert(.deadlinePassed).inserted
         else { return }
@@ -210,9 +212,9 @@ extension Scheduler {
 // MARK: - Finishing
 
 extension Scheduler {
-    /// Gives an operation its outcome, and whatever follows from it to its dependents:
-    /// O(out-degree), plus that of what is skipped. A list, not recursion: a chain of a million may
-    /// be skipped.
+    /// Gives an operation its outcome, and applies the consequences to its dependents:
+    /// O(out-degree), plus that of skipped operations. It uses a list instead of recursion, because
+    /// a chain of a million operations may be skipped.
     mutating func finish(
         _ operation: OperationID,
         _ outcome: Outcome,
@@ -237,7 +239,7 @@ extension Scheduler {
         }
     }
 
-    /// Records an outcome, without looking at dependents.
+    /// Records an outcome, without visiting dependents.
     mutating func settle(
         _ operation: OperationID,
         _ outcome: Outcome,
@@ -313,8 +315,8 @@ extension Scheduler {
     ) {
         let graph = Int(dependent.graph.rawValue)
         let index = Int(dependent.index)
-        // Cancelled, or past its deadline, while it waited: nothing can release it any more. Or
-        // released already by what the dependency did in an earlier round.
+        // It was cancelled, or its deadline passed, while it waited: nothing can release it any
+        // more. Or the dependency released it in an earlier round.
         guard graphs[graph].state[index] == .pending else { return }
         graphs[graph].waiting[index] -= 1
         if !condition.isSatisfied(by: outcome),
@@ -328,8 +330,8 @@ extension Scheduler {
         letGo(dependent, at: now, into: &effects)
     }
 
-    /// Nothing keeps a pending operation any more: it becomes ready, or is skipped; that is put on
-    /// the list that `drainWorklist` works off.
+    /// Nothing holds a pending operation back any more: it becomes ready, or is added to the list
+    /// of operations to skip, which `drainWorklist` processes.
     mutating func letGo(
         _ operation: OperationID,
         at now: Moment,
@@ -343,7 +345,7 @@ extension Scheduler {
         }
     }
 
-    /// The first listed dependency whose outcome demands it.
+    /// The first listed dependency whose outcome skips the operation.
     func cause(ofSkipping operation: OperationID) -> OperationID {
         var cause: OperationID?
         forEachDependency(of: operation) { dependency, condition in

@@ -1,6 +1,6 @@
 package import OperonModel
 
-// Open graphs: what is added to them, and when they end.
+// Open graphs: adding operations, and when the graphs end.
 extension Scheduler {
     /// What an addition to a graph is compiled against.
     ///
@@ -69,7 +69,8 @@ extension Scheduler {
         return .limitExceeded(limit: .operationsPerGraph, value: count, maximum: maximum)
     }
 
-    /// Adds what was found to fit, of a client or of a running operation: how many operations.
+    /// Adds a checked addition of a client or of a running operation. Returns the number of
+    /// operations.
     mutating func grow(
         _ id: GraphID,
         by addition: CompiledAddition,
@@ -106,7 +107,7 @@ extension Scheduler {
         return count - Int(first)
     }
 
-    /// Puts operations behind those of the graph, pending: O(1) for each and for each edge.
+    /// Appends pending operations to those of the graph: O(1) for each operation and each edge.
     mutating func append(_ addition: CompiledAddition, to id: GraphID) {
         let graph = Int(id.rawValue)
         let added = addition.graph
@@ -145,7 +146,7 @@ extension Scheduler {
         )
     }
 
-    /// The dependencies of an addition on the same graph, with the numbers of that graph.
+    /// The dependencies of an addition on its own graph, with the numbers of that graph.
     private func edges(
         of addition: CompiledAddition,
         in id: GraphID
@@ -172,7 +173,8 @@ extension Scheduler {
         return (offsets, edges)
     }
 
-    /// Where the graph has the policies of an addition; those that it has not are put behind.
+    /// The graph's number for each policy of an addition. Policies that the graph does not have are
+    /// appended.
     private mutating func policyNumbers(
         of added: CompiledGraph,
         _ rules: [PolicyRule],
@@ -242,7 +244,7 @@ extension Scheduler {
         }
     }
 
-    /// Everything in it is finished: so is the graph, unless it is open.
+    /// Every operation in the graph is finished. So is the graph, unless it is open.
     mutating func hasNothingToDo(
         _ id: GraphID,
         at now: Moment,
@@ -253,13 +255,14 @@ extension Scheduler {
             effects.notices.append(.graphFinished(id))
             return
         }
-        // Nobody may come any more: after a while it is closed.
+        // Nothing more may be added: after a while the graph is closed.
         let end = now.monotonic + configuration.limits.openGraphIdle
         waitIdly(id, Idleness(end: end))
     }
 
-    /// It became idle in an earlier life: only the wall clock can tell how long ago. A clock that
-    /// is behind does not keep it open for longer than the whole time once more.
+    /// Goes on with an idleness that began in a previous run, for which only the wall clock can
+    /// tell how much time has passed. A clock that is behind keeps the graph open for at most the
+    /// whole time once more.
     mutating func goOnIdly(_ id: GraphID, since: WallTime, at now: Moment) {
         let idle = configuration.limits.openGraphIdle
         waitIdly(id, Idleness(end: now.monotonic + idle, date: since + idle))
@@ -269,7 +272,7 @@ extension Scheduler {
     private mutating func waitIdly(_ id: GraphID, _ idleness: Idleness) {
         let graph = Int(id.rawValue)
         graphs[graph].idleness = idleness
-        // One timer for each graph, however often it becomes idle until the timer is due.
+        // One timer for each graph, however often it becomes idle before the timer is due.
         guard graphs[graph].idleTimer == nil else { return }
         graphs[graph].idleTimer = idleness.end
         arm(.idle(id), at: idleness.end)
@@ -280,10 +283,10 @@ extension Scheduler {
         if let timer = graphs[graph].idleTimer, timer <= now.monotonic {
             graphs[graph].idleTimer = nil
         }
-        // benign: something was added, or it was closed, meanwhile.
+        // benign: operations were added, or the graph was closed, meanwhile.
         guard graphs[graph].isOpen, let idleness = graphs[graph].idleness else { return }
         guard idleness.isOver(at: now) else {
-            // It had something to do meanwhile.
+            // It was busy meanwhile.
             waitIdly(id, idleness)
             return
         }
@@ -292,11 +295,11 @@ extension Scheduler {
     }
 }
 
-/// An open graph in which everything is finished waits for more.
+/// An open graph in which everything is finished waits for additions.
 struct Idleness: Sendable {
-    /// It is closed then at the latest.
+    /// The graph is closed then at the latest.
     let end: Timestamp
-    /// It is closed on this date if it became idle in an earlier life.
+    /// The graph is closed on this date if it became idle in a previous run.
     var date: WallTime?
 
     func isOver(at now: Moment) -> Bool {

@@ -2,9 +2,8 @@ import HeapModule
 import OperonModel
 
 extension Scheduler {
-    /// Recomputes everything that is kept twice and compares: O(operations + edges). The first
-    /// thing that does not hold, as a sentence; `nil` if all does. The simulator asks after every
-    /// event.
+    /// Recomputes all redundant state and compares: O(operations + edges). The first violation, as
+    /// a sentence; `nil` if there is none. The simulator calls this after every event.
     package func violatedInvariant() -> String? {
         for number in graphs.indices {
             if let broken = violatedInvariant(ofGraph: number) { return broken }
@@ -16,7 +15,7 @@ extension Scheduler {
             ?? violatedInvariantOfNames()
     }
 
-    /// Traps where `violatedInvariant` finds something.
+    /// Traps if `violatedInvariant` finds a violation.
     package func checkInvariants() {
         if let broken = violatedInvariant() { preconditionFailure(broken) }
     }
@@ -64,7 +63,7 @@ extension Scheduler {
                 return "\(name) is ready, but its dependencies did not release it"
             }
         case .dispatched, .executing:
-            // One that was reopened has released it in an earlier round.
+            // A dependency that was reopened has released it in an earlier round.
             guard waiting == 0 && !isDemanded || isReopened else {
                 return "\(name) is \(state), but its dependencies did not release it"
             }
@@ -90,7 +89,7 @@ extension Scheduler {
         return violatedSymmetry(of: operation)
     }
 
-    /// What its dependencies say, and whether one of them was ever reopened.
+    /// What its dependencies demand, and whether one of them was ever reopened.
     private func recomputedDemands(
         on operation: OperationID
     ) -> (waiting: UInt32, isDemanded: Bool, isReopened: Bool) {
@@ -98,7 +97,7 @@ extension Scheduler {
         var isDemanded = false
         var isReopened = false
         forEachDependency(of: operation) { dependency, condition in
-            // Of what is gone nobody knows whether it was.
+            // Whether an operation of a dropped graph was reopened is not known.
             if round(of: dependency) > 0 || isGone(dependency.graph) { isReopened = true }
             guard let outcome = outcomeKind(of: dependency) else {
                 waiting += 1
@@ -112,14 +111,14 @@ extension Scheduler {
     /// Both ends of a dependency know of it.
     private func violatedSymmetry(of operation: OperationID) -> String? {
         let graph = graphs[Int(operation.graph.rawValue)]
-        // The tables that were made at once are sound by the way they are made.
+        // Tables that were built in one go are consistent by construction.
         guard !graph.outer.isEmpty || !graph.compiled.topology.added.isEmpty else { return nil }
         for dependency in dependencies(of: operation) {
             var isKnown = false
             forEachDependent(of: dependency.operation) {
                 if $0 == operation, $1 == dependency.condition { isKnown = true }
             }
-            // Of what is kept only by its outcome nobody is told.
+            // A dropped operation is not told of its dependents.
             guard isKnown || !exists(dependency.operation) else {
                 return "\(dependency.operation) does not know that \(operation) depends on it"
             }
@@ -127,8 +126,8 @@ extension Scheduler {
         return nil
     }
 
-    /// Open graphs with nothing to do, and only those, wait for their end; what is suspended or
-    /// delayed until a time has a timer for it.
+    /// Exactly the open graphs with nothing to do wait to be closed, and every suspension or delay
+    /// with an end has a timer.
     private func violatedInvariantOfTimers() -> String? {
         for number in graphs.indices {
             let graph = graphs[number]
@@ -257,8 +256,8 @@ extension Scheduler {
         return nil
     }
 
-    /// Who waits for a key waits for one that is held, or somebody with a key of theirs stands in
-    /// their lane and will pass it on.
+    /// Every operation that waits for a key waits for one that is held, or an operation with one of
+    /// its keys is in its lane and will pass that key on.
     private func violatedInvariantOfParked() -> String? {
         for number in graphs.indices {
             for index in 0..<UInt32(graphs[number].state.count)

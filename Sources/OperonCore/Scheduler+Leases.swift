@@ -1,11 +1,12 @@
 import HeapModule
 import OperonModel
 
-// Who is given up, and when. A lease that runs out is a suspicion: first a tick goes through the
-// coordinator's own queues, and only when it is back, with everything before it handled, is
-// silence taken for absence. So an alarm, a backlog or a pause of this process cost nobody a lease.
+// Which workers are given up, and when. A lease that runs out is only a suspicion. A tick then goes
+// through the coordinator's own queues. Silence counts as absence only when the tick is back and
+// everything before it is handled. So a false alarm, a backlog or a pause of this process loses no
+// lease.
 extension Scheduler {
-    /// One entry per worker, however often its lease is renewed meanwhile.
+    /// One timer per worker, however often its lease is renewed meanwhile.
     mutating func armLease(of worker: Int) {
         guard !workers[worker].isLeaseArmed else { return }
         workers[worker].isLeaseArmed = true
@@ -21,13 +22,14 @@ extension Scheduler {
 
     mutating func leaseDue(_ worker: Int, at now: Moment, into effects: inout Effects) {
         workers[worker].isLeaseArmed = false
-        // Deaf: nobody can be heard, so nobody is given up. `transportCameUp` arms it anew.
+        // Without a connection no worker can be heard, so none is given up. `transportCameUp`
+        // rearms this.
         guard workers[worker].isWatched, isConnected else { return }
         guard workers[worker].leaseEnd <= now.monotonic else {
             armLease(of: worker)
             return
         }
-        // Behind one that is on its way another one follows, if that is needed.
+        // If a probe is on its way, another one is sent when it returns, if needed.
         if probe == nil { sendProbe(since: now.monotonic, at: now, into: &effects) }
     }
 
@@ -42,7 +44,8 @@ extension Scheduler {
         nextProbe += 1
     }
 
-    /// It may be lost like any message: beats live no longer than three of them.
+    /// Sends the tick again, because it may be lost like any message: in the queue of beats,
+    /// messages expire after three beats.
     mutating func probeDue(_ number: UInt64, at now: Moment, into effects: inout Effects) {
         guard let probe, probe.number == number, isConnected else { return }
         sendProbe(since: probe.since, at: now, into: &effects)
@@ -66,7 +69,7 @@ extension Scheduler {
         }
     }
 
-    /// It was this side that heard nothing: everybody has two beats to be heard in.
+    /// It was this side that received nothing: each worker gets two beats to be heard in.
     private mutating func forgiveSilence(at now: Moment) {
         for index in workers.indices where workers[index].isWatched {
             workers[index].leaseEnd = max(
@@ -95,8 +98,8 @@ extension Scheduler {
         if isAnotherNeeded { sendProbe(since: now.monotonic, at: now, into: &effects) }
     }
 
-    /// Nothing was heard of it for too long. What it had not started goes to others at once; what
-    /// ran may be awaited for longer.
+    /// The worker was silent for too long. Attempts that it had not started go to other workers at
+    /// once; the coordinator may wait longer for those that ran.
     mutating func giveUp(_ worker: Int, at now: Moment, into effects: inout Effects) {
         workers[worker].isAlive = false
         workers[worker].isExpected = false
@@ -116,15 +119,15 @@ extension Scheduler {
         }
     }
 
-    /// A worker whose successor holds the lock of its state directory is dead, and so is whatever
-    /// it ran.
+    /// A worker is dead if its successor holds the lock of its state directory. So are the
+    /// operations that it ran.
     mutating func bury(
         _ incarnation: Incarnation,
         of workerID: String,
         at now: Moment,
         into effects: inout Effects
     ) {
-        // Of one that was not heard in this epoch the directory is not known.
+        // The directory of a worker that was not heard in this epoch is not known.
         guard let worker = workerNumbers[incarnation],
             workers[worker].workerID == workerID || workers[worker].isExpected
         else { return }
@@ -137,7 +140,7 @@ extension Scheduler {
         for place in places(of: worker) { comeBack(place, .lost, at: now, into: &effects) }
     }
 
-    /// The attempts of a worker, the oldest first.
+    /// The attempts of a worker, oldest first.
     private func places(of worker: Int) -> [UInt32] {
         var places: [UInt32] = []
         var place = workers[worker].firstAttempt
@@ -148,8 +151,8 @@ extension Scheduler {
         return places.reversed()
     }
 
-    /// When an attempt of a silent worker is lost: after the lease, or a part of what it has run
-    /// already; and never before its right to its keys has ended.
+    /// When an attempt of a silent worker is lost: after the lease, or after a fraction of its run
+    /// time so far if that is longer; but never before its right to its keys has ended.
     private func patienceEnd(of attempt: AttemptState) -> Timestamp {
         let heardAt = workers[attempt.worker].heardAt
         var silence = configuration.lease
@@ -174,7 +177,7 @@ extension Scheduler {
     ) {
         guard let attempt = attempts[Int(place)], attempt.id == id, attempt.isAwaited
         else { return }
-        // Nobody could come back while there was no connection.
+        // No worker could come back while there was no connection.
         let audible = isConnected ? connectedAt + configuration.lease : .distantFuture
         guard audible <= now.monotonic else {
             let next = isConnected ? audible : now.monotonic + configuration.lease

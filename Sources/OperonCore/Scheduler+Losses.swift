@@ -1,11 +1,11 @@
 import OperonModel
 
-// Attempts that end without a result of their own: given back, lost with their worker, or ended
-// with the child process that ran them. And those whose owner comes back in time.
+// Attempts that end without a result: given back, lost with their worker, or ended with the child
+// process that ran them. Also attempts whose owner comes back in time.
 extension Scheduler {
-    /// An attempt ended without a result. The operation goes back to the front of its priority,
-    /// unless it was cancelled meanwhile, or this happened too often; and is not started again
-    /// before a pause is over, if it asked for one.
+    /// An attempt ended without a result. The operation goes to the front of its priority, unless
+    /// it was cancelled meanwhile or has lost too many attempts. If it asked for a pause, it does
+    /// not start before the pause is over.
     mutating func comeBack(
         _ place: UInt32,
         _ ending: AttemptEnding,
@@ -27,7 +27,8 @@ extension Scheduler {
                 end: now.monotonic
             )
         )
-        // Whatever becomes of it: the records tell of the loss, and a restored scheduler counts it.
+        // Counted whatever follows: the records report the loss, and a restored scheduler counts it
+        // too.
         let isTooMuch = countLoss(of: operation, ending)
         if resumeLost(operation, at: now, into: &effects) { return }
         if ending == .lost { lostAttempts[operation] = LostAttempt(attempt: attempt) }
@@ -50,13 +51,13 @@ extension Scheduler {
             waitForReopened(operation, at: now, into: &effects)
             return
         }
-        // It stands in no lane; `settle` must not count it out of one.
+        // It is in no lane; `settle` must not count it out of one.
         graphs[graph].flags[index].insert(.heldBack)
         let outcome = isCancelled ? cancelledOutcome(of: operation) : .failed(.workerLost)
         finish(operation, outcome, at: now, into: &effects)
     }
 
-    /// A dependency of what came back may have been reopened while a worker had it.
+    /// A dependency of an operation that came back may have been reopened while a worker had it.
     mutating func waitForReopened(
         _ operation: OperationID,
         at now: Moment,
@@ -65,9 +66,9 @@ extension Scheduler {
         if hasReopened { _ = waitsAgain(operation, at: now, into: &effects) }
     }
 
-    /// Whether it is to be tried no more. A lost worker makes an operation that could have been the
-    /// cause a suspect, which runs in a process of its own from then on, and is not blamed: only
-    /// the death of that process counts against it.
+    /// Counts a loss. Returns whether the operation may not be tried again. An operation that may
+    /// have killed its worker becomes a suspect: from then on it runs in a process of its own, and
+    /// only the death of that process counts against it.
     private mutating func countLoss(of operation: OperationID, _ ending: AttemptEnding) -> Bool {
         let graph = Int(operation.graph.rawValue)
         var losses = graphs[graph].losses[operation.index] ?? Losses()
@@ -82,11 +83,12 @@ extension Scheduler {
     }
 }
 
-// MARK: - A late owner
+// MARK: - Owners that come back
 
 extension Scheduler {
-    /// A worker names an attempt that was taken from it. If the next one has not started, the old
-    /// one goes on: at once if there is none yet, else when that one was given back.
+    /// A worker names an attempt that was taken from it. If the next attempt has not started, the
+    /// old one goes on: at once if there is no next attempt yet, otherwise when that one is given
+    /// back.
     mutating func reclaim(
         _ held: HeldAttempt,
         by worker: Int,
@@ -105,13 +107,14 @@ extension Scheduler {
             lostAttempts[operation]?.result = result
             takeOutOfLane(operation)
             if !resumeLost(operation, at: now, into: &effects) {
-                // Its place was given to another meanwhile.
+                // Its place was given to another operation meanwhile.
                 lostAttempts[operation] = nil
                 graphs[graph].flags[index].insert(.heldBack)
                 enqueue(operation)
             }
         case .dispatched:
-            // One that is not known to run may only wait there, and would start beside the next.
+            // An attempt that may not have started could only wait there, and would start beside
+            // the next one.
             guard lost.attempt.hasStarted || result != nil else { return }
             let place = graphs[graph].attempt[index]
             guard attempts[Int(place)]?.hasStarted == false else { return }
@@ -131,17 +134,17 @@ extension Scheduler {
         return lost.attempt.id == held.attempt && lost.attempt.worker == worker
     }
 
-    /// Whether an attempt that a worker still has may yet go on there.
+    /// Whether a lost attempt that a worker still has may go on there.
     func isAwaitedBack(_ held: HeldAttempt, of worker: Int) -> Bool {
         ownsLost(held, worker) && lostAttempts[held.operation]?.isBack == true
     }
 
-    /// The next attempt has started: the lost one is lost for good.
+    /// The next attempt has started: the old one is lost for good.
     mutating func forgetLost(_ operation: OperationID) {
         if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
     }
 
-    /// Neither waiting in its lane nor set aside; its state is for the caller to set.
+    /// Removes an operation from its lane, or from what set it aside. The caller sets its state.
     mutating func takeOutOfLane(_ operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         if isEnqueued(operation) {
@@ -152,8 +155,8 @@ extension Scheduler {
         clearAside(operation)
     }
 
-    /// Lets the lost attempt of an operation that has no other go on, if its owner is back with it
-    /// and there is room for it: whether it did.
+    /// Resumes the lost attempt of an operation that has no other, if its owner is back with it and
+    /// there is room for it. Returns whether it did.
     private mutating func resumeLost(
         _ operation: OperationID,
         at now: Moment,
@@ -201,7 +204,7 @@ extension Scheduler {
         return true
     }
 
-    /// What was asked of the operation meanwhile is asked of the attempt that goes on.
+    /// Orders that concern the operation and came meanwhile are sent for the attempt that goes on.
     private mutating func reorder(_ place: UInt32, into effects: inout Effects) {
         guard let operation = attempts[Int(place)]?.operation else { return }
         let graph = Int(operation.graph.rawValue)

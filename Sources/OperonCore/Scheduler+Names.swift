@@ -2,18 +2,18 @@ import DequeModule
 import HeapModule
 import OperonModel
 
-// Numbers for queues, kinds, keys and lanes. One is given when a graph or a command names it for
-// the first time. When no graph names it any more and it has no settings of its own it is
-// forgotten, and its number is given to the next one: names are made for as long as a coordinator
-// lives.
+// Numbers for queues, kinds, keys and lanes. A name gets a number when a graph or a command uses it
+// for the first time. When no graph names it any more and it has no settings of its own, it is
+// forgotten and its number is given to the next name. This bounds the tables, because new names
+// come for as long as a coordinator runs.
 
-/// Numbers that nobody has at present.
+/// Numbers that are free at present.
 struct UnusedNames: Sendable {
     var freeQueues: [Int] = []
     var freeKinds: [Int] = []
     var freeKeys: [Int] = []
     var freeLanes: [Int] = []
-    /// Kinds that no graph names, the one that was used longest ago first; some are used again.
+    /// Kinds that no graph names, the one used longest ago first. Some of them are in use again.
     var kinds = Deque<Int>()
 }
 
@@ -65,7 +65,7 @@ extension Scheduler {
         return number
     }
 
-    /// Which of the scheduler's queues and kinds a worker named.
+    /// Notes which of the scheduler's queues and kinds a worker named.
     mutating func learnNames(of worker: Int) {
         let names = Set(workers[worker].queueNames)
         workers[worker].queueSet = names
@@ -76,14 +76,14 @@ extension Scheduler {
         workers[worker].knowsKind = kinds.map { runsAny || kindNames.contains($0.name) }
     }
 
-    /// Queues, kinds, keys and lanes that are known at present.
+    /// The number of queues, kinds, keys and lanes that are known at present.
     package var nameCount: Int {
         queueNumbers.count + kindNumbers.count + keyNumbers.count + laneNumbers.count
     }
 
     // MARK: - Use
 
-    /// A graph names what its rules and its keys name.
+    /// Counts the names that a graph's rules and keys use.
     mutating func useNames(of graph: GraphState) {
         for rule in graph.rules { use(rule) }
         for key in graph.keys { keys[key].users += 1 }
@@ -95,7 +95,7 @@ extension Scheduler {
         lanes[rule.lane].users += 1
     }
 
-    /// A graph that was dropped names nothing any more: what nothing else needs is forgotten.
+    /// A dropped graph names nothing any more: names that nothing else uses are forgotten.
     mutating func releaseNames(of graph: GraphState) {
         for rule in graph.rules {
             lanes[rule.lane].users -= 1
@@ -112,7 +112,8 @@ extension Scheduler {
         visitCount += graph.rules.count + graph.keys.count
     }
 
-    /// Queues that a submission defines, without settings, and that no operation of it names.
+    /// Forgets queues that a submission defines, without settings, and that none of its operations
+    /// names.
     mutating func forgetUnused(_ settings: [QueueSettings]) {
         for queue in settings {
             if let number = queueNumbers[queue.name] { forgetIfUnused(queue: number) }
@@ -145,8 +146,8 @@ extension Scheduler {
         names.freeKeys.append(number)
     }
 
-    /// How long operations of a kind take is worth knowing when its next graph comes: the last
-    /// ones stay.
+    /// The run time of a kind is useful when the next graph with that kind comes, so the kinds that
+    /// were used last are remembered.
     private mutating func noteUnused(kind number: Int) {
         if !kinds[number].isListedUnused {
             kinds[number].isListedUnused = true
@@ -164,7 +165,7 @@ extension Scheduler {
 
     // MARK: - What is ready
 
-    /// One more, or one less, is ready in a queue.
+    /// Changes the number of ready operations in a queue by one.
     mutating func countReady(_ change: Int, in queue: Int) {
         let before = queues[queue].ready
         queues[queue].ready += change
@@ -180,7 +181,7 @@ extension Scheduler {
         }
     }
 
-    /// Something stands in it.
+    /// Adds a lane that has an entry to the list of its queue.
     mutating func joinQueue(lane number: Int) {
         guard lanes[number].place == nil else { return }
         let queue = lanes[number].queue
@@ -188,7 +189,7 @@ extension Scheduler {
         queues[queue].lanes.append(number)
     }
 
-    /// Nothing stands in it any more.
+    /// Removes an empty lane from the list of its queue.
     mutating func leaveQueue(lane number: Int) {
         guard let place = lanes[number].place else { return }
         lanes[number].place = nil
@@ -199,7 +200,7 @@ extension Scheduler {
         lanes[last].place = place
     }
 
-    /// Those in which nothing stands any more.
+    /// Removes empty lanes from the list of lanes of external operations.
     mutating func dropEmptyExternalLanes() {
         guard externalLanes.contains(where: { lanes[$0].heap.isEmpty }) else { return }
         for lane in externalLanes where lanes[lane].heap.isEmpty { lanes[lane].isListed = false }
@@ -253,14 +254,14 @@ extension Scheduler {
 }
 
 extension QueueState {
-    /// It is as every queue begins.
+    /// Whether it has default settings.
     fileprivate var hasNoSettings: Bool {
         maximum == nil && suspension == nil && priority == .normal && commanded.isEmpty
     }
 }
 
 extension Array {
-    /// Sets an element, or adds the next one.
+    /// Sets an element, or appends it behind the last.
     fileprivate mutating func set(_ element: Element, at place: Int) {
         if place == count { append(element) } else { self[place] = element }
     }

@@ -1,6 +1,6 @@
 import OperonModel
 
-// Limits and priorities, of queues and of operations.
+// Limits and priorities of queues and of operations.
 extension Scheduler {
     mutating func setLimit(
         of name: String,
@@ -32,7 +32,8 @@ extension Scheduler {
         }
     }
 
-    /// Those that run stay; those that have not started make room, the latest first.
+    /// The places of attempts beyond the limit. Attempts that run stay; those that have not started
+    /// make room, the latest first.
     func placesBeyondLimit(of queue: Int) -> ArraySlice<UInt32> {
         guard let maximum = queues[queue].maximum, queues[queue].inFlight > maximum else {
             return []
@@ -82,17 +83,19 @@ extension Scheduler {
         guard graphs[graph].level[index] != level else { return }
         graphs[graph].level[index] = level
         if graphs[graph].flags[index].contains(.parked) {
-            // What waits for a key is ordered by urgency as well: it comes up and parks anew.
+            // Operations that wait for a key are ordered by urgency as well, so it goes to its lane
+            // and parks again.
             enqueue(operation)
             return
         }
         guard isEnqueued(operation) else { return }
-        // The old entry stays behind in the heap until it comes up: its urgency tells.
+        // The old entry stays in the heap until it comes up, when its urgency shows that it is out
+        // of date.
         countReady(-1, in: graphs[graph].queue(operation.index))
         enqueue(operation)
     }
 
-    /// Operations that wait and have no priority of their own follow.
+    /// Waiting operations without a priority of their own follow.
     mutating func setPriority(
         ofQueue name: String,
         to priority: QueuePriority,
@@ -105,8 +108,9 @@ extension Scheduler {
         effects.results.append(result(of: followers))
     }
 
-    /// The operations that follow and have not started. What runs follows if it comes back, as it
-    /// would after a restart; what has finished, when it is reopened.
+    /// Sets the level of the operations that follow the queue, and returns those that have not
+    /// started. A running operation follows if it comes back, as it would after a restart; a
+    /// finished operation follows when it is reopened.
     @discardableResult
     private mutating func setPriority(
         of queue: Int,
@@ -120,7 +124,7 @@ extension Scheduler {
         return followers.filter { state(of: $0) != .executing }
     }
 
-    /// Whether its priority is that of its queue.
+    /// Whether the operation has the priority of its queue.
     func followsQueue(_ operation: OperationID) -> Bool {
         let graph = Int(operation.graph.rawValue)
         return graphs[graph].policy(operation.index).priority == nil
@@ -128,10 +132,10 @@ extension Scheduler {
     }
 }
 
-// MARK: - Taking settings back
+// MARK: - Resetting settings
 
 extension Scheduler {
-    /// The queue is as every queue begins, for what waits in it too.
+    /// Gives the queue default settings, which also apply to what waits in it.
     mutating func resetQueue(_ name: String, at now: Moment, into effects: inout Effects) {
         guard let queue = queueNumbers[name] else {
             effects.refusals.append(unknown(.queue(name)))
@@ -184,17 +188,18 @@ extension Scheduler {
         effects.results.append(result(of: keys[key].holders))
     }
 
-    /// More may wait for it than it had room for: the first of each lane competes.
+    /// More operations may wait for the key than it had room for: the first of each lane competes.
     private mutating func setLimit(ofKey key: Int, to limit: Int) {
         keys[key].limit = limit
         suspects += keys[key].holders
         offer(key)
     }
 
-    /// What a graph says of its keys: the latest word counts, but a command's counts more.
+    /// Applies the limits of keys in a graph: the latest value counts, but one set by a command
+    /// takes precedence.
     mutating func defineKeys(of compiled: CompiledGraph, into effects: inout Effects) {
         for settings in compiled.keyLimits {
-            // One that nobody has named has room for one holder anyway.
+            // A key that nothing has named has room for one holder anyway.
             if keyNumbers[settings.name] == nil, settings.limit == KeyState(name: "").limit {
                 continue
             }
@@ -209,7 +214,7 @@ extension Scheduler {
 // MARK: - Queues
 
 extension Scheduler {
-    /// The queue of this name, which is made if there is none; `nil` if it cannot be: refused.
+    /// The queue of this name, which is created if necessary; `nil` if it cannot be: refused.
     mutating func madeQueue(_ name: String, into effects: inout Effects) -> Int? {
         if let queue = queueNumbers[name] { return queue }
         let limits = configuration.limits
@@ -229,8 +234,8 @@ extension Scheduler {
         return makeQueue(name)
     }
 
-    /// What a graph says of its queues: the latest word counts, but a command's counts more, and
-    /// what is not said stays as it is.
+    /// Applies the queue settings of a graph: the latest value counts, but one set by a command
+    /// takes precedence, and settings that the graph does not give stay as they are.
     mutating func defineQueues(
         of compiled: CompiledGraph,
         at now: Moment,
@@ -242,7 +247,8 @@ extension Scheduler {
             if place < compiled.definedQueueCount {
                 define(queue, settings, at: now, into: &effects)
             }
-            // One that is as every queue begins needs no record: whoever names it makes it anew.
+            // A queue with default settings needs no record: it is created again when something
+            // names it.
             guard before != queues[queue].settings else { continue }
             effects.records.append(.queueDefined(queues[queue].settings))
         }

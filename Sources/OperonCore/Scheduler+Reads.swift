@@ -1,12 +1,12 @@
 package import OperonModel
 
-// Running operations that want to know what another one left, one that they waited for as a rule.
-// Bytes and names mean nothing here: whoever knows them finds them, as for additions.
+// Running operations that read the output of another operation, as a rule of one that they waited
+// for. The scheduler does not know bytes and names: the shell finds them, as for additions.
 extension Scheduler {
-    /// An output that a running operation asks for, to be looked up by the name of whose it is.
-    /// Nothing that its worker said after it is handled until `readJudged` is given back.
+    /// A request of a running operation for the output of an operation with a certain name. Nothing
+    /// that its worker sent after it is handled until `readJudged` is returned.
     package struct ReadOrder: Hashable, Sendable {
-        /// The worker's place.
+        /// The worker's index.
         let worker: Int
         package let held: HeldAttempt
         /// The number of the event.
@@ -14,11 +14,11 @@ extension Scheduler {
         package let request: ReadRequest
     }
 
-    /// What came of looking.
+    /// The result of looking the output up.
     package enum ReadJudgement: Sendable {
-        /// Whose it is, and what it left; `nil`: nothing.
+        /// The operation and its output; `nil`: it left none.
         case found(OperationID, Payload?)
-        /// It is not at hand by now: it is to be asked for again.
+        /// The output is not loaded yet: the worker has to ask again.
         case notLoaded
         case refused(Refusal)
     }
@@ -36,8 +36,8 @@ extension Scheduler {
         )
     }
 
-    /// Answers, and goes on with what else the worker said. The verdict is not kept as others are,
-    /// because an output is large: if it is lost, the worker is told to ask again.
+    /// Answers, and goes on with the rest of what the worker sent. Unlike other verdicts this one
+    /// is not kept, because an output is large: if it is lost, the worker is told to ask again.
     mutating func judge(
         _ order: ReadOrder,
         _ judgement: ReadJudgement,

@@ -1,21 +1,21 @@
 package import OperonModel
 
-/// Why a scheduler cannot be rebuilt: what the store says and the graphs do not fit together.
+/// Why a scheduler cannot be rebuilt: the store's state and the graphs do not fit together.
 package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible {
     package let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-// Rebuilding a scheduler from what its store kept: the one path for a start, a takeover, and a
-// death at any instant. What comes back, and how:
+// Rebuilding a scheduler from its store: the one path for a start, a takeover, and a crash at any
+// instant. This is where each field comes from:
 //
 // | field | from |
 // |---|---|
 // | `compiled`, `rules`, `keys` | the stored contents, compiled again |
 // | `submittedAt` | `StoredGraph` |
 // | `state` | outcome: finished; in flight: dispatched, or executing once it has started; |
-// | | else pending or ready, by the outcomes of what it depends on |
+// | | else pending or ready, by the outcomes of its dependencies |
 // | `outcome`, `outcomes`, `counts`, `unfinished` | `StoredOperation.outcome` |
 // | `waiting`, `skipDemanded` | counted again from the outcomes |
 // | `attempt`, the table of attempts, `KeyState.holders` | `StoredState.inFlight` |
@@ -24,29 +24,29 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `level` | `StoredOperation.priority`, else its policy's, else its queue's |
 // | `cancelRequested`, `reasons` | `StoredOperation.cancelReason`, or its graph's |
 // | `suspended`, `comesBack`, `deadlinePassed` | `StoredOperation` |
-// | `delayed` | `StoredOperation.retryAt`, as a date. What is over is released by the first |
-// | | `timeReached`, so that the records say it |
+// | `delayed` | `StoredOperation.retryAt`, as a date. The first `timeReached` ends pauses |
+// | | that are over, so that the end has a record |
 // | `isOpen`, `suspension`, `isCancelled`, `cancelReason` | `StoredGraph` |
 // | `rounds`, `prioritised`, `suspensions` | `StoredOperation` |
-// | `outer`, and dependencies taken away | the contents, and what was changed since |
-// | `parked`, `heldBack` | found again at admission: what is ready stands in its lane first |
+// | `outer`, and dependencies taken away | the contents, and the changes since |
+// | `parked`, `heldBack` | found again at admission: each ready operation starts in its lane |
 // | `QueueState` | `StoredQueue`; `ready` and `inFlight` are counted, `servedAt` begins anew |
 // | `KeyState` | `StoredKey` |
 // | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond |
 // | | the limit of its queue |
 // | deadlines, pauses | armed again |
-// | leases | run from the moment the transport is up |
+// | leases | run from the moment at which the transport is up |
 // | workers | their hellos; until then those with attempts in flight are expected |
 // | `KindState.duration` | measured anew |
-// | `lostAttempts` | not kept: who was given up before is not waited for any more |
+// | `lostAttempts` | not stored: a worker that was given up before is no longer waited for |
 // | `nextAttemptNumber` | 1, of the new epoch |
 extension Scheduler {
-    /// A scheduler that goes on where the one before it died, under the new epoch of `state`.
+    /// A scheduler that resumes where the previous one stopped, under the new epoch of `state`.
     ///
     /// - Parameters:
-    ///   - graphs: what `state.graphs` are made of, in their order; `nil` for a tombstone, and for
-    ///     a finished graph that will not be looked at again.
-    ///   - additions: what was added to each of them, in order; empty: nothing to any.
+    ///   - graphs: the contents of `state.graphs`, in their order; `nil` for a dropped graph, and
+    ///     for a finished graph that will not be read again.
+    ///   - additions: the additions to each graph, in order; empty: no graph has any.
     /// - Throws: `RestoreError`, if the state and the graphs do not fit together.
     package init(
         configuration: Configuration,
@@ -73,7 +73,7 @@ extension Scheduler {
             guard Int(stored.id.rawValue) >= graphs.count else {
                 throw RestoreError("graph \(stored.id) is stored twice, or out of order")
             }
-            // The numbers of graphs that are gone stay taken.
+            // The numbers of dropped graphs stay taken.
             while graphs.count < Int(stored.id.rawValue) {
                 graphs.append(dropped: OutcomeRuns())
             }
@@ -106,7 +106,8 @@ extension Scheduler {
 
     // MARK: - Queues
 
-    /// What was counted while parts of graphs were put together counts no more.
+    /// Counts unfinished operations again: counts made while graphs were only partly restored are
+    /// wrong.
     private mutating func countUnfinished() {
         for queue in queues.indices { queues[queue].unfinished = 0 }
         for number in graphs.kept where graphs[number].unfinished > 0 {
@@ -118,7 +119,8 @@ extension Scheduler {
     }
 
     private mutating func restore(_ stored: StoredQueue) {
-        // One without settings is made by whoever names it. Older versions kept those as well.
+        // A queue without settings is created when something names it. Older versions stored such
+        // queues as well.
         guard queueNumbers[stored.name] == nil, !stored.hasNoSettings else {
             return
         }
@@ -219,10 +221,11 @@ extension Scheduler {
         }
         if stored.comesBack { graph.flags[index].insert(.comesBack) }
         if stored.deadlinePassed { graph.flags[index].insert(.deadlinePassed) }
-        // What is over by now is released by the first `timeReached`, so that the records say it.
+        // The first `timeReached` ends pauses that are over by now, so that the end has a record.
         if stored.retryAt != nil, stored.outcome == nil {
             graph.flags[index].insert(.delayed)
-            // It has had an attempt that did not fail, and no delay of its own.
+            // Its last attempt did not fail, and its policy has no delay, so the attempt returned
+            // `notYet`.
             let policy = graph.policy(stored.index)
             if stored.comesBack, stored.retries == 0, policy.delay == nil, policy.notBefore == nil {
                 graph.unmet.insert(stored.index)
@@ -230,7 +233,7 @@ extension Scheduler {
         }
     }
 
-    /// Dependencies on other graphs, and what was changed since: once every graph is there.
+    /// Restores dependencies on other graphs, and changes to dependencies, once every graph exists.
     private mutating func reconnect(
         _ stored: StoredGraph,
         _ compiled: CompiledGraph,
@@ -270,7 +273,7 @@ extension Scheduler {
         }
     }
 
-    /// Suspensions end, and idle graphs are closed, at the times they would have.
+    /// Arms the times at which suspensions end and idle graphs are closed, as they were before.
     private mutating func armTimes(of stored: StoredGraph, at now: Moment) {
         let graph = Int(stored.id.rawValue)
         if let suspension = graphs[graph].suspension {
@@ -287,7 +290,7 @@ extension Scheduler {
         }
     }
 
-    /// Of a graph that is finished and forgotten: its number, and the outcomes of its operations.
+    /// Restores a dropped graph: its number, and the outcomes of its operations.
     private mutating func restoreRemains(of stored: StoredGraph) throws(RestoreError) {
         var outcomes = stored.outcomes
         if !stored.isTombstone {
@@ -348,11 +351,12 @@ extension Scheduler {
         }
         _ = store(attempt)
         graphs[graph].state[index] = stored.hasStarted ? .executing : .dispatched
-        // It was released when it was granted, whatever became of what it waited for since.
+        // It was released when the attempt was granted, whatever happened to its dependencies
+        // since.
         graphs[graph].flags[index].remove(.skipDemanded)
     }
 
-    /// The place of an owner of attempts that has not said hello yet.
+    /// The index of a worker that owns attempts and has not sent a hello yet.
     private mutating func expect(_ incarnation: Incarnation, at now: Moment) -> Int {
         if let known = workerNumbers[incarnation] { return known }
         let index = workers.count
@@ -373,7 +377,7 @@ extension Scheduler {
         return index
     }
 
-    /// What somebody asked for meanwhile is told to the owner with its welcome.
+    /// Restores recalls for what clients asked meanwhile. The owner gets them with its welcome.
     private mutating func restoreRecalls() {
         for place in attempts.indices {
             guard let attempt = attempts[place] else { continue }
@@ -395,9 +399,9 @@ extension Scheduler {
         }
     }
 
-    // MARK: - What waits
+    // MARK: - Waiting operations
 
-    /// Whatever is neither finished nor in flight is ready or waits for others.
+    /// Any operation that is neither finished nor in flight is ready or waits for others.
     private mutating func resume(_ stored: StoredGraph, at now: Moment) {
         let graph = Int(stored.id.rawValue)
         guard graphs[graph].unfinished > 0 else { return }
@@ -423,7 +427,7 @@ extension Scheduler {
 }
 
 extension GraphState {
-    /// An outcome that was kept.
+    /// Sets an outcome that was stored.
     fileprivate mutating func keep(_ outcome: Outcome, of index: UInt32) {
         guard self.outcome[Int(index)] == nil else { return }
         state[Int(index)] = .finished
@@ -433,7 +437,7 @@ extension GraphState {
         unfinished -= 1
     }
 
-    /// What everybody waits for, by the outcomes there are.
+    /// Counts the dependencies that each operation waits for, by the outcomes so far.
     fileprivate mutating func countDependencies() {
         for index in 0..<UInt32(state.count) {
             var waiting: UInt32 = 0

@@ -1,12 +1,13 @@
 package import OperonModel
 
-// What running operations ask. Their names mean nothing here: whether an addition fits is found out
-// by whoever knows them, with `CompiledAddition`, before anything else of that worker is handled.
+// Requests of running operations. The scheduler does not know names. So the shell, which does, uses
+// `CompiledAddition` to find out whether an addition fits, before anything else from that worker is
+// handled.
 extension Scheduler {
-    /// An addition of a running operation that is to be compiled. Nothing that its worker said
-    /// after it is handled until `additionJudged` is given back.
+    /// An addition of a running operation that is to be compiled. Nothing that its worker sent
+    /// after it is handled until `additionJudged` is returned.
     package struct AdditionOrder: Hashable, Sendable {
-        /// The worker's place.
+        /// The worker's index.
         let worker: Int
         package let held: HeldAttempt
         /// The number of the event.
@@ -14,7 +15,7 @@ extension Scheduler {
         package let request: AdditionRequest
     }
 
-    /// What came of compiling it.
+    /// The result of compiling an addition.
     package enum AdditionJudgement: Sendable {
         case fits(CompiledAddition)
         /// All of it was added before.
@@ -22,24 +23,24 @@ extension Scheduler {
         case refused(Refusal)
     }
 
-    /// What an addition of a running operation is compiled against: also of a graph that takes none
-    /// from clients.
+    /// The base for compiling an addition of a running operation. Also for a graph that takes no
+    /// additions from clients.
     package func additionBase(inside id: GraphID) throws(Refusal) -> CompiledAddition.Base {
         guard exists(id) else { throw unknown(.graph(id)) }
         return base(of: id)
     }
 
-    /// Whether an attempt is in flight and the sender's: what anybody else asks in its name is not
-    /// even looked at.
+    /// Whether an attempt is in flight and belongs to the sender. Requests that another worker
+    /// makes in its name are ignored.
     package func owns(_ held: HeldAttempt, _ sender: WorkerIdentity) -> Bool {
         guard let worker = workerNumbers[sender.incarnation] else { return false }
         return attemptPlace(of: held, ownedBy: worker) != nil
     }
 
-    /// A worker waits for an answer: nothing that it said after the question is handled before it.
-    /// Only who runs may ask.
+    /// Begins to judge a request: nothing that the worker sent after it is handled before its
+    /// verdict. Only a running operation may ask.
     ///
-    /// - Returns: Whether the question is to be judged.
+    /// - Returns: Whether the request is to be judged.
     mutating func beginJudging(
         _ held: HeldAttempt,
         from worker: Int,
@@ -55,9 +56,9 @@ extension Scheduler {
         return true
     }
 
-    /// Whether it had begun.
+    /// Ends the judging. Returns whether it had begun.
     mutating func endJudging(of worker: Int) -> Bool {
-        // benign: a judgement that nobody asked for.
+        // benign: a judgement that the scheduler did not ask for.
         guard workers.indices.contains(worker), workers[worker].isJudging else { return false }
         workers[worker].isJudging = false
         return true
@@ -78,8 +79,8 @@ extension Scheduler {
         )
     }
 
-    /// Adds what fits, keeps the verdict until the worker has it, and goes on with what else the
-    /// worker said.
+    /// Adds what fits, keeps the verdict until the worker has it, and goes on with the rest of what
+    /// the worker sent.
     mutating func judge(
         _ order: AdditionOrder,
         _ judgement: AdditionJudgement,
@@ -111,8 +112,8 @@ extension Scheduler {
         handleRest(of: order.worker, at: now, into: &effects)
     }
 
-    /// Kept until the worker has it. Beyond so many as a beat may list the oldest is forgotten: if
-    /// it was lost, the worker is told to ask again.
+    /// Sends a verdict and keeps it until the worker has it. If there are more verdicts than a beat
+    /// may list requests, the oldest is forgotten: if it was lost, the worker is told to ask again.
     mutating func give(_ verdict: Verdict, to worker: Int, into effects: inout Effects) {
         if workers[worker].verdicts.count >= listedRequestsMax {
             workers[worker].verdicts.removeFirst()
@@ -122,21 +123,22 @@ extension Scheduler {
         send(.plain(.control(control)), to: worker, into: &effects)
     }
 
-    /// Goes on with what the worker said behind a request that is judged by now.
+    /// Goes on with what the worker sent after a request that is now judged.
     mutating func handleRest(of worker: Int, at now: Moment, into effects: inout Effects) {
         guard let rest = workers[worker].rest else { return }
         workers[worker].rest = nil
         receive(rest, from: worker, at: now, into: &effects)
     }
 
-    /// Cancelling a graph closed it for whatever was not there yet.
+    /// Cancelling a graph also closes it to additions of running operations.
     private func refusalOfCancelled(_ id: GraphID) -> Refusal? {
         let graph = graphs[Int(id.rawValue)]
         return graph.isCancelled ? .graphClosed(name: graph.compiled.name) : nil
     }
 
-    /// What runs adds to queues that its graph has: a worker may serve few queues, and what it says
-    /// that an operation adds must not run elsewhere than the graph does.
+    /// A running operation may add only to queues that its graph has. A worker may serve few
+    /// queues, and an addition that it reports must not run on workers on which the graph does not
+    /// run.
     private func refusalOfQueues(
         of addition: CompiledAddition,
         inside id: GraphID
@@ -145,7 +147,7 @@ extension Scheduler {
         let submitted = Set(graph.compiled.queues.map(\.name))
         let others = addition.graph.queues.map(\.name).filter { !submitted.contains($0) }
         guard !others.isEmpty else { return nil }
-        // What clients added since. O(policies), and seldom needed.
+        // Queues that clients added since. O(policies), and seldom needed.
         let used = Set(graph.rules.map(\.queue))
         let strange = others.first { queueNumbers[$0].map { used.contains($0) } != true }
         guard let name = strange else { return nil }
@@ -155,8 +157,8 @@ extension Scheduler {
         return .invalid(field: "queue “\(name)”", why: why)
     }
 
-    /// The verdicts on what a beat lists. One that was lost with whoever gave it is asked for anew:
-    /// the same addition gets the same answer.
+    /// The verdicts on the requests that a beat lists. If a verdict was lost with a previous
+    /// coordinator, the worker is told to ask again: the same addition gets the same answer.
     mutating func verdicts(
         on beat: Beat,
         of worker: Int,
@@ -175,11 +177,11 @@ extension Scheduler {
         var bytes = 0
         for request in beat.open.prefix(listedRequestsMax) {
             visitCount += 1
-            // It is on its way, or behind a gap.
+            // The event is on its way, or after a gap.
             guard request.event <= workers[worker].handled else { continue }
             if isWaiting(request) { continue }
             if let known = given[request.number] {
-                // The next beat lists those that had no room.
+                // The next beat lists the requests that had no room.
                 guard
                     verdicts.isEmpty
                         || bytes + known.byteCount <= configuration.limits.chunkBytes
@@ -195,21 +197,21 @@ extension Scheduler {
         return verdicts
     }
 
-    /// Requests of one worker that a beat may list.
+    /// How many requests of one worker a beat may list.
     private var listedRequestsMax: Int {
         configuration.limits.openRequests + configuration.limits.yieldedOperations
     }
 }
 
 extension Verdict {
-    /// About what it takes in a message.
+    /// About how many bytes it takes in a message.
     fileprivate var byteCount: Int {
         let fixed = 48
         switch content {
         case .added, .again: return fixed
         case .ended(let outcomes): return fixed + outcomes.count
         case .output(let output): return fixed + (output?.bytes.count ?? 0)
-        // It was cut short.
+        // It was cut short before.
         case .refused(.dependencyCycle(let path)):
             return path.reduce(fixed) { $0 + 4 + $1.utf8.count }
         case .refused: return fixed + 2 * Refusal.textBytes
@@ -221,8 +223,8 @@ extension Refusal {
     /// Bytes of each text in a verdict: more than a sentence with two names needs.
     fileprivate static let textBytes = 1_024
 
-    /// Only so much as a person reads: a verdict travels with every beat until it has arrived, and
-    /// its names are those that an operation gave.
+    /// The refusal, cut to a length that a person reads. A verdict travels with every beat until it
+    /// has arrived, and the names in it come from an operation.
     var cutShort: Refusal {
         switch self {
         case .dependencyCycle(let path):
@@ -249,11 +251,11 @@ extension Refusal {
 }
 
 extension String {
-    /// Its first characters, with an ellipsis, if it has more bytes than these.
+    /// Its first characters and an ellipsis, if it has more than `maximum` bytes.
     func cut(toBytes maximum: Int) -> String {
         guard utf8.count > maximum else { return self }
         var bytes = 0
-        // By scalars: one character may have any number of bytes.
+        // Cuts by scalars, because one character may have any number of bytes.
         let kept = unicodeScalars.prefix { scalar in
             bytes += UTF8.width(scalar)
             return bytes <= maximum

@@ -1,9 +1,9 @@
 import OperonModel
 
-// What commands did, and whether what they forbid can still happen.
+// The results of commands, and whether what they forbid can still happen.
 extension Scheduler {
-    /// Whether nothing of it can start any more that was cancelled or suspended: no worker has an
-    /// attempt of it that it has not said to have started. O(attempts in flight).
+    /// Whether nothing in a target that was cancelled or suspended can start any more: no worker
+    /// has an attempt in it whose start it has not reported. O(attempts in flight).
     package func isEffective(_ target: Target, cascade: Bool = false) -> Bool {
         !inFlight(of: target, cascade: cascade).contains { !$0.hasStarted }
     }
@@ -30,7 +30,7 @@ extension Scheduler {
         }
     }
 
-    /// Of what acts on everything in a target that is not finished.
+    /// The result of a command on all unfinished operations of a target.
     func result(of target: Target) -> CommandResult {
         var result = CommandResult()
         switch target {
@@ -51,7 +51,7 @@ extension Scheduler {
         var result = CommandResult()
         result.affected = members.count
         for operation in members {
-            // Not by a copy of the graph's state: there may be a million of these.
+            // Does not copy the graph's state, because there may be a million operations.
             let graph = Int(operation.graph.rawValue)
             let index = Int(operation.index)
             if graphs[graph].state[index] == .finished { result.finished += 1 }
@@ -76,7 +76,8 @@ extension Scheduler {
         if result.named.count < CommandResult.namedMax { result.named.append(attempt.operation) }
     }
 
-    /// Operations that depend on these, are none of them and are not finished, each once.
+    /// The number of unfinished operations that depend on these and are none of them, each counted
+    /// once.
     func waitingDependents(of members: [OperationID]) -> Int {
         var seen: Set<OperationID> = []
         for operation in members {

@@ -1,6 +1,7 @@
 package import OperonModel
 
-// `retry`: finished operations get their next round. Outcomes are forgotten, attempts count on.
+// `retry`: finished operations get their next round. Outcomes are forgotten; attempts continue
+// their count.
 extension Scheduler {
     /// How often an operation was reopened.
     package func round(of operation: OperationID) -> UInt32 {
@@ -46,8 +47,8 @@ extension Scheduler {
         effects.results.append(result)
     }
 
-    /// What `retryRequested` would reopen: what was chosen, and what was skipped because of it, in
-    /// any graph.
+    /// What `retryRequested` would reopen: the chosen operations, and those that were skipped
+    /// because of them, in any graph.
     package func members(
         ofRetry indices: [UInt32],
         of id: GraphID,
@@ -63,7 +64,8 @@ extension Scheduler {
     ) throws(Refusal) -> [OperationID] {
         guard exists(id) else { throw unknown(.graph(id)) }
         let graph = graphs[Int(id.rawValue)]
-        // Else its record, which says so of all that is unfinished, would say it of these as well.
+        // Otherwise the record of the graph's cancel, which concerns all its unfinished operations,
+        // would concern these as well.
         guard !graph.isCancelled || graph.unfinished == 0 else {
             throw .invalid(
                 field: "graph",
@@ -104,7 +106,8 @@ extension Scheduler {
         }
     }
 
-    /// What was skipped because of these, directly or not, in any graph that is not cancelled.
+    /// These, and what was skipped because of them, directly or not, in any graph that is not
+    /// cancelled.
     private func withSkipped(_ chosen: [OperationID]) -> [OperationID] {
         var members = chosen
         var seen = Set(chosen)
@@ -124,7 +127,7 @@ extension Scheduler {
         return members
     }
 
-    /// Forgets its outcome. It is pending until its dependencies are counted.
+    /// Forgets an operation's outcome. The operation is pending until its dependencies are counted.
     private mutating func reopen(
         _ operation: OperationID,
         at now: Moment,
@@ -159,8 +162,8 @@ extension Scheduler {
         effects.records.append(.reopened(operation))
     }
 
-    /// Those that no worker has wait for the new outcome; what runs, or has finished, did so by the
-    /// old one.
+    /// Dependents that no worker has wait for the new outcome. Those that run, or have finished,
+    /// keep to the old one.
     private mutating func holdDependents(
         of operation: OperationID,
         at now: Moment,

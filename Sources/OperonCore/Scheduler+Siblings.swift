@@ -3,8 +3,9 @@ import OperonModel
 // Operations that wait for a group and cancel what is left of it once it cannot succeed: see
 // `OperationDescription.cancelSiblings`.
 extension Scheduler {
-    /// A pending operation may be skipped: then what else it waits for is in vain. Worked off at
-    /// the end of the event, so that a group of groups is no recursion.
+    /// Notes a pending operation if it will be skipped and cancels its siblings: its other
+    /// dependencies are no longer needed. They are cancelled at the end of the event, so that a
+    /// group of groups needs no recursion.
     mutating func noteDoomed(_ operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
@@ -15,15 +16,15 @@ extension Scheduler {
         doomed.append(operation)
     }
 
-    /// Cancels what doomed operations still wait for: O(dependencies) of each, once.
+    /// Cancels the unfinished dependencies of doomed operations: O(dependencies) for each, once.
     mutating func cancelSiblings(at now: Moment, into effects: inout Effects) {
-        // Those that this dooms in turn are put behind.
+        // Operations that this dooms in turn are appended.
         var position = 0
         defer { doomed.removeAll(keepingCapacity: true) }
         while position < doomed.count {
             let operation = doomed[position]
             position += 1
-            // benign: it was cancelled, or has ended, in the same event.
+            // benign: it was cancelled, or has finished, in the same event.
             guard state(of: operation) == .pending else { continue }
             var siblings: [OperationID] = []
             forEachDependency(of: operation) { dependency, _ in

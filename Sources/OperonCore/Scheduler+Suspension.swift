@@ -1,7 +1,7 @@
 package import OperonModel
 
-// Suspending and resuming. What a suspension sets aside goes back when the last one that holds it
-// ends: by a command, or when its time has come.
+// Suspending and resuming. Operations that were held back return to their lanes when the last
+// suspension that concerns them ends: by a command, or when its time has come.
 extension Scheduler {
     mutating func setSuspended(
         _ target: Target,
@@ -101,7 +101,7 @@ extension Scheduler {
         arm(.resume(suspended, until: until), on: until, at: now)
     }
 
-    /// A suspension's time may have come. It ends by a record, so that a clock that is set back
+    /// The end of a suspension may have come. It ends by a record, so that setting the clock back
     /// does not bring it back.
     mutating func resumeDue(
         _ suspended: Deadline.Suspended,
@@ -110,7 +110,7 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         let target = target(of: suspended)
-        // benign: it was resumed, or suspended anew with another time, meanwhile.
+        // benign: it was resumed, or suspended again with another end, meanwhile.
         guard suspension(of: target)?.until == until else { return }
         switch suspended {
         case .operation(let operation):
@@ -121,8 +121,8 @@ extension Scheduler {
         effects.records.append(.suspended(target, nil))
     }
 
-    /// Who suspended it, why and until when; `nil` if nobody did. Of the target itself: the graph
-    /// and the queue of an operation may be suspended beside it.
+    /// Who suspended the target, why and until when; `nil` if it is not suspended. This is only
+    /// about the target itself: the graph and the queue of an operation may be suspended too.
     package func suspension(of target: Target) -> Suspension? {
         switch target {
         case .operation(let operation):
@@ -138,7 +138,7 @@ extension Scheduler {
         }
     }
 
-    /// Puts back what a suspension set aside, unless another suspension still holds it.
+    /// Returns a held-back operation to its lane, unless another suspension still concerns it.
     private mutating func releaseHeldBack(_ operation: OperationID) {
         let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
@@ -153,7 +153,7 @@ extension Scheduler {
         graphs[Int(attempt.operation.graph.rawValue)].queue(attempt.operation.index)
     }
 
-    /// Recalls what was dispatched and has not started, in the order of the table of attempts.
+    /// Recalls dispatched operations that have not started, in the order of the table of attempts.
     private mutating func recall(
         into effects: inout Effects,
         where matches: (Scheduler, AttemptState) -> Bool

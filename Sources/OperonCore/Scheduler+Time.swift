@@ -1,10 +1,11 @@
 import HeapModule
 package import OperonModel
 
-// What waits for a time, and by which clock. Leases, timeouts and pauses that began in this life
-// run on the monotonic clock, so that setting the calendar neither shortens nor prolongs them.
-// Dates, and pauses that began in an earlier life, run on the wall clock: the store knows them as
-// dates, and a monotonic moment computed from one would be wrong after the first step of the clock.
+// Times that operations and graphs wait for, and the clock for each. Leases, timeouts and pauses
+// that began since this process started run on the monotonic clock, so setting the wall clock
+// neither shortens nor prolongs them. Dates, and pauses that began in a previous run, run on the
+// wall clock: the store keeps them as dates, and a monotonic time computed from one would be wrong
+// after the first step of the wall clock.
 extension Scheduler {
     mutating func arm(_ kind: Deadline.Kind, at time: Timestamp) {
         deadlines.insert(Deadline(time: time, order: nextDeadlineOrder, kind: kind))
@@ -52,8 +53,8 @@ extension Scheduler {
         }
     }
 
-    /// The earliest date that something still waits for. Dates in front of it that nothing waits
-    /// for are dropped, so that nobody watches the calendar for them.
+    /// The earliest date that something still waits for. Earlier dates that nothing waits for are
+    /// dropped, so that the shell does not watch the wall clock for them.
     mutating func nextDate() -> WallTime? {
         while let next = dates.min {
             if isAwaited(next.kind) { return next.date }
@@ -62,7 +63,7 @@ extension Scheduler {
         return nil
     }
 
-    /// What comes to wait again is armed again.
+    /// If it starts to wait again, its timer is armed again.
     private func isAwaited(_ kind: Deadline.Kind) -> Bool {
         if isGone(kind) { return false }
         return switch kind {
@@ -86,7 +87,7 @@ extension Scheduler {
 
     // MARK: - Pauses
 
-    /// Sets a ready operation aside for a while.
+    /// Delays a ready operation for this long.
     mutating func pause(_ operation: OperationID, for pause: Duration, at now: Moment) {
         let delay = Delay(recorded: now.wall + pause, time: now.monotonic + pause)
         self.delay(operation, delay, at: now)
@@ -101,7 +102,7 @@ extension Scheduler {
         if let date = delay.date { arm(.release(operation), on: date, at: now) }
     }
 
-    /// What a ready operation waits for; `nil`: it is not delayed.
+    /// The delay of a ready operation; `nil`: it is not delayed.
     func delay(of operation: OperationID) -> Delay? {
         let graph = graphs[Int(operation.graph.rawValue)]
         guard graph.state[Int(operation.index)] == .ready,
@@ -117,8 +118,8 @@ extension Scheduler {
     ) {
         // benign: a timer of an earlier delay.
         guard var delay = delay(of: operation) else { return }
-        // A date that has come is not undone: its timer is spent, so after a step back of the
-        // calendar nothing would look at the operation again.
+        // A date that has come stays passed: its timer is used up, so after the wall clock is set
+        // back nothing would visit the operation again.
         if let time = delay.time, time > now.monotonic, let date = delay.date, date <= now.wall {
             delay.date = nil
             delay.recorded = now.wall + (time - now.monotonic)
@@ -130,9 +131,9 @@ extension Scheduler {
         enqueue(operation)
     }
 
-    /// The records tell of pauses as dates. When the wall clock was set since they were written,
-    /// those of the pauses that go on are written again: after a death nothing else is known of
-    /// them. O(graphs kept) and O(pauses) for a step of the clock, O(1) for any other event.
+    /// Records keep pauses as dates, and after a crash nothing else is known of them. So when the
+    /// wall clock was set since, pauses that go on are recorded again. O(graphs kept) and O(pauses)
+    /// for a step of the clock, O(1) for any other event.
     mutating func followCalendar(at now: Moment, into effects: inout Effects) {
         let offset = now.wall - WallTime(nanosecondsSince1970: now.monotonic.nanoseconds)
         guard let known = calendarOffset else {
@@ -155,14 +156,16 @@ extension Scheduler {
         }
     }
 
-    /// Of the two clocks: what time services correct by steps rather than by degrees is more.
+    /// The drift between the two clocks that counts as a step of the wall clock. Time services
+    /// correct smaller differences gradually.
     static var driftMax: Duration { .seconds(1) }
 
-    /// How long a pause that began in an earlier life can last at most; `nil`: that is not known.
+    /// How long a pause that began in a previous run can last at most; `nil`: not known.
     func longestPause(of operation: OperationID, _ stored: StoredOperation) -> Duration? {
         let graph = graphs[Int(operation.graph.rawValue)]
         let policy = graph.policy(operation.index)
-        // A date may be as far away as it likes, and so may what an operation in Swift asks for.
+        // A date may be any time away, and so may the end of a pause that an operation in Swift
+        // asks for.
         guard policy.notBefore == nil, !kinds[graph.kind(operation.index)].canKillWorker,
             !stored.comesBack || stored.retries > 0
         else { return nil }
@@ -174,15 +177,15 @@ extension Scheduler {
     }
 }
 
-/// What a ready operation that is not started yet waits for.
+/// The delay of a ready operation that has not started yet.
 struct Delay: Hashable, Sendable {
-    /// Its end, as the records tell of it.
+    /// Its end, as recorded.
     var recorded: WallTime
-    /// The end of a pause that began in this life.
+    /// The end of a pause that began since this process started.
     var time: Timestamp?
-    /// A date that a person wrote, or the end of a pause that began in an earlier life.
+    /// A date that a person gave, or the end of a pause that began in a previous run.
     var date: WallTime?
-    /// A pause that began in an earlier life is over by then, whatever the wall clock says.
+    /// A pause that began in a previous run is over by then, whatever the wall clock shows.
     var latest: Timestamp?
 
     func isOver(at now: Moment) -> Bool {
@@ -199,14 +202,14 @@ struct Delay: Hashable, Sendable {
 }
 
 extension Scheduler {
-    /// When something is due, by the clock that decides it.
+    /// When something is due, on the clock that decides it.
     package enum Due: Hashable, Sendable {
         case time(Timestamp)
         case date(WallTime)
     }
 }
 
-/// Something that becomes due by the monotonic clock.
+/// Something that becomes due on the monotonic clock.
 struct Deadline: Comparable, Sendable {
     enum Kind: Sendable {
         case lease(worker: Int)
@@ -214,7 +217,7 @@ struct Deadline: Comparable, Sendable {
         case patience(place: UInt32, AttemptID)
         case release(OperationID)
         case deadline(OperationID)
-        /// Of an attempt that no worker has.
+        /// The timeout of an external attempt.
         case timeout(OperationID, ordinal: UInt32)
         case resume(Suspended, until: WallTime)
         case idle(GraphID)
@@ -227,7 +230,7 @@ struct Deadline: Comparable, Sendable {
     }
 
     let time: Timestamp
-    /// Breaks ties: first armed, first due.
+    /// Breaks ties: the one armed first is due first.
     let order: UInt64
     let kind: Kind
 
@@ -238,10 +241,10 @@ struct Deadline: Comparable, Sendable {
     static func == (left: Deadline, right: Deadline) -> Bool { left.order == right.order }
 }
 
-/// Something that becomes due by the wall clock.
+/// Something that becomes due on the wall clock.
 struct DateDeadline: Comparable, Sendable {
     let date: WallTime
-    /// Breaks ties: first armed, first due.
+    /// Breaks ties: the one armed first is due first.
     let order: UInt64
     let kind: Deadline.Kind
 

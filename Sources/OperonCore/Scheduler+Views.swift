@@ -1,9 +1,9 @@
 import HeapModule
 package import OperonModel
 
-// What clients are shown of a scheduler. Questions only.
+// What clients can see of a scheduler. Nothing here changes it.
 extension Scheduler {
-    /// Operations of a graph by state. O(operations) while any is unfinished.
+    /// The number of operations of a graph in each state. O(operations) while any is unfinished.
     package func stateCounts(of graph: GraphID) -> StateCounts {
         let remains = graphs.dropped[graph]
         let graph = graphs[Int(graph.rawValue)]
@@ -32,7 +32,7 @@ extension Scheduler {
         return counts
     }
 
-    /// How far each operation of a graph has come, in their order.
+    /// The progress of each operation of a graph, in their order.
     package func progress(of graph: GraphID) -> [OperationProgress] {
         (0..<UInt32(operationCount(of: graph))).map { index in
             let operation = OperationID(graph: graph, index: index)
@@ -65,8 +65,7 @@ extension Scheduler {
         return priority
     }
 
-    /// The attempt that it has in flight, and who has it: `nobody`, if somebody outside is to
-    /// complete it.
+    /// Its attempt in flight, and the worker that has it: `nobody` for an external operation.
     package func attempt(
         of operation: OperationID
     ) -> (id: AttemptID, ordinal: UInt32, worker: Incarnation, hasStarted: Bool)? {
@@ -81,7 +80,7 @@ extension Scheduler {
         )
     }
 
-    /// Every queue with operations or settings of its own, in no order.
+    /// Every queue with operations or settings of its own, in no particular order.
     package var queueStatus: [QueueStatus] {
         queues.lazy.filter { !$0.isFree }.map { status(of: $0) }
     }
@@ -103,13 +102,15 @@ extension Scheduler {
         )
     }
 
-    /// Operations of a queue that have no outcome, in all graphs; `nil`: there is no such queue.
+    /// The number of operations of a queue without an outcome, in all graphs; `nil`: there is no
+    /// such queue.
     package func unfinishedCount(ofQueue name: String) -> Int? {
         queueNumbers[name].map { queues[$0].unfinished }
     }
 
-    /// Operations of a queue from one on, graph by graph, while `body` answers that it wants more.
-    /// O(operations) of the graphs that have any that is not finished, or of all.
+    /// Visits the finished or the unfinished operations of a queue from `first` on, graph by graph,
+    /// while `body` returns true. O(operations) of the graphs that have unfinished operations, or
+    /// of all graphs if `finished`.
     package func visit(
         queue name: String,
         from first: OperationID,
@@ -133,7 +134,7 @@ extension Scheduler {
         }
     }
 
-    /// Workers that are alive, or gone and remembered.
+    /// All workers that are alive, or gone and remembered.
     package func workerStatus(at now: Timestamp) -> [WorkerStatus] {
         var executing = [Int](repeating: 0, count: workers.count)
         for case .some(let attempt) in attempts where attempt.hasStarted && !attempt.isYielded {
@@ -160,13 +161,13 @@ extension Scheduler {
     /// Whether a graph names the key, or a command has set its limit.
     package func hasKey(_ name: String) -> Bool { keyNumbers[name] != nil }
 
-    /// How many may hold a key.
+    /// How many operations may hold the key at a time.
     package func limit(ofKey name: String) -> Int {
         keyNumbers[name].map { keys[$0].limit } ?? 1
     }
 
-    /// Every key that a graph names or that has a limit of its own, in no order. O(operations) of
-    /// the unfinished graphs that name any.
+    /// Every key that a graph names or that has a limit of its own, in no particular order.
+    /// O(operations) of the unfinished graphs that name any key.
     package var keyStatus: [KeyStatus] {
         var waiting = [Int](repeating: 0, count: keys.count)
         for number in graphs.kept { countWaiting(for: &waiting, in: graphs[number]) }
@@ -202,15 +203,15 @@ extension Scheduler {
 
     package struct KeyStatus: Hashable, Sendable {
         package let settings: KeySettings
-        /// Whoever was given it first is first.
+        /// In the order in which they got the key.
         package let holders: [OperationID]
-        /// Ready operations that need it, whatever else keeps them.
+        /// Ready operations that need it, whatever else delays them.
         package let waiting: Int
     }
 
     package var isUp: Bool { isConnected }
 
-    /// What waits for it, of any graph.
+    /// The operations that depend on it, in any graph.
     package func dependents(of operation: OperationID) -> [OperationID] {
         var dependents: [OperationID] = []
         forEachDependent(of: operation) { dependent, _ in dependents.append(dependent) }
@@ -243,8 +244,8 @@ extension Scheduler {
         }
     }
 
-    /// Whether something was skipped for want of a success: a handler for a failure that did not
-    /// happen is no loss.
+    /// Whether an operation was skipped although it was no failure handler. It is no loss if a
+    /// handler for a failure that did not happen is skipped.
     package func hasWant(_ id: GraphID) -> Bool {
         let graph = graphs[Int(id.rawValue)]
         guard graph.counts[Int(OutcomeKind.skipped.rawValue)] > 0 else { return false }
@@ -273,7 +274,7 @@ extension Scheduler {
         package let slots: Int
         package let executing: Int
         package let held: Int
-        /// Whether anything is its own, with a slot or without.
+        /// Whether the worker has any attempts, with a slot or without.
         package let ownsAttempts: Bool
         package let isAlive: Bool
         package let isDraining: Bool
@@ -284,7 +285,7 @@ extension Scheduler {
     }
 }
 
-/// How far an operation has come.
+/// The progress of an operation.
 package struct OperationProgress: Hashable, Sendable {
     package let state: OperationState
     package let outcome: Outcome?

@@ -1,16 +1,18 @@
 import DequeModule
 package import OperonModel
 
-// Operations that wait for each other in a circle, by their dependencies, by what they wait for as
-// they run, or by who holds a key that they need.
+// Cycles of operations that wait for each other: by their dependencies, by what they wait for as
+// they run, or by the holders of keys that they need.
 extension Scheduler {
-    /// How one of these operations cannot end before another one does. Each for the next, both
-    /// included; `nil`: it can. Iterative, O(operations + edges) of the smaller of two: what they
-    /// wait for, and what waits for the other.
+    /// How one of some operations cannot finish before another one does: a path on which each
+    /// operation waits for the next, both ends included; `nil`: there is none. Iterative,
+    /// O(operations + edges) of the smaller of two sides: what they wait for, and what waits for
+    /// the other.
     ///
-    /// Any holder of a key counts, whether or not there is room for another: what needs a key is
-    /// never awaited by who has it. A cycle is closed only by who begins to wait, or by a
-    /// dependency that is added: who takes a key waits for nothing yet.
+    /// Every holder of a key counts, whether or not the key has room for another, so that a holder
+    /// never waits for an operation that needs the key. Only an operation that begins to wait
+    /// closes a cycle, or a dependency that is added; an operation that takes a key does not wait
+    /// for anything yet.
     package func waitPath(from starts: [OperationID], to end: OperationID) -> [OperationID]? {
         path(from: starts, to: end, along: .waits).path
     }
@@ -32,21 +34,21 @@ extension Scheduler {
         return (path, search.visitCount)
     }
 
-    /// The dependency would close a cycle: how it does.
+    /// The cycle that adding the dependency would close.
     mutating func cycle(adding dependency: OperationID, of operation: OperationID) -> [OperationID]?
     {
         var (found, visits) = path(from: [dependency], to: operation, along: .dependencies)
         visitCount += visits
-        // Neither by what running operations wait for.
+        // Nor by what running operations wait for.
         guard found == nil, !waits.isEmpty else { return found }
         (found, visits) = path(from: [dependency], to: operation, along: .waits)
         visitCount += visits
         return found
     }
 
-    // MARK: - Waits that begin
+    // MARK: - New waits
 
-    /// What comes of a search, as far as one event leads it.
+    /// Continues a search for the visits of one event, and returns its result.
     mutating func lead(_ search: inout WaitSearch) -> WaitSearch.Result {
         let before = search.visitCount
         let result = search.run(in: self, visitsMax: configuration.searchVisitsMax)
@@ -54,8 +56,8 @@ extension Scheduler {
         return result
     }
 
-    /// Leads the oldest search on that was not decided when its operation began to wait. Whoever is
-    /// found in a cycle is told so, and goes on.
+    /// Continues the oldest search that was undecided when its operation began to wait. An
+    /// operation that is found in a cycle is refused its wait, and goes on.
     mutating func continueSearches(into effects: inout Effects) {
         guard var search = searches.popFirst() else { return }
         switch lead(&search) {
@@ -63,7 +65,7 @@ extension Scheduler {
         case .none: break
         case .path(let path):
             guard isCurrent(path, for: search.end) else {
-                // What was found in an earlier event is not so any more.
+                // The path was found in part in an earlier event, and no longer exists.
                 let wait = waits[search.end]
                 let awaited = (wait?.awaited ?? []).filter { outcomeKind(of: $0) == nil }
                 searches.append(WaitSearch(from: awaited, to: search.end, along: .waits))
@@ -73,8 +75,9 @@ extension Scheduler {
         }
     }
 
-    /// Operations on it may have ended since they were found. A key that is given back, and a
-    /// dependency that is removed, end a wait while both sides go on.
+    /// Whether the path still exists. Operations on it may have finished since they were found. A
+    /// wait also ends, with both operations unfinished, when a key is given back or a dependency is
+    /// removed.
     private func isCurrent(_ path: [OperationID], for operation: OperationID) -> Bool {
         guard let first = path.first, waits[operation]?.unfinished.contains(first) == true,
             path.allSatisfy({ outcomeKind(of: $0) == nil })
@@ -95,12 +98,13 @@ extension Scheduler {
         goOn(operation, with: .refused(cycle.cutShort), hasRoom: false, into: &effects)
     }
 
-    // MARK: - Cycles that nobody could refuse
+    // MARK: - Cycles that could not be refused
 
-    /// A further round of something may close a cycle that nobody could refuse, and so may a limit
-    /// of a key that is lowered, and what comes back to its lane. Every such cycle leads through
-    /// one of the operations that were noted for it. One that waits in it, the first by its number,
-    /// is told so and goes on. A key with room keeps nobody.
+    /// Reopening an operation may close a cycle that could not be refused beforehand. So may
+    /// lowering the limit of a key, and an operation that returns to its lane. Every such cycle
+    /// leads through one of the operations in `suspects`. Of the operations in the cycle that wait
+    /// while running, the one with the lowest number is refused its wait and goes on. A key with
+    /// room blocks nothing.
     mutating func breakCycles(into effects: inout Effects) {
         guard !suspects.isEmpty else { return }
         let suspected = suspects
@@ -115,7 +119,7 @@ extension Scheduler {
         }
     }
 
-    /// Operations that can be reached from these and wait for each other in a circle, each for the
+    /// Operations that can be reached from these and wait for each other in a cycle, each for the
     /// next; `nil`: there are none. Iterative, O(operations + edges) of what these wait for.
     private mutating func cycle(through suspected: [OperationID]) -> [OperationID]? {
         var done: Set<OperationID> = []

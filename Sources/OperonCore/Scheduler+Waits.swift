@@ -1,17 +1,17 @@
 import DequeModule
 package import OperonModel
 
-// Running operations that wait for others. Meanwhile they have neither a slot nor a place in their
-// queue, and so cannot keep either from what they wait for; they keep their keys, and the right to
-// go on before anything new.
+// Running operations that wait for others. While they wait they have neither a slot nor a place in
+// their queue, so they do not take these from the operations that they wait for. They keep their
+// keys, and the right to go on before anything new starts.
 //
-// Nothing of it is kept: a coordinator that starts takes them for running until their workers tell
-// it anew, as of every open request.
+// Waits are not stored. After a restart the coordinator treats waiting operations as running until
+// their workers report the waits again, as they do for every open request.
 extension Scheduler {
-    /// Operations that a running one waits for, to be looked up by their names. Nothing that its
-    /// worker said after it is handled until `waitJudged` is given back.
+    /// Operations that a running operation waits for, to be looked up by their names. Nothing that
+    /// its worker sent after it is handled until `waitJudged` is returned.
     package struct WaitOrder: Hashable, Sendable {
-        /// The worker's place.
+        /// The worker's index.
         let worker: Int
         package let held: HeldAttempt
         /// The number of the event.
@@ -19,7 +19,7 @@ extension Scheduler {
         package let request: WaitRequest
     }
 
-    /// What came of looking.
+    /// The result of looking them up.
     package enum WaitJudgement: Sendable {
         /// In the order of the names.
         case operations([OperationID])
@@ -68,11 +68,12 @@ extension Scheduler {
         let operation = order.held.operation
         if let known = waits[operation] {
             if known.number == order.request.number {
-                // benign: told anew, by a worker that took the answer for lost.
+                // benign: reported again, by a worker that took the answer for lost.
                 waits[operation]?.event = order.event
                 return nil
             }
-            // One at a time: its worker has dropped the other, which the next beat would tell.
+            // Only one wait at a time: the worker has dropped the other one, as its next beat would
+            // show.
             endWait(of: operation)
             effects.notices.append(.wentOn(operation, known.held.attempt, hasRoom: false))
         }
@@ -104,7 +105,8 @@ extension Scheduler {
         )
         if isOver(wait) { return .ended(outcomes.map { $0 ?? .skipped }) }
         begin(wait, into: &effects)
-        // It may wait meanwhile: a cycle keeps, and is broken when it is found.
+        // It may wait while the search goes on: a cycle does not end by itself, and is broken when
+        // it is found.
         if case .undecided = result { searches.append(search) }
         return nil
     }
@@ -156,7 +158,8 @@ extension Scheduler {
         effects.notices.append(.yielded(operation, wait.held.attempt))
     }
 
-    /// Its slot, its place, and its bytes, so that what it waits for has room for its own.
+    /// Gives back its slot, its place and its bytes, so that the operations that it waits for have
+    /// room.
     private mutating func giveBackRoom(of attempt: AttemptState) {
         workers[attempt.worker].held -= 1
         workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
@@ -173,13 +176,14 @@ extension Scheduler {
 
     // MARK: Going on
 
-    /// An operation has its outcome: whoever waited for it last may go on.
+    /// An operation has its outcome: operations that waited only for it may go on.
     mutating func tellWaiters(of operation: OperationID, _ outcome: OutcomeKind) {
         guard !waiters.isEmpty, configuration.violation != .forgetsWaiters,
             let told = waiters.removeValue(forKey: operation)
         else { return }
         for waiter in told {
-            // In place: a copy of what one waits for is large.
+            // Changed in place, because the list of what an operation waits for may be large to
+            // copy.
             waits[waiter.operation]?.outcomes[waiter.place] = outcome
             waits[waiter.operation]?.left -= 1
             guard waits[waiter.operation].map({ isOver($0) && !$0.isResuming }) == true else {
@@ -206,8 +210,8 @@ extension Scheduler {
         return attempt.worker
     }
 
-    /// Before anything new is admitted. One whose worker or queue has no room leaves those behind
-    /// it alone; its place is kept for it, and the next slot of its worker.
+    /// Called before anything new is admitted. An operation whose worker or queue has no room does
+    /// not hold up those after it. Its place is kept for it, and so is its worker's next slot.
     mutating func resumeYielded(into effects: inout Effects) {
         guard !resuming.isEmpty,
             workers.contains(where: { $0.resuming > 0 && $0.held < $0.slots })
@@ -241,7 +245,7 @@ extension Scheduler {
 
     // MARK: Ending
 
-    /// It runs as others do, or is about to be removed.
+    /// Ends a wait: the attempt now runs as others do, or is about to be removed.
     mutating func endWait(ofAttemptAt place: UInt32) {
         guard let attempt = attempts[Int(place)], attempt.isYielded else { return }
         endWait(of: attempt.operation)
@@ -266,14 +270,14 @@ extension Scheduler {
         if configuration.violation != .keepsSlotOfWaiting { takeRoom(of: attempt) }
     }
 
-    /// Whether its request is known, and waits.
+    /// Whether this request is known and waits.
     func isWaiting(_ request: OpenRequest) -> Bool {
         guard let wait = waits[request.held.operation] else { return false }
         return wait.number == request.number && wait.held == request.held
     }
 
-    /// Whoever does not list a wait any more does not wait: what asked for it was ended, and its
-    /// operation goes on.
+    /// Ends waits that their worker no longer lists: the requester withdrew, and the operation goes
+    /// on.
     mutating func dropWaits(
         of worker: Int,
         notIn listed: Set<UInt64>,
@@ -292,7 +296,7 @@ extension Scheduler {
         }
     }
 
-    // MARK: Being asked
+    // MARK: Explaining
 
     func reasonsWhileYielded(_ operation: OperationID) -> [Reason] {
         guard let wait = waits[operation] else { return [] }

@@ -1,13 +1,15 @@
 package import OperonModel
 
-// The conversation with workers: hellos, beats, events. *Stored → owned → numbered → judged behind
-// what it names → forgotten on the last word.*
+// The protocol with workers: hellos, beats, events. Every attempt is stored before it is sent and
+// belongs to one worker; events are numbered; beats are evaluated only after the events that they
+// name; results are discarded only once acknowledged.
 extension Scheduler {
     mutating func transportCameUp(at now: Moment, into effects: inout Effects) {
         isConnected = true
         connectedAt = now.monotonic
         probe = nil
-        // After deafness everybody has a whole lease to be heard in.
+        // While the connection was down no worker could be heard, so each gets a whole lease to be
+        // heard in.
         for index in workers.indices where workers[index].isWatched {
             workers[index].leaseEnd = now.monotonic + configuration.lease
             if workers[index].isExpected { workers[index].heardAt = now.monotonic }
@@ -44,7 +46,7 @@ extension Scheduler {
             let index = workerNumbers[envelope.sender.incarnation],
             workers[index].isAlive
         else {
-            // Somebody whom a coordinator before this one welcomed, or whose lease ran out.
+            // The sender was welcomed by a previous coordinator, or its lease ran out.
             resync(envelope.sender, into: &effects)
             return
         }
@@ -53,8 +55,8 @@ extension Scheduler {
                 || configuration.violation == .acceptsOldConnections,
             envelope.epoch == epoch || configuration.violation == .believesOldEpochs
         else {
-            // benign: what an old connection still had in the broker, or what was said to the
-            // coordinator before this one. A newer hello covers it.
+            // benign: a message that an old connection still had in the broker, or that was meant
+            // for a previous coordinator. A newer hello covers it.
             return
         }
         renewLease(of: index, at: now)
@@ -63,7 +65,7 @@ extension Scheduler {
         case .events(let batch): receive(batch, from: index, at: now, into: &effects)
         case .beat(let beat): receive(beat, from: index, at: now, into: &effects)
         case .log(let chunk):
-            // What came too late, or is not the sender's, is nobody's.
+            // Ignore logs of attempts that have ended or belong to another worker.
             guard attemptPlace(of: chunk.held, ownedBy: index) != nil else { return }
             effects.notices.append(.log(chunk))
         case .progress(let report):
@@ -74,15 +76,16 @@ extension Scheduler {
         }
     }
 
-    /// A worker says that another coordinator rules after this one. If that is so, this one has
+    /// A worker reports a later coordinator of this reign. If that is true, this coordinator has
     /// been asleep, and must not act any more.
     ///
-    /// The word of one worker is not enough while another one follows this coordinator: it may be
-    /// wrong, or a lie. Neither is it within the first lease of a connection, in which honest
-    /// workers may not have been heard yet. Until it is believed, a worker that says so is given
-    /// nothing new and keeps what it has, so that nothing is given to somebody else.
-    /// With no live worker a stranger is believed: all that served this coordinator may have been
-    /// started anew while it was asleep, and they would obey it no more.
+    /// The report of one worker is not enough while another worker follows this coordinator: the
+    /// report may be wrong, or a lie. Nor is it enough within the first lease of a connection, when
+    /// honest workers may not have been heard yet. Until the report is believed, that worker gets
+    /// nothing new and keeps what it has, so that no other worker gets it.
+    ///
+    /// With no live worker even an unknown sender is believed: all workers of this coordinator may
+    /// have been restarted while it was asleep, and they would no longer obey it.
     private mutating func hearOfSuccessor(
         _ later: Epoch,
         from sender: WorkerIdentity,
@@ -99,7 +102,7 @@ extension Scheduler {
         effects.notices.append(.superseded(by: later))
     }
 
-    /// Whether it is welcome here, or was.
+    /// Whether the worker is welcome here, or was.
     package func knows(_ worker: Incarnation) -> Bool { workerNumbers[worker] != nil }
 
     private func resync(_ sender: WorkerIdentity, into effects: inout Effects) {
@@ -125,8 +128,8 @@ extension Scheduler {
     ) {
         let isOurs = helloReign == reign
         guard isOurs || hello.held.isEmpty && hello.firstEvent > hello.lastEvent else {
-            // It stays true to whoever gave it what it holds.
-            // The answer tells it of this reign, which it follows once it gives up the other.
+            // The worker stays with the reign that gave it what it holds. The answer tells it of
+            // this reign, which it follows once it gives up the other.
             effects.notices.append(.workerBusy(sender, helloReign))
             resync(sender, into: &effects)
             return
@@ -140,8 +143,9 @@ extension Scheduler {
         workers[index].workerID = hello.worker
         renewLease(of: index, at: now)
         workers[index].receivedAtBeat = nil
-        // Back from another reign, or new: it counts its events from 1. Hellos and events share a
-        // lane, so none of the new count can have been handled before this.
+        // The worker is new, or returns from another reign: it counts its events from 1. Hellos and
+        // events share a lane, so no event of the new count can have been handled before this
+        // hello.
         if !isOurs { workers[index].handled = 0 }
         workers[index].handledAtClaim = workers[index].handled
         if !wasAlive {
@@ -150,12 +154,13 @@ extension Scheduler {
                 .workerJoined(sender, host: hello.host, slots: Int(hello.slots))
             )
         }
-        // Events below the first it holds are gone for good: it was told that they are handled.
+        // Events below the first that it holds are gone for good: it was told that they are
+        // handled.
         if isOurs, hello.firstEvent > 0 {
             workers[index].handled = max(workers[index].handled, hello.firstEvent - 1)
         }
-        // What was dispatched before this hello is judged by what the hello lists, behind the
-        // events that it names.
+        // What was dispatched before this hello is compared with what the hello lists, once the
+        // events that the hello names are handled.
         workers[index].claim = Claim(
             received: workers[index].sequence,
             sent: isOurs ? hello.lastEvent : 0,
@@ -183,8 +188,8 @@ extension Scheduler {
         judgeClaim(of: index, at: now, into: &effects)
     }
 
-    /// The sender's place among the workers, a new one if need be; `nil` for a connection that is
-    /// no longer its latest.
+    /// The sender's index in `workers`, a new one if necessary; `nil` for a connection that is no
+    /// longer its latest.
     private mutating func place(
         of hello: Hello,
         from sender: WorkerIdentity,
@@ -241,7 +246,8 @@ extension Scheduler {
         return index
     }
 
-    /// One that was known only by its attempts, even if it was given up since, says who it is.
+    /// A worker that was known only by its attempts, even if it was given up since, identifies
+    /// itself.
     private mutating func introduce(_ worker: Int, _ hello: Hello) {
         workers[worker].isExpected = false
         workers[worker].host = hello.host
@@ -251,7 +257,8 @@ extension Scheduler {
         learnNames(of: worker)
     }
 
-    /// The place of the worker that has been gone for longest, if there are too many of those.
+    /// The index of the worker that has been gone for longest, if too many gone workers are
+    /// remembered.
     private mutating func forgettableWorker() -> Int? {
         let gone = workers.indices.filter {
             !workers[$0].isWatched && workers[$0].firstAttempt == GraphState.noAttempt
@@ -259,23 +266,23 @@ extension Scheduler {
         guard gone.count >= configuration.goneWorkersMax,
             let oldest = gone.min(by: { workers[$0].heardAt < workers[$1].heardAt })
         else { return nil }
-        // Only removed, each on its own: their order does not matter.
+        // This only removes entries, each independently, so their order does not matter.
         for (operation, lost) in lostAttempts where lost.attempt.worker == oldest {
             lostAttempts[operation] = nil
         }
         return oldest
     }
 
-    /// What one worker may have in flight, so that all together stay within their limit. Those that
-    /// were welcomed before keep theirs until their next hello.
+    /// The event window of one worker, chosen so that all windows together stay within their limit.
+    /// Workers that were welcomed before keep theirs until their next hello.
     private var eventWindow: UInt32 {
         let alive = max(1, workers.count { $0.isAlive })
         let share = configuration.limits.eventBytes / alive
         return UInt32(clamping: max(1, min(Int(configuration.eventWindow), share)))
     }
 
-    /// What went out on earlier connections, or before this hello, counts as received: nothing of
-    /// it can still be on its way to a worker that has dropped whatever came before its welcome.
+    /// Whatever was sent on earlier connections, or before this hello, counts as received: none of
+    /// it can still be on its way, because the worker drops what arrives before its welcome.
     private mutating func renumberOwed(of worker: Int) {
         var place = workers[worker].firstAttempt
         while place != GraphState.noAttempt {
@@ -298,8 +305,9 @@ extension Scheduler {
         learn(isDraining: beat.isDraining, of: worker, into: &effects)
         var resendFrom: UInt64?
         if let claim = workers[worker].claim {
-            // An older claim still waits for its events. If none came since the last beat, they
-            // are lost: beats and events travel apart, so one beat of patience is due.
+            // An older claim still waits for its events. If no event came since the last beat, they
+            // are lost. Beats and events travel separately, so the claim was given one beat of
+            // patience.
             if workers[worker].handled == workers[worker].handledAtClaim,
                 claim.sent > workers[worker].handled
             {
@@ -336,13 +344,13 @@ extension Scheduler {
         )
     }
 
-    /// Stealing at the tail: what a worker was given beyond its slots and has not started since
-    /// the beat before this one is recalled, newest first, while slots are free elsewhere that
-    /// could run it. What it holds proved longer than was expected. The answer to the beat carries
-    /// the orders.
+    /// Takes back operations that a worker was given beyond its slots and has not started since the
+    /// beat before this one, while other workers that could run them have free slots. The newest
+    /// are recalled first. They are taken back because what the worker runs takes longer than
+    /// expected. The answer to the beat carries the orders.
     private mutating func takeBackReadAhead(of worker: Int) {
         let state = workers[worker]
-        // With a claim pending, what it says has started may not be known here yet.
+        // With a claim pending, started attempts may not be known here yet.
         guard state.held > state.slots, state.claim == nil, let received = state.receivedAtBeat,
             isConnected, !isLeaving
         else { return }
@@ -383,7 +391,8 @@ extension Scheduler {
         }
     }
 
-    /// Recalls that have no answer yet, and an end for whatever it holds that is not its own.
+    /// Recalls that have no answer yet, and orders to stop whatever the worker holds that is not
+    /// its own.
     private func outstandingOrders(of worker: Int, held: [HeldAttempt]) -> [Order] {
         var orders: [Order] = []
         var place = workers[worker].firstAttempt
@@ -409,7 +418,7 @@ extension Scheduler {
         return orders
     }
 
-    /// Where an attempt is kept, if it is in flight.
+    /// The place of an attempt in the table, if it is in flight.
     func attemptPlace(of held: HeldAttempt) -> UInt32? {
         guard exists(held.operation) else { return nil }
         let graph = Int(held.operation.graph.rawValue)
@@ -419,15 +428,16 @@ extension Scheduler {
         return place
     }
 
-    /// The same, if it is this worker's.
+    /// The same, if the attempt belongs to this worker.
     func attemptPlace(of held: HeldAttempt, ownedBy worker: Int) -> UInt32? {
         guard let place = attemptPlace(of: held), attempts[Int(place)]?.worker == worker
         else { return nil }
         return place
     }
 
-    /// Compares what a worker says it holds with what it owes, once every event that the claim
-    /// names is handled: what it should have received and does not list was lost on the way.
+    /// Compares what a worker reports to hold with what was sent to it, once every event that the
+    /// claim names is handled: an attempt that it should have received and does not list was lost
+    /// on the way.
     mutating func judgeClaim(
         of worker: Int,
         at now: Moment,
@@ -452,7 +462,7 @@ extension Scheduler {
             }
             place = attempt.next
         }
-        // The list is newest first; what was dispatched first goes first again.
+        // The list is newest first; attempts are dispatched again in their first order.
         for place in lost.reversed() { dispatch(place, into: &effects) }
     }
 }
@@ -508,7 +518,7 @@ extension Scheduler {
         effects.notices.append(
             .attemptEnded(operation, held.attempt, .failed(error), start: nil, end: now.monotonic)
         )
-        // It stands in no lane: `settle` must not count it out of one.
+        // It is in no lane, so `settle` must not count it out of one.
         graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].insert(.heldBack)
         finish(operation, .failed(error), at: now, into: &effects)
     }

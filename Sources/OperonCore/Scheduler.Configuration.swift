@@ -3,183 +3,188 @@ package import OperonModel
 extension Scheduler {
     /// Every interval and limit of a scheduler.
     package struct Configuration: Hashable, Sendable {
-        /// How often a worker says what it holds.
+        /// How often a worker sends a beat.
         package var beat: Duration = .seconds(2)
-        /// Silence after which a worker counts as gone: three beats, so that one lost beat and a
-        /// late one cost nobody an attempt.
+        /// Silence after which a worker counts as gone: three beats, so that one lost beat and one
+        /// late beat lose no attempt.
         package var lease: Duration = .seconds(6)
-        /// Which part of its run time a silent worker's attempt is waited for, if that is longer
-        /// than the lease: the longer it ran, the more its owner's return is worth.
+        /// The coordinator waits for a silent worker's attempt for its run time divided by this, if
+        /// that is longer than the lease: the longer the attempt has run, the more its worker's
+        /// return is worth.
         package var patienceDivisor: Int64 = 20
         package var patienceMax: Duration = .seconds(300)
-        /// How long after the last word of its worker an operation that holds keys keeps them.
+        /// How long an operation that holds keys keeps them after its worker was last heard.
         package var exclusiveLease: Duration = .seconds(60)
-        /// Deaths of its own child process after which an operation fails: `workerLost`. Five, as
-        /// HyperQueue counts: a crash may have other causes once or twice.
+        /// An operation fails with `workerLost` after its own child process has died this many
+        /// times. Five, as in HyperQueue: a crash may have other causes once or twice.
         package var crashLimit = 5
-        /// Workers lost under it after which an operation fails; `nil`: however many.
+        /// An operation fails after it has lost this many workers; `nil`: there is no limit.
         package var lostLimit: Int?
-        /// Workers that are gone and kept in mind, in case they come back: every message walks the
-        /// table, and a worker that dies again and again adds an entry each time.
+        /// How many workers that are gone are remembered, in case they come back. There is a limit
+        /// because every message walks the table, and a worker that dies again and again adds an
+        /// entry each time.
         package var goneWorkersMax = 256
-        /// Dependencies and waits that one event looks at to find whether an operation may wait:
-        /// some three milliseconds. What is behind them is looked at in later events.
+        /// How many dependencies and waits one event visits to find out whether an operation may
+        /// wait: about three milliseconds' worth. Later events continue the search.
         package var searchVisitsMax = 4_096
-        /// Kinds that no graph names any more and whose run times are remembered: programs have
-        /// dozens of kinds, and a client may name as many as it likes.
+        /// How many kinds that no graph names any more are remembered with their run times.
+        /// Programs have dozens of kinds, but a client may name any number.
         package var unusedKindsMax = 1_000
         /// Bytes of events that a worker may have in flight.
         package var eventWindow: UInt32 = 1 << 20
-        /// How long a worker stays true to a silent reign that keeps nothing on disk.
+        /// How long a worker stays with a silent reign whose store is in memory only.
         package var orphanAfter: Duration = .seconds(60)
-        /// Work that a worker may hold beyond its slots: enough to cover a round trip (measured
-        /// 0.4 ms on loopback), too little to matter for a schedule.
+        /// The run time of operations that a worker may hold beyond its slots: enough to cover a
+        /// round trip (measured 0.4 ms on loopback), too little to affect a schedule.
         package var readAhead: Duration = .milliseconds(4)
-        /// Operations that a worker may hold beyond its slots, however short they are.
+        /// How many operations a worker may hold beyond its slots, however short they are.
         package var readAheadCountMax = 64
-        /// Operations in one message.
+        /// How many operations one message carries.
         package var operationsPerMessage = 1
         package var limits = Limits()
         /// Seeds the jitter of retries.
         package var seed: UInt64 = 0
-        /// A rule broken on purpose: the simulator must notice. Never set outside its tests.
+        /// A rule that is broken on purpose, which the simulator must notice. Only the simulator's
+        /// tests set it.
         package var violation: PlantedViolation?
 
         package init() {}
     }
 }
 
-/// Rules of the conversation, each of which a simulator that is worth its name must see broken.
+/// Rules of the protocol and of the scheduler. The simulator must notice when one of them is
+/// broken.
 package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
-    // The coordinator's.
-    /// Acknowledges events behind a gap.
+    // The coordinator's rules.
+    /// Acknowledges events after a gap.
     case acknowledgesBeyondGap
-    /// Judges a beat before the events it names.
+    /// Evaluates a beat before the events that it names.
     case judgesBeatEarly
-    /// Sends again what may still be on its way.
+    /// Sends again a message that may still be on its way.
     case repeatsWhatIsInFlight
-    /// Never sends again what was lost.
+    /// Never resends a lost message.
     case neverRepeats
     /// Moves a lost attempt to another worker under its old number.
     case reusesAttempts
-    /// Accepts a result of an attempt that is not the sender's any more.
+    /// Accepts a result of an attempt that no longer belongs to the sender.
     case acceptsStaleResults
     /// Sends an attempt again although it was recalled.
     case repeatsRecalled
     /// Dispatches beyond the limit of the queue.
     case ignoresQueueLimit
-    /// Gives a key to more than may hold it.
+    /// Gives a key to more operations than may hold it.
     case ignoresKeyLimits
-    /// Releases at the first dependency.
+    /// Releases an operation at its first dependency.
     case releasesEarly
     /// Accepts messages from an old connection.
     case acceptsOldConnections
-    /// Believes what was said to the coordinator before it.
+    /// Accepts messages that were meant for a previous coordinator.
     case believesOldEpochs
     /// Lets a lost attempt go on while the next one may start.
     case resumesWithoutRecall
-    /// Runs a suspect beside others again.
+    /// Runs a suspect operation in the worker's own process again.
     case neverIsolates
-    /// Gives keys on while their holder still has its right to them.
+    /// Passes keys on while their holder still has a right to them.
     case forgetsExclusiveLease
-    // The coordinator's, after the death of the one before.
-    /// Sends what rests on records that are not committed.
+    // The coordinator's rules after the previous coordinator died.
+    /// Sends messages that depend on records that are not committed.
     case tellsBeforeCommit
-    /// Acknowledges what a power cut may undo.
+    /// Acknowledges results that a power cut may undo.
     case acknowledgesBeforeSync
-    /// Numbers attempts as the one before it did.
+    /// Reuses the attempt numbers of the previous coordinator.
     case numbersAttemptsAnew
-    /// Takes attempts in flight for what was never granted.
+    /// Treats attempts in flight as if they had never been granted.
     case forgetsInFlight
-    /// Forgets what was suspended.
+    /// Forgets suspensions.
     case forgetsSuspensions
-    /// Forgets what workers and children died of.
+    /// Forgets which operations workers and child processes died of.
     case forgetsBlame
-    /// Publishes what its owner holds, to somebody else.
+    /// Sends an attempt that its owner still holds to another worker.
     case restartsWhatRuns
-    /// Forgets what was added last to a graph.
+    /// Forgets the last addition to a graph.
     case forgetsAdditions
-    /// Forgets dependencies that were added or taken away since the submission.
+    /// Forgets dependencies that were added or removed since the submission.
     case forgetsChangedDependencies
-    /// Forgets what a graph waits for in other graphs.
+    /// Forgets dependencies on operations of other graphs.
     case forgetsOtherGraphs
-    /// Forgets that anything was reopened.
+    /// Forgets that operations were reopened.
     case forgetsRounds
-    /// Forgets which settings of a queue a command made.
+    /// Forgets which settings of a queue were set by a command.
     case forgetsCommands
-    /// Forgets how the operations of a graph ended that is kept no longer.
+    /// Forgets the outcomes of the operations of a dropped graph.
     case forgetsOutcomes
-    /// Forgets how many may hold a key.
+    /// Forgets the limits of keys.
     case forgetsKeyLimits
-    /// Adds dependencies that close a cycle.
+    /// Accepts dependencies that close a cycle.
     case allowsCycles
-    /// Leaves a suspension in force when its time has passed.
+    /// Keeps a suspension in force after its time has passed.
     case forgetsUntil
-    /// Does not wait for dependencies of other graphs.
+    /// Does not wait for dependencies in other graphs.
     case ignoresOtherGraphs
-    /// Adds a dependency to what a worker has.
+    /// Adds a dependency to an operation that a worker has.
     case changesDispatched
-    /// Does not count what is reopened as unfinished in its queue.
+    /// Does not count reopened operations as unfinished in their queue.
     case miscountsQueue
-    /// Lets what waits be, when what it waits for is reopened.
+    /// Does not hold waiting operations back when their dependency is reopened.
     case forgetsReopened
-    /// Counts retries and losses on into the next round, which the records say begins at none.
+    /// Keeps counting retries and losses in the next round, although by the records each round
+    /// starts at zero.
     case keepsOldRound
-    /// Takes additions of an attempt that is not the sender's any more.
+    /// Accepts additions of an attempt that no longer belongs to the sender.
     case acceptsStaleAdditions
-    /// Takes what the next attempt adds again for something new.
+    /// Takes an addition that the next attempt repeats for a new one.
     case addsAgain
-    /// Handles what a worker said behind an addition before the addition.
+    /// Handles what a worker sent after an addition before the addition.
     case addsLate
-    /// Tells nobody who waits for an operation that it has ended.
+    /// Does not tell waiting operations that the awaited operation has ended.
     case forgetsWaiters
-    /// Counts a slot and a place for what waits for others.
+    /// Counts a slot and a place for an operation that waits for others.
     case keepsSlotOfWaiting
-    /// Lets go on what waits as soon as the first that it waits for has ended.
+    /// Resumes a waiting operation as soon as the first operation that it waits for has ended.
     case resumesEarly
-    /// Lets go on what waited, whether or not its queue has a place for it.
+    /// Resumes a waiting operation even if its queue has no place for it.
     case resumesBeyondLimit
-    /// Lets an operation wait for what waits for it.
+    /// Lets operations wait for one another in a cycle.
     case allowsWaitCycles
     /// Finishes an open graph as soon as it has nothing to do.
     case finishesOpenGraphs
-    /// Gives attempts to a worker that is silent, or to whom a message came back.
+    /// Gives attempts to a worker that is silent, or whose messages the broker returned.
     case placesOnSilent
-    /// Waits for dates by the monotonic clock.
+    /// Measures dates with the monotonic clock.
     case keepsDatesAsIntervals
-    /// Tells a worker to drain once, whether or not it heard.
+    /// Asks a worker to drain only once, even if the worker did not receive it.
     case asksToDrainOnce
-    /// Takes what somebody outside is to complete for what was never granted, after a death.
+    /// After a restart, treats attempts of external operations as if they had never been granted.
     case forgetsExternals
-    /// Counts no place for what somebody outside is to complete.
+    /// Counts no place in the queue for external operations.
     case countsNoExternals
-    /// Takes whatever completes an operation for its last attempt.
+    /// Accepts a completion that names an older attempt.
     case acceptsStaleCompletions
-    /// Completes what is finished again.
+    /// Completes a finished operation again.
     case completesTwice
-    /// Never ends what nobody completes in time, after a death.
+    /// After a restart, never ends an external operation that is not completed in time.
     case forgetsTimeouts
-    /// Starts at once what asked not to be started before a time.
+    /// Starts an operation at once that asked not to be started before a time.
     case forgetsPauses
-    // The worker's.
-    /// Starts without an unexpired answer.
+    // The worker's rules.
+    /// Starts an operation without an unexpired lease.
     case startsWithoutLease
     /// Starts between its hello and the welcome.
     case startsBeforeWelcome
-    /// Runs a copy of an attempt that it holds.
+    /// Runs a second copy of an attempt that it holds.
     case runsCopies
-    /// Forgets a result when it is sent, not when it is acknowledged.
+    /// Forgets a result when it is sent instead of when it is acknowledged.
     case forgetsOnSend
-    /// Forgets to hand back what it was asked to return.
+    /// Does not hand back an attempt that was recalled.
     case ignoresRecalls
     /// Accepts dispatches of a lower epoch.
     case acceptsLowerEpochs
-    /// Lists in its beats only what runs.
+    /// Lists only running attempts in its beats.
     case hidesWaiting
-    /// Lists no requests in its beats.
+    /// Lists no requests for outputs in its beats.
     case hidesRequests
     /// Lists no requests of running operations in its beats.
     case hidesOpenRequests
-    /// Lets go on what waited before there is a slot for it.
+    /// Resumes a waiting operation before there is a slot for it.
     case resumesWithoutSlot
 }

@@ -1,36 +1,39 @@
 package import OperonModel
 
 extension Scheduler {
-    /// What a scheduler asks for, to be done in this order, which is the crash-safety argument:
-    /// records are stored before any message leaves, so that no worker ever holds an attempt that
-    /// the store does not know; acknowledgements travel in messages, so that no worker forgets
-    /// what is not stored. Notices affect nothing.
+    /// What a scheduler asks the shell to do, in this order. Crash safety rests on the order:
+    /// records are stored before any message leaves, so no worker ever holds an attempt that the
+    /// store does not know; acknowledgements travel in messages, so no worker forgets a result that
+    /// is not stored. Notices affect nothing.
     package struct Effects: Sendable {
         package var records: [Record] = []
         package var messages: [Message] = []
-        /// Numbers to send to itself, each through both of its queues.
+        /// Numbers of ticks that the coordinator sends to itself, each through both of its queues.
         package var ticks: [UInt64] = []
-        /// Requests for outputs, in the order in which they came; answered after the messages.
+        /// Requests for outputs, in order of arrival. They are answered after the messages are
+        /// sent.
         package var fetches: [FetchOrder] = []
-        /// Additions of running operations, to be compiled and given back at once.
+        /// Additions of running operations. The shell compiles them and returns the judgement at
+        /// once.
         package var additions: [AdditionOrder] = []
-        /// What running operations wait for, to be looked up and given back at once.
+        /// What running operations wait for. The shell looks it up and returns the judgement at
+        /// once.
         package var waits: [WaitOrder] = []
-        /// Likewise.
+        /// Outputs that running operations ask for, likewise.
         package var reads: [ReadOrder] = []
         package var refusals: [Refusal] = []
-        /// What commands did, one for each that was not refused.
+        /// What commands did: one result for each command that was not refused.
         package var results: [CommandResult] = []
         package var notices: [Notice] = []
-        /// When `timeReached` is wanted; `nil`: not at all.
+        /// When the scheduler wants `timeReached`; `nil`: not at all.
         package var wakeAt: Timestamp?
-        /// When `timeReached` is wanted by the wall clock as well, however that is set meanwhile;
-        /// `nil`: nothing waits for a date.
+        /// When the scheduler wants `timeReached` on the wall clock as well, even if that clock is
+        /// set meanwhile; `nil`: nothing waits for a date.
         package var nextDate: WallTime?
 
         package init() {}
 
-        /// Forgets everything but the wake-ups, keeping the memory.
+        /// Removes everything except the wake-ups, and keeps the memory.
         package mutating func removeAll() {
             records.removeAll(keepingCapacity: true)
             messages.removeAll(keepingCapacity: true)
@@ -44,8 +47,9 @@ extension Scheduler {
             notices.removeAll(keepingCapacity: true)
         }
 
-        /// Takes out what may be performed whether or not its records are kept; `nil`: nothing.
-        /// Outputs are fetched for attempts that were stored before they were dispatched.
+        /// Takes out the effects that may be performed whether or not their records are stored;
+        /// `nil`: there are none. A fetch is among them because its attempt was stored before it
+        /// was dispatched.
         mutating func takeFree() -> Effects? {
             let hasFree = notices.contains { !$0.restsOnRecords }
             guard hasFree || !fetches.isEmpty else { return nil }
@@ -58,12 +62,12 @@ extension Scheduler {
             return free
         }
 
-        /// Nothing is to be performed.
+        /// Whether there is nothing to perform.
         var isNothing: Bool {
             messages.isEmpty && ticks.isEmpty && fetches.isEmpty && notices.isEmpty
         }
 
-        /// Adds what is to be performed after this, and has no records of its own.
+        /// Appends effects that are to be performed after these and have no records.
         mutating func append(_ later: Effects) {
             messages += later.messages
             ticks += later.ticks
@@ -93,7 +97,7 @@ extension Scheduler {
     }
 
     package enum Body: Hashable, Sendable {
-        /// The shell adds what the operations are made of.
+        /// The shell adds the contents of the operations.
         case dispatch(acknowledged: UInt64, [Grant])
         case plain(CoordinatorMessage)
 
@@ -105,10 +109,10 @@ extension Scheduler {
             }
         }
 
-        /// Adds to a dispatch, in place.
+        /// Adds a grant to a dispatch, in place.
         mutating func append(_ grant: Grant) {
             guard case .dispatch(let acknowledged, var grants) = self else { return }
-            // Gives up the other reference, so that the list is not copied.
+            // Drops the other reference first, so that the list is not copied.
             self = .dispatch(acknowledged: acknowledged, [])
             grants.append(grant)
             self = .dispatch(acknowledged: acknowledged, grants)
@@ -121,11 +125,12 @@ extension Scheduler {
         package var ordinal: UInt32
         package var priority: QueuePriority
         package var rank: UInt64
-        /// It may be what killed its worker: run it in a child process of its own.
+        /// The operation may have killed its worker: run it in a child process of its own.
         package var isIsolated = false
-        /// An earlier attempt was lost and may still run: it travels alone, its start is announced.
+        /// An earlier attempt was lost and may still run: this grant travels alone, and its worker
+        /// reports the start.
         package var announcesStart = false
-        /// It holds keys, and for how long without an answered beat.
+        /// How long the attempt keeps its keys without an answered beat; `nil`: it holds no keys.
         package var exclusiveLease: Duration?
 
         package init(
@@ -143,17 +148,17 @@ extension Scheduler {
 
     /// What a command did.
     package struct CommandResult: Hashable, Sendable {
-        /// Operations it acted on.
+        /// Operations that the command acted on.
         package var affected = 0
-        /// Of those, the ones that ended by it at once.
+        /// How many of them ended at once.
         package var finished = 0
-        /// Of those, the ones in flight: asked to stop, or left to go on.
+        /// How many of them are in flight: asked to stop, or left running.
         package var running = 0
-        /// Operations that it let go on, or that wait on for what runs.
+        /// Operations that the command released, or that wait on for running ones.
         package var released = 0
-        /// No start is possible any more of what it cancelled or suspended.
+        /// Nothing that the command cancelled or suspended can start any more.
         package var isEffective = true
-        /// The first of those in flight.
+        /// The first few of the operations in flight.
         package var named: [OperationID] = []
 
         package init() {}
@@ -161,21 +166,23 @@ extension Scheduler {
         static let namedMax = 8
     }
 
-    /// What somebody may want to see; never affects correctness.
+    /// Something that a person may want to see. It never affects correctness.
     package enum Notice: Hashable, Sendable {
-        /// A graph has this many further operations, from this one on.
+        /// A graph got this many more operations; `first` is the first of them.
         case operationsAdded(GraphID, first: UInt32, count: UInt32)
         case ready(OperationID)
         case granted(OperationID, AttemptID, worker: Incarnation)
         case started(OperationID, AttemptID, at: Timestamp)
-        /// It waits for others, and gave back its slot and its place in its queue.
+        /// The operation waits for others, and gave back its slot and its place in its queue.
         case yielded(OperationID, AttemptID)
-        /// It goes on. `hasRoom`: it has them again; else it goes on without having waited to the
-        /// end, and more run than may.
+        /// The operation goes on after a wait. `hasRoom`: it has its slot and place again.
+        /// Otherwise it goes on before its wait was over, and more operations run than the limits
+        /// allow.
         case wentOn(OperationID, AttemptID, hasRoom: Bool)
-        /// An attempt whose loss was told goes on.
+        /// An attempt that was reported lost goes on.
         case resumed(OperationID, AttemptID, worker: Incarnation)
-        /// `start` is `nil` for an attempt that never started or was lost before it said so.
+        /// `start` is `nil` if the attempt never started, or was lost before its worker reported
+        /// the start.
         case attemptEnded(
             OperationID,
             AttemptID,
@@ -183,27 +190,28 @@ extension Scheduler {
             start: Timestamp?,
             end: Timestamp
         )
-        /// What a finished attempt left; before its `attemptEnded`.
+        /// The result of a finished attempt. It comes before its `attemptEnded`.
         case result(OperationID, AttemptID, AttemptResult)
         case finished(OperationID, Outcome)
         case retry(OperationID, at: Timestamp)
-        /// All of it is finished, and nothing can be added. Again after each `retry`.
+        /// Everything in the graph is finished, and nothing can be added. Sent again after each
+        /// `retry`.
         case graphFinished(GraphID)
-        /// It was open, had nothing to do for too long, and was closed.
+        /// An open graph had nothing to do for too long, and was closed.
         case graphClosedIdle(GraphID)
         case workerJoined(WorkerIdentity, host: String, slots: Int)
         case workerLost(WorkerIdentity)
         case workerDraining(WorkerIdentity)
-        /// It holds something of another reign, and was not welcomed.
+        /// The worker holds something of another reign, so it was not welcomed.
         case workerBusy(WorkerIdentity, Reign)
-        /// A worker follows a later coordinator of this reign: this one has to end.
+        /// A worker follows a later coordinator of this reign: this coordinator has to end.
         case superseded(by: Epoch)
-        /// A late or repeated event that changed nothing.
+        /// An event came late or twice, and changed nothing.
         case eventRefused(AttemptID)
         case log(LogChunk)
         case progress(ProgressReport)
 
-        /// Whether what it tells is a fact only once its records are kept.
+        /// Whether the notice is true only once its records are stored.
         var restsOnRecords: Bool {
             switch self {
             case .workerBusy, .superseded, .eventRefused, .log, .progress: false

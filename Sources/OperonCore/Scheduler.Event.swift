@@ -1,61 +1,65 @@
 package import OperonModel
 
 extension Scheduler {
-    /// Every fact that can happen to a scheduler.
+    /// Everything that can happen to a scheduler.
     package enum Event: Sendable {
-        /// A client submitted a graph. Its id is the number of graphs before it. One that is open
-        /// may be added to.
+        /// A client submitted a graph. Its id is the number of graphs before it. Operations can be
+        /// added to an open graph.
         case graphSubmitted(CompiledGraph, isOpen: Bool = false)
-        /// A client added operations to an open graph: all of them, or none.
+        /// A client added operations to an open graph: either all of them are added, or none.
         case operationsAdded(GraphID, CompiledAddition)
-        /// A client will add no more to an open graph.
+        /// A client closed an open graph: nothing more will be added.
         case graphClosed(GraphID)
-        /// A client set the limit of a queue; `nil`: as many as there are slots. A queue that is
-        /// not there yet is made.
+        /// A client set the limit of a queue. `nil`: no limit besides the number of slots. A queue
+        /// that does not exist yet is created.
         case queueLimitSet(queue: String, maximum: Int?)
-        /// A client set the priority of operations that name none. Those that wait follow, unless a
-        /// command gave them one of their own.
+        /// A client set the priority of operations that name none. Waiting operations follow it,
+        /// unless a command gave them a priority of their own.
         case queuePrioritySet(queue: String, QueuePriority)
-        /// A client set how many operations may hold a key. Those that have it keep it.
+        /// A client set how many operations may hold a key. The present holders keep it.
         case keyLimitSet(KeySettings)
-        /// A client took the settings of a queue back: what graphs and commands said of it counts
-        /// no more. It is forgotten with the last graph that names it.
+        /// A client reset the settings of a queue: what graphs and commands set no longer counts.
+        /// The queue is forgotten with the last graph that names it.
         case queueReset(String)
         /// The same for the limit of a key.
         case keyReset(String)
-        /// A client wants it suspended, or, with `nil`, to go on.
+        /// A client suspends the target, or, with `nil`, resumes it.
         case suspensionRequested(Target, Suspension?)
-        /// A client wants it cancelled; with `cascade` whatever depends on it too.
+        /// A client cancels the target, and with `cascade` everything that depends on it.
         case cancelRequested(Target, reason: String, cascade: Bool, by: String = "")
         /// A client changed the priority of an operation that has not started.
         case priorityRequested(OperationID, QueuePriority)
-        /// A client wants an operation to wait for another one as well. Done, or refused: with
-        /// `alreadyStarted` if a worker has it, whether or not it has begun.
+        /// A client makes an operation wait for another one as well. The request is carried out or
+        /// refused: with `alreadyStarted` if a worker has the operation, whether or not it has
+        /// begun.
         case dependencyAdded(OperationID, on: OperationID, DependencyCondition)
-        /// A client wants an operation to wait for another one no more; done or refused alike.
+        /// A client removes a dependency of an operation. The request is carried out or refused
+        /// likewise.
         case dependencyRemoved(OperationID, on: OperationID)
-        /// A client wants finished operations to have another round: these, or, if none is named,
-        /// all that failed, and with `cancelled` those that were cancelled too. What was skipped
-        /// because of them follows; what succeeded stays.
+        /// A client starts the next round of finished operations: of those named, or, if none is
+        /// named, of all that failed, and with `cancelled` of those that were cancelled too.
+        /// Operations that were skipped because of them follow. Operations that succeeded stay as
+        /// they are.
         case retryRequested(GraphID, operations: [UInt32], cancelled: Bool)
-        /// Somebody outside ends the attempt of an external operation: this one, or whichever is
-        /// executing. Done, or refused.
+        /// An external party ends the attempt of an external operation: the attempt named, or else
+        /// the one that is executing. The request is carried out or refused.
         case completionRequested(OperationID, attempt: AttemptID?, Completion)
-        /// A client wants a worker to take nothing more, and to leave when it has finished what it
-        /// has. Done when the worker says so (`hasBegunToDrain`), and not kept: whoever asked is
-        /// told only then.
+        /// A client drains a worker: it takes nothing more, and leaves when it has finished what it
+        /// has. The request is done when the worker confirms it (`hasBegunToDrain`). It is not
+        /// stored, so the client gets its answer only then.
         case drainRequested(Incarnation)
-        /// The shell drops finished graphs from its store: of those that nothing unfinished depends
-        /// on only the outcomes stay. `isGone` tells of which.
+        /// The shell drops finished graphs from its store. Of graphs on which nothing unfinished
+        /// depends, only the outcomes stay. `isGone` tells which graphs were dropped.
         case graphsForgotten([GraphID])
         /// A worker's message arrived.
         case workerMessage(WorkerEnvelope)
-        /// Whether an addition fits that was ordered to be compiled: to be given back before
-        /// anything else is handled.
+        /// Whether an addition fits that the scheduler asked to have compiled. The shell must
+        /// return this before any other event.
         case additionJudged(AdditionOrder, AdditionJudgement)
-        /// What a running operation waits for, in the scheduler's numbers: likewise.
+        /// What a running operation waits for, in the scheduler's numbers. Must be returned
+        /// likewise.
         case waitJudged(WaitOrder, WaitJudgement)
-        /// What an operation has left that a running one asks for: likewise.
+        /// The output of an operation that a running operation asks for. Must be returned likewise.
         case readJudged(ReadOrder, ReadJudgement)
         /// The transport is connected, bound and consuming.
         case transportUp
@@ -65,10 +69,10 @@ extension Scheduler {
         case addressReturned(WorkerAddress)
         /// An attempt that was just granted is larger than a message may be.
         case attemptUnsendable(HeldAttempt, OperationError)
-        /// The coordinator leaves: grant nothing more, and give every worker the last word on what
-        /// it reported; with `kill` end what runs.
+        /// The coordinator shuts down: grant nothing more, and send every worker the last word on
+        /// what it reported. With `kill`, end the running operations.
         case shutdownRequested(kill: Bool)
-        /// The time of a wake-up that was asked for has come, by either clock.
+        /// A requested wake-up time has come, on either clock.
         case timeReached
     }
 

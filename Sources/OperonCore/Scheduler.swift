@@ -2,9 +2,9 @@ import DequeModule
 import HeapModule
 package import OperonModel
 
-/// The coordinator's decisions: which operations are ready, which worker runs which, what became
-/// of them. Driven by the coordinator's shell and by the simulator, one event at a time; it knows
-/// no clock, no chance and no I/O, and the same events give the same effects, byte for byte.
+/// The coordinator's decisions: which operations are ready, which worker runs each of them, and how
+/// they ended. The coordinator's shell and the simulator drive it, one event at a time. It uses no
+/// clock, no randomness and no I/O, so the same events give the same effects, byte for byte.
 package struct Scheduler: Sendable {
     package let configuration: Configuration
     package let reign: Reign
@@ -19,7 +19,7 @@ package struct Scheduler: Sendable {
     var keyNumbers: [String: Int] = [:]
     var lanes: [Lane] = []
     var laneNumbers: [LanePlace: Int] = [:]
-    /// Those of which something is ready, in no order.
+    /// Queues that have a ready operation, in no particular order.
     var readyQueues: [Int] = []
     var names = UnusedNames()
 
@@ -28,60 +28,65 @@ package struct Scheduler: Sendable {
     var isConnected = false
     var connectedAt = Timestamp.zero
     var isLeaving = false
-    /// A tick through its own queues that is not back yet.
+    /// A tick that was sent through the coordinator's own queues and has not come back yet.
     var probe: Probe?
     var nextProbe: UInt64 = 1
 
-    /// Attempts in flight; free places are listed behind.
+    /// Attempts in flight. A free place is `nil`, and `freeAttempts` lists it.
     var attempts: [AttemptState?] = []
     var freeAttempts: [UInt32] = []
     var nextAttemptNumber: UInt64 = 1
-    /// The last attempt that an operation lost, until the next one has started: its owner may come
-    /// back. Only looked up.
+    /// The last attempt that an operation lost. It is kept until the next attempt has started,
+    /// because its owner may come back. Never iterated.
     var lostAttempts: [OperationID: LostAttempt] = [:]
 
-    /// What running operations wait for. Only looked up.
+    /// What running operations wait for. Never iterated.
     var waits: [OperationID: WaitState] = [:]
-    /// Who waits for an operation, first come first. Only looked up.
+    /// The operations that wait for an operation, in order of arrival. Never iterated.
     var waiters: [OperationID: [Waiter]] = [:]
-    /// Those that have all they waited for, and want a slot and a place again, first come first.
+    /// Operations whose wait is over and that want a slot and a place in their queue again, in
+    /// order of arrival.
     var resuming: [OperationID] = []
-    /// Operations that came to wait for others, or to be waited for, by other ways than those that
-    /// are checked first. Empty between events.
+    /// Operations that started to wait, or to be waited for, by a way that is not checked for
+    /// cycles beforehand. Empty between events.
     var suspects: [OperationID] = []
-    /// Whether those that began to wait wait in a circle: what is not decided yet, oldest first.
+    /// Unfinished searches for cycles among operations that began to wait, oldest first.
     var searches = Deque<WaitSearch>()
 
-    /// What the monotonic clock decides: leases, timeouts, and pauses that began in this life.
+    /// Times on the monotonic clock: leases, timeouts, and pauses that began since this process
+    /// started.
     var deadlines = Heap<Deadline>()
-    /// What the wall clock decides: dates, and pauses that began in an earlier life.
+    /// Times on the wall clock: dates, and pauses that began in a previous run.
     var dates = Heap<DateDeadline>()
     var nextDeadlineOrder: UInt64 = 0
-    /// How far the wall clock was ahead of the monotonic one when pauses were last recorded.
+    /// How far the wall clock was ahead of the monotonic clock when pauses were last recorded.
     var calendarOffset: Duration?
-    /// When the last event was handled. Placement and `explain` judge silence by it.
+    /// When the last event was handled. Placement and `explain` measure a worker's silence against
+    /// it.
     var lastEventAt = Timestamp.zero
     var servings: UInt64 = 0
-    /// Of all attempts in flight.
+    /// The bytes of all attempts in flight.
     var dispatchedBytes = 0
-    /// What somebody outside is to complete: attempts that no worker has. Only looked up.
+    /// Attempts of external operations. No worker holds them. Never iterated.
     var externals: [OperationID: ExternalAttempt] = [:]
-    /// The lanes of such operations in which anything stands.
+    /// The lanes of external operations that are not empty.
     var externalLanes: [Int] = []
     var generator: SeededGenerator
     let readAheadNanoseconds: Int64
-    /// Some operation was reopened: one that comes back may have to wait again.
+    /// Some operation was reopened, so an operation that comes back may have to wait again.
     var hasReopened = false
-    /// Reused by `finish`, so that a release allocates nothing.
+    /// Reused by `finish`, so that a release allocates no memory.
     var worklist: [(operation: OperationID, outcome: Outcome)] = []
-    /// Those that will be skipped, and cancel what else they wait for. Empty between events.
+    /// Operations that will be skipped and that cancel their other dependencies. Empty between
+    /// events.
     var doomed: [OperationID] = []
-    /// Operations and graphs that were dropped since what they left was last swept out.
+    /// Operations and graphs that were dropped since the last sweep of their leftover entries.
     var goneSinceSweep = 0
-    /// How many there were at the last count of what a sweep would walk: not worth one before.
+    /// The number of entries that a sweep would visit, at the last count. A sweep is not worthwhile
+    /// until `goneSinceSweep` exceeds it.
     var sweepAfter = 0
-    /// Elements that searches and walks looked at so far. Decides nothing: tests count it, where
-    /// what an event costs must not depend on what it does not concern.
+    /// Elements that searches and walks have visited so far. It decides nothing. Tests use it to
+    /// check that the cost of an event does not depend on unrelated data.
     package internal(set) var visitCount = 0
 
     package init(configuration: Configuration, reign: Reign, epoch: Epoch) {
@@ -92,7 +97,7 @@ package struct Scheduler: Sendable {
         readAheadNanoseconds = configuration.readAhead.nanoseconds
     }
 
-    /// Takes one event and appends what follows from it.
+    /// Handles one event and appends its effects.
     package mutating func handle(
         _ event: Event,
         at now: Moment,
@@ -129,12 +134,12 @@ package struct Scheduler: Sendable {
         if !doomed.isEmpty { cancelSiblings(at: now, into: &effects) }
         breakCycles(into: &effects)
         admit(at: now, into: &effects)
-        // A search goes on at once, behind what has arrived meanwhile.
+        // An unfinished search continues at once, after the events that have arrived meanwhile.
         effects.wakeAt = searches.isEmpty ? deadlines.min?.time : now.monotonic
         effects.nextDate = nextDate()
     }
 
-    /// What a client asked for.
+    /// Handles a client's command.
     private mutating func command(
         _ event: Event,
         at now: Moment,
@@ -178,23 +183,25 @@ package struct Scheduler: Sendable {
     }
 }
 
-/// What is known of a kind of work.
+/// What the scheduler knows about a kind.
 struct KindState: Sendable {
     let name: String
-    /// It runs in its worker's own process, and may be what killed it.
+    /// Operations of this kind run in the worker's own process, so they may have killed it.
     let canKillWorker: Bool
-    /// No worker runs it.
+    /// No worker runs operations of this kind.
     let isExternal: Bool
-    /// How long one takes, in nanoseconds, rising at once and falling slowly; `nil`: none was seen.
+    /// The expected run time in nanoseconds. It rises at once and falls slowly. `nil`: none was
+    /// measured.
     var duration: Int64?
-    /// How many rules of graphs name it.
+    /// How many policy rules of graphs name it.
     var users = 0
-    /// It is listed among `UnusedNames.kinds`.
+    /// Whether it is listed in `UnusedNames.kinds`.
     var isListedUnused = false
     var isFree = false
 
-    /// An estimate that is too short hoards work at one worker; one that is too long only costs a
-    /// round trip. So it follows longer runs at once and shorter ones by an eighth.
+    /// An estimate that is too short hoards operations at one worker; one that is too long only
+    /// costs a round trip. So the estimate follows a longer run at once, and moves towards a
+    /// shorter one by an eighth of the difference.
     mutating func measured(_ nanoseconds: Int64) {
         let sample = max(0, nanoseconds)
         guard let known = duration else {
@@ -205,28 +212,29 @@ struct KindState: Sendable {
     }
 }
 
-/// A name that only so many operations in flight may hold.
+/// A key: a name that only a limited number of operations in flight may hold.
 struct KeyState: Sendable {
     let name: String
     var limit = 1
-    /// A command set the limit: what later graphs say of it counts no more.
+    /// A command set the limit, so limits in later graphs are ignored.
     var isCommanded = false
     /// How many graphs name it.
     var users = 0
     var isFree = false
-    /// In the order in which they took it.
+    /// The operations that hold the key, in the order in which they took it.
     var holders: [OperationID] = []
 
     var hasRoom: Bool { holders.count < limit }
-    /// Ready operations that came up while it had no room, by the lane they came from. When it has
-    /// room, one of each lane goes back to it: the lanes compete as if all had, and a release costs
-    /// as many steps as there are lanes, not as there are operations that wait.
+    /// Ready operations that reached the front of their lane while the key had no room, by lane.
+    /// When the key has room, one operation of each lane returns to its lane. The lanes then
+    /// compete as if all their operations had returned, and a release takes as many steps as there
+    /// are lanes, however many operations wait.
     var parked: [ParkedLane] = []
 }
 
-/// What waits for a key and belongs to one lane.
+/// The operations of one lane that wait for a key.
 struct ParkedLane: Sendable {
     let lane: Int
-    /// Those that do not wait any more stay until they come up.
+    /// Entries of operations that no longer wait stay here until they reach the front.
     var heap = Heap<ReadyEntry>()
 }

@@ -1,14 +1,15 @@
 import OperonModel
 
-/// What the scheduler knows of one graph, one array per property. 29 bytes an operation beside the
-/// compiled graph.
+/// What the scheduler knows of one graph, as one array per property: 29 bytes per operation in
+/// addition to the compiled graph.
 struct GraphState: Sendable {
-    /// Grows with what is added. Of a policy that was added, only what its rule does not say is
-    /// looked at: its queue and its kind are numbers of the addition.
+    /// Grows with additions. Of a policy that came with an addition, only the fields that its rule
+    /// does not repeat are valid: its queue and its kind are numbers of the addition, not of this
+    /// graph.
     var compiled: CompiledGraph
-    /// One for each of the graph's policies.
+    /// One rule for each of the graph's policies.
     var rules: [PolicyRule]
-    /// Local number to the scheduler's.
+    /// The scheduler's number of each key, by the graph's number.
     var keys: [Int]
     let submittedAt: Moment
 
@@ -16,48 +17,52 @@ struct GraphState: Sendable {
     var outcome: [OutcomeKind?]
     var flags: [OperationFlags]
     var level: [UInt8]
-    /// Dependencies that have no outcome yet. Kept only while it is pending.
+    /// The number of dependencies that have no outcome yet. Valid only while the operation is
+    /// pending.
     var waiting: [UInt32]
-    /// Place in the table of attempts; `noAttempt`.
+    /// The place in the table of attempts, or `noAttempt`.
     var attempt: [UInt32]
-    /// Attempts so far.
+    /// The number of attempts so far.
     var ordinal: [UInt32]
-    /// Further attempts after a failure of its own, so far.
+    /// How often the operation was retried after a failure of its own, so far.
     var retries: [UInt16]
-    /// What belongs to an outcome that is not success. Only looked up, never walked.
+    /// Details of outcomes other than success. Never iterated.
     var outcomes: [UInt32: Outcome] = [:]
     var reasons: [UInt32: String] = [:]
-    /// What was lost under an operation. Only looked up.
+    /// What each operation has lost. Never iterated.
     var losses: [UInt32: Losses] = [:]
 
-    /// What ready operations that are delayed wait for. Only looked up, or sorted first.
+    /// What delayed ready operations wait for. Only looked up, or sorted before iteration.
     var delays: [UInt32: Delay] = [:]
-    /// Those of them whose last attempt said “not yet”, in this life. Only looked up.
+    /// Delayed operations whose last attempt returned `notYet` since this process started. Never
+    /// iterated.
     var unmet: Set<UInt32> = []
-    /// Of suspended operations, if somebody said who, why or until when. Only looked up.
+    /// Suspensions of operations for which a client named itself, a reason or an end. Never
+    /// iterated.
     var suspensions: [UInt32: Suspension] = [:]
-    /// Those whose priority a command set. Only looked up.
+    /// Operations whose priority was set by a command. Never iterated.
     var prioritised: Set<UInt32> = []
-    /// Dependencies on operations of other graphs, and those that were added one by one: listed
-    /// behind the others. Only looked up.
+    /// Dependencies on operations of other graphs, and dependencies that were added one by one.
+    /// They are listed after the others. Never iterated.
     var outer: [UInt32: [Dependency]] = [:]
-    /// How many there are in `outer`.
+    /// The number of dependencies in `outer`.
     var outerEdgeCount = 0
-    /// The other ends. Only looked up.
+    /// The dependents at the other ends of such dependencies. Never iterated.
     var outerDependents: [UInt32: OuterDependents] = [:]
-    /// How often an operation was reopened. Only looked up.
+    /// How often each operation was reopened. Never iterated.
     var rounds: [UInt32: UInt32] = [:]
-    /// What additions look up; `nil` until the first.
+    /// Lookup tables for additions; `nil` until the first addition.
     var growth: GraphGrowth?
-    /// Nothing is kept of it but how its operations ended: this stands for it.
+    /// The graph was dropped: only the outcomes of its operations are kept, and this value stands
+    /// for it.
     var isGone = false
 
     var unfinished: Int
     /// Operations may be added.
     var isOpen = false
-    /// Open, and with nothing unfinished: when it is closed.
+    /// When the graph is closed, if it is open and nothing in it is unfinished.
     var idleness: Idleness?
-    /// When its timer for that is due, which may be for an earlier idleness.
+    /// When the timer for `idleness` is due. The timer may have been set for an earlier idleness.
     var idleTimer: Timestamp?
     var suspension: Suspension?
     var isSuspended: Bool { suspension != nil }
@@ -77,7 +82,7 @@ struct GraphState: Sendable {
 
     func kind(_ index: UInt32) -> Int { rule(index).kind }
 
-    /// What orders it in its lane before its rank: see `ReadyEntry`.
+    /// What orders the operation in its lane, before its rank: see `ReadyEntry`.
     func urgency(_ index: Int) -> UInt8 {
         level[index] << 1 | (flags[index].contains(.comesBack) ? 1 : 0)
     }
@@ -88,7 +93,7 @@ struct GraphState: Sendable {
     }
 }
 
-/// Where additions to a graph find what it has already, so that equal policies are stored once.
+/// Finds the policies and keys that a graph has already, so that equal policies are stored once.
 struct GraphGrowth: Sendable {
     struct Place: Hashable, Sendable {
         var policy: OperationPolicy
@@ -97,41 +102,41 @@ struct GraphGrowth: Sendable {
     }
 
     var policies: [Place: UInt32] = [:]
-    /// The scheduler's number to the local one.
+    /// The graph's number of each key, by the scheduler's number.
     var keys: [Int: UInt32] = [:]
 }
 
-/// How often an operation's worker went away under it, and whether that was its own doing.
+/// How often an operation lost its worker or its own child process.
 struct Losses: Sendable {
-    /// Workers lost while they had it, whoever's fault.
+    /// Workers that were lost while they had the operation, whatever the cause.
     var workers = 0
-    /// Child processes that died of it alone.
+    /// Child processes that died and ran only this operation.
     var crashes = 0
 }
 
-/// What the scheduler looks up for every operation of a policy, in its own numbers. Free of
-/// references, so that looking is free.
+/// What the scheduler looks up for every operation of a policy, in its own numbers. It holds no
+/// references, so a lookup counts none.
 struct PolicyRule: Sendable {
     let queue: Int
     let kind: Int
     let lane: Int
-    /// How long one is expected to take, in nanoseconds; `nil`: as long as others of its kind.
+    /// The expected run time in nanoseconds; `nil`: as long as others of its kind.
     let estimate: Int64?
     let hasKeys: Bool
-    /// Somebody outside completes it.
+    /// The operation is external.
     let isExternal: Bool
 }
 
 struct OperationFlags: OptionSet, Hashable, Sendable {
     let rawValue: UInt8
 
-    /// One of its dependencies had an outcome that forbids it to run.
+    /// One of its dependencies has an outcome that skips it.
     static let skipDemanded = OperationFlags(rawValue: 1)
     static let cancelRequested = OperationFlags(rawValue: 2)
     static let suspended = OperationFlags(rawValue: 4)
-    /// It had an attempt already: it goes to the front of its priority.
+    /// It had an attempt already, so it goes to the front of its priority.
     static let comesBack = OperationFlags(rawValue: 8)
-    /// Ready, but its time has not come.
+    /// Ready, but its start time has not come yet.
     static let delayed = OperationFlags(rawValue: 16)
     /// Ready, but one of its keys is held.
     static let parked = OperationFlags(rawValue: 32)
@@ -147,27 +152,28 @@ struct QueueState: Sendable {
     var isSuspended: Bool { suspension != nil }
     var priority: QueuePriority = .normal
     var commanded: QueueCommands = []
-    /// Ready and neither delayed nor parked nor set aside. Changed by `countReady` alone.
+    /// The number of operations that are ready and neither delayed nor parked nor held back. Only
+    /// `countReady` changes it.
     var ready = 0
-    /// Its place among `readyQueues`, while anything is ready.
+    /// Its index in `readyQueues`, while anything is ready.
     var readyPlace = 0
-    /// How many rules of graphs name it.
+    /// How many policy rules of graphs name it.
     var users = 0
-    /// Nobody names it any more: its number may be given to another.
+    /// Nothing names it any more: its number may be given to another queue.
     var isFree = false
-    /// Dispatched or executing, but for those that wait for others.
+    /// Operations that are dispatched or executing, without those that wait for others.
     var inFlight = 0
-    /// Of those, how many no worker has.
+    /// How many of them are external.
     var external = 0
-    /// Of those that wait for others, how many want to go on: places are kept for them.
+    /// Operations whose wait for others is over and that want to go on: places are kept for them.
     var resuming = 0
-    /// Without an outcome, in all graphs.
+    /// Operations without an outcome, in all graphs.
     var unfinished = 0
-    /// Orders queues that hold equally many slots: the one served longest ago first.
+    /// Orders queues that hold equally many slots: the queue that was served longest ago is first.
     var servedAt: UInt64 = 0
     var lanes: [Int] = []
 
-    /// What it has of the cluster: the smallest is served first.
+    /// Its share of the cluster: the queue with the smallest share is served first.
     var share: (Int, UInt64) { (inFlight - external, servedAt) }
 
     var settings: QueueSettings {
@@ -177,13 +183,13 @@ struct QueueState: Sendable {
         return settings
     }
 
-    /// For one that goes on.
+    /// Whether there is a place for an operation that goes on after a wait.
     var hasRoom: Bool {
         guard let maximum else { return true }
         return inFlight < maximum
     }
 
-    /// For one more.
+    /// Whether there is a place for a new attempt.
     var hasRoomForNew: Bool {
         guard let maximum else { return true }
         return inFlight + resuming < maximum
@@ -194,71 +200,72 @@ struct WorkerState: Sendable {
     var identity: WorkerIdentity
     var host: String
     var slots: Int
-    /// Empty: all.
+    /// The queues that it serves; empty: all.
     var queueNames: [String]
     var kindNames: [String]
-    /// It knows any kind.
+    /// It accepts operations of every kind.
     var runsAnyKind = false
-    /// The same, to be looked up.
+    /// The same names, for lookup.
     var queueSet: Set<String> = []
     var kindSet: Set<String> = []
-    /// By the scheduler's numbers, as far as they were known.
+    /// The same, by the scheduler's numbers, as far as they were known.
     var servesQueue: [Bool] = []
     var knowsKind: [Bool] = []
-    /// Welcomed, and its lease has not run out.
+    /// It was welcomed, and its lease has not run out.
     var isAlive = false
-    /// It has attempts of an earlier epoch, and nothing was heard of it in this one. Its lease runs
-    /// from the moment at which it can be heard.
+    /// It has attempts of a previous epoch, and has not been heard in this one. Its lease runs from
+    /// the moment at which it can be heard.
     var isExpected = false
-    /// The later epoch that it named in its last message; `nil`: it follows this coordinator.
+    /// The later epoch that its last message named; `nil`: it follows this coordinator.
     var successor: Epoch?
-    /// It takes nothing more, by its own word.
+    /// It has reported that it drains.
     var isDraining = false
-    /// A client wants it to leave: it is told so until it says that it drains.
+    /// A client drains it. The coordinator repeats the order until the worker reports that it
+    /// drains.
     var isAskedToDrain = false
-    /// The last number sent on its connection.
+    /// The last sequence number that was sent on its connection.
     var sequence: UInt64 = 0
-    /// The highest contiguous event handled.
+    /// The number of the last event that was handled without a gap before it.
     var handled: UInt64 = 0
-    /// Bytes of events handled since the last acknowledgement went out.
+    /// Bytes of events handled since the last acknowledgement was sent.
     var unacknowledgedBytes = 0
     var leaseEnd: Timestamp
     var isLeaseArmed = false
     /// When its last message was handled.
     var heardAt: Timestamp
-    /// The broker returned a message to its connection, and nothing was heard of it since.
+    /// The broker returned a message to its connection, and it has not been heard since.
     var isReturned = false
     /// The event window that its last welcome named.
     var eventWindow: UInt32 = 0
-    /// The id of its state directory; empty: none.
+    /// The id of its state directory; empty: it has none.
     var workerID: String
-    /// Attempts that are its own, newest first, as a list through the table of attempts.
+    /// Its attempts, newest first, as a linked list through the table of attempts.
     var firstAttempt = GraphState.noAttempt
-    /// Those of them that have a slot, or will.
+    /// How many of its attempts have a slot, or will have one.
     var held = 0
-    /// Those that wait for others without one.
+    /// How many of its attempts wait for others, without a slot.
     var yielded = 0
-    /// Of these, those that want to go on.
+    /// How many of those want to go on.
     var resuming = 0
-    /// What the attempts it holds are expected to take, in nanoseconds, saturating.
+    /// The expected run time of the attempts it holds, in nanoseconds, saturating.
     var backlog: Int64 = 0
     /// The oldest beat or hello that waits for events it names.
     var claim: Claim?
-    /// `handled` when the last claim was seen: no progress since means a gap.
+    /// `handled` when the last claim was seen: if it has not changed since, there is a gap.
     var handledAtClaim: UInt64 = 0
-    /// Verdicts that it may not have yet.
+    /// Verdicts that it may not have received yet.
     var verdicts: [Verdict] = []
-    /// An addition of it is being compiled: nothing else that it said is handled.
+    /// One of its requests is being judged: nothing else from it is handled meanwhile.
     var isJudging = false
-    /// What it said behind that.
+    /// The events that it sent after that request.
     var rest: EventBatch?
-    /// `received` of the last beat since the last hello; `nil`: there was none yet.
+    /// `received` of its last beat since its last hello; `nil`: it has sent no beat yet.
     var receivedAtBeat: UInt64?
 
-    /// Something may be given to it.
+    /// Whether new attempts may be given to it.
     var takesWork: Bool { isAlive && !isDraining && !isAskedToDrain && successor == nil }
 
-    /// Its silence will be noticed.
+    /// Whether its silence is watched by a lease.
     var isWatched: Bool { isAlive || isExpected }
 
     var address: WorkerAddress {
@@ -266,13 +273,13 @@ struct WorkerState: Sendable {
     }
 }
 
-/// What a beat or a hello says a worker holds.
+/// What a worker holds according to a beat or a hello.
 struct Claim: Sendable {
     var received: UInt64
     var sent: UInt64
     var held: [HeldAttempt]
-    /// Until the events that a hello names are handled, it is not known what the worker has room
-    /// for, nor which of the operations that it lost it brings back.
+    /// The claim is a hello's. Until the events that it names are handled, the coordinator does not
+    /// know how much room the worker has, nor which lost operations it brings back.
     var isOfHello = false
 }
 
@@ -287,23 +294,24 @@ struct AttemptState: Sendable {
     let operation: OperationID
     let ordinal: UInt32
     var worker: Int
-    /// The number of the message that carried it last.
+    /// The sequence number of the last message that carried it.
     var sequence: UInt64
     var hasStarted = false
     /// On the coordinator's clock.
     var startedAt: Timestamp?
     var recall = Recall.none
-    /// Its worker is gone, and it is still waited for.
+    /// Its worker is gone, and the coordinator still waits for it to return.
     var isAwaited = false
     /// It waits for others, and has neither a slot nor a place in its queue.
     var isYielded = false
-    /// What it is expected to take, in nanoseconds.
+    /// Its expected run time, in nanoseconds.
     let estimate: Int64
     var next = GraphState.noAttempt
     var previous = GraphState.noAttempt
 }
 
-/// An attempt that no worker has: it takes a place in its queue and its keys, and nothing else.
+/// An attempt of an external operation: it takes a place in its queue and its keys, and nothing
+/// else.
 struct ExternalAttempt: Sendable {
     let id: AttemptID
     let ordinal: UInt32
@@ -314,16 +322,16 @@ struct ExternalAttempt: Sendable {
 /// What a running operation waits for.
 struct WaitState: Sendable {
     let held: HeldAttempt
-    /// That of its request.
+    /// The number of its request.
     let number: UInt64
-    /// The number of the event that told of it last.
+    /// The number of the last event that reported the wait.
     var event: UInt64
     let awaited: [OperationID]
-    /// How they ended, the first time they did: another round of one of them is not waited for.
+    /// Their first outcomes since the wait began. A later round of one of them is not waited for.
     var outcomes: [OutcomeKind?]
-    /// Those without.
+    /// How many of them have no outcome yet.
     var left: Int
-    /// It has all it waited for, and wants to go on.
+    /// Everything it waited for has ended, and it wants to go on.
     var isResuming = false
 
     var unfinished: [OperationID] {
@@ -331,19 +339,19 @@ struct WaitState: Sendable {
     }
 }
 
-/// Who waits for an operation, and which of those it waits for that is.
+/// An operation that waits for another, and the index of that other one among those it waits for.
 struct Waiter: Sendable {
     let operation: OperationID
     let place: Int
 }
 
-/// An attempt whose worker was given up, while its operation has not been started again.
+/// An attempt whose worker was given up, kept while its operation has not been started again.
 struct LostAttempt: Sendable {
     let attempt: AttemptState
-    /// Its owner came back with it: it goes on once the next attempt, which was granted meanwhile,
+    /// Its owner came back with it. It goes on once the next attempt, which was granted meanwhile,
     /// is given back.
     var isBack = false
-    /// What the owner brought, if it had ended.
+    /// The result that the owner brought, if the attempt had ended.
     var result: LateResult?
 }
 
@@ -357,7 +365,7 @@ struct LateResult: Sendable {
 struct Probe: Sendable {
     let number: UInt64
     let sentAt: Timestamp
-    /// When the first of those that were sent one for another left.
+    /// When the first of the ticks that replaced one another was sent.
     let since: Timestamp
     var isBackFromEvents = false
     var isBackFromBeats = false

@@ -1,5 +1,5 @@
 /// SplitMix64 (Steele, Lea, Flood, “Fast splittable pseudorandom number generators”, 2014): small,
-/// fast, and the same everywhere. Jitter and simulations draw from it; nothing secret does.
+/// fast, and the same everywhere. Jitter and simulations use it; nothing secret does.
 package struct SeededGenerator: RandomNumberGenerator, Hashable, Sendable {
     private var state: UInt64
 
@@ -13,7 +13,7 @@ package struct SeededGenerator: RandomNumberGenerator, Hashable, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Even in 0..<1, with 53 bits.
+    /// Uniform in 0..<1, with 53 bits.
     package mutating func chance() -> Double {
         Double(next() >> 11) * 0x1p-53
     }

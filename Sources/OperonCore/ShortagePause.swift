@@ -1,11 +1,11 @@
 package import OperonModel
 
-/// How long a worker leaves an attempt alone that it gives back because its machine has no
-/// descriptor, process or memory for it: doubled while that lasts, so that giving back and
-/// receiving again is no busy loop.
+/// How long a worker pauses an attempt that it gives back because its machine has no descriptor,
+/// process or memory for it. The pause doubles while the shortage lasts, so that giving back and
+/// receiving again does not become a busy loop.
 ///
-/// Driven by whoever starts processes; one value for all attempts of a worker, since they lack the
-/// same.
+/// The code that starts processes drives it. A worker has one value for all its attempts, since
+/// they lack the same resources.
 package struct ShortagePause: Hashable, Sendable {
     /// A second: long for a machine, short for a person who waits.
     package static let shortest = Duration.seconds(1)
@@ -13,13 +13,13 @@ package struct ShortagePause: Hashable, Sendable {
     package static let longest = Duration.seconds(30)
 
     private var pause = Duration.zero
-    /// What is short before this moment is short for the same reason: the pause stays.
+    /// A shortage before this time has the same cause, so the pause stays.
     private var until = Timestamp.zero
 
     package init() {}
 
-    /// The pause after an attempt for which there was nothing, and whether it is a new one, which
-    /// is worth a word.
+    /// The pause after an attempt that lacked resources, and whether it is a new pause, which is
+    /// worth a log message.
     package mutating func missed(at now: Timestamp) -> (pause: Duration, isNew: Bool) {
         guard now >= until else { return (pause, false) }
         pause = pause == .zero ? Self.shortest : min(Self.longest, pause * 2)
@@ -27,6 +27,6 @@ package struct ShortagePause: Hashable, Sendable {
         return (pause, true)
     }
 
-    /// There was enough for an attempt.
+    /// An attempt had enough resources.
     package mutating func served() { self = ShortagePause() }
 }

@@ -1,34 +1,35 @@
 import OperonModel
 
-/// A search for how one of some operations waits for another one, begun from both ends and led on
-/// at the cheaper one. So it costs what the smaller side has: an operation that nothing waits for
-/// is found at once in no cycle, however much is behind what it waits for. It can be interrupted
-/// after any step and continued later, in another event.
+/// A search for how one of some operations waits for another one. It starts from both ends and
+/// always continues at the cheaper one, so it costs no more than the smaller side: an operation
+/// that nothing waits for is found at once to be in no cycle, however much it waits for. The search
+/// can be interrupted after any step and continued in a later event.
 ///
-/// Whoever is in a cycle waits until the cycle is broken, so that a search that is continued does
-/// not miss it. What comes to wait meanwhile, and may close a cycle with it, is searched by itself.
-/// A path that was found in more than one event may have ceased to be one: check it.
+/// An operation in a cycle waits until the cycle is broken, so a search that is continued does not
+/// miss the cycle. Operations that begin to wait meanwhile, and may close a cycle with it, get
+/// their own searches. A path that was found over more than one event may no longer exist: check
+/// it.
 struct WaitSearch: Sendable {
     enum Edges: Sendable {
         /// Dependencies, whether or not they are finished.
         case dependencies
-        /// Dependencies of what is not in flight, what running operations wait for, and holders of
-        /// keys, as far as they have not ended.
+        /// Dependencies of operations that are not in flight, what running operations wait for, and
+        /// holders of keys, as far as they have not finished.
         case waits
     }
 
     enum Result: Sendable {
         case undecided
         case none
-        /// Each for the next, both ends included.
+        /// Each waits for the next, both ends included.
         case path([OperationID])
     }
 
-    /// What is known of one end.
+    /// What is known from one end.
     private struct Side: Sendable {
-        /// Found, and not looked at.
+        /// Operations that were found and not visited yet.
         var open: [OperationID] = []
-        /// From where each that was found was reached. Only looked up.
+        /// From which operation each was reached. Never iterated.
         var reachedFrom: [OperationID: OperationID] = [:]
         var visitCount = 0
 
@@ -37,7 +38,7 @@ struct WaitSearch: Sendable {
             open.append(operation)
         }
 
-        /// Whether it was not found before.
+        /// Notes an operation. Returns whether it was not found before.
         mutating func find(_ operation: OperationID, from other: OperationID) -> Bool {
             visitCount += 1
             guard reachedFrom[operation] == nil else { return false }
@@ -46,7 +47,7 @@ struct WaitSearch: Sendable {
             return true
         }
 
-        /// From an operation back to where the side began, both included.
+        /// The path from an operation back to the start of this side, both included.
         func trace(_ operation: OperationID) -> [OperationID] {
             var path = [operation]
             while let last = path.last, let before = reachedFrom[last], before != last {
@@ -72,10 +73,10 @@ struct WaitSearch: Sendable {
         behind?.begin(at: end)
     }
 
-    /// What was looked at so far.
+    /// The number of elements visited so far.
     var visitCount: Int { ahead.visitCount + (behind?.visitCount ?? 0) }
 
-    /// Leads it on until so much more was looked at, and to the end of what an operation has then.
+    /// Continues until this many more elements are visited, and finishes the operation it is at.
     mutating func run(in scheduler: Scheduler, visitsMax: Int) -> Result {
         if starts.contains(end) { return .path([end]) }
         let (last, overflow) = visitCount.addingReportingOverflow(visitsMax)
@@ -87,7 +88,7 @@ struct WaitSearch: Sendable {
             }
             guard let other else { return .none }
             let costAhead = ahead.visitCount + scheduler.blockerCount(of: next, edges)
-            // Not bound to a name: a second reference would have each step copy the side.
+            // Not bound to a name: a second reference would make each step copy the side.
             let costBehind =
                 (behind?.visitCount ?? 0) + scheduler.blockedCount(by: other, edges)
             let path =
@@ -138,7 +139,7 @@ struct WaitSearch: Sendable {
 }
 
 extension Scheduler {
-    /// Whether an operation can be a part of a path.
+    /// Whether an operation can be part of a path.
     fileprivate func counts(_ operation: OperationID, _ edges: WaitSearch.Edges) -> Bool {
         switch edges {
         case .dependencies: true
@@ -146,7 +147,8 @@ extension Scheduler {
         }
     }
 
-    /// A worker has it, or somebody outside: it waits for nothing but what it asked for itself.
+    /// Whether a worker has it or it is an external attempt: it waits only for what it asked for
+    /// itself.
     private func isInFlight(_ operation: OperationID) -> Bool {
         let graph = Int(operation.graph.rawValue)
         return graphs[graph].attempt[Int(operation.index)] != GraphState.noAttempt
@@ -159,7 +161,7 @@ extension Scheduler {
         onlyFull: Bool = false,
         _ body: (OperationID) -> Void
     ) {
-        // Of what is kept only by its outcome nothing is known.
+        // Of a dropped operation nothing but its outcome is known.
         guard exists(operation) else { return }
         let graph = Int(operation.graph.rawValue)
         switch edges {
@@ -181,7 +183,8 @@ extension Scheduler {
         }
     }
 
-    /// Whether these are all that wait for it: who waits for a key is not known by who has it.
+    /// Visits what waits for an operation. Returns whether that is everything: the holder of a key
+    /// does not know which operations wait for the key.
     fileprivate func forEachBlocked(
         by operation: OperationID,
         _ edges: WaitSearch.Edges,
@@ -205,7 +208,7 @@ extension Scheduler {
         }
     }
 
-    /// About how much `forEachBlocker` looks at.
+    /// About how many elements `forEachBlocker` visits.
     fileprivate func blockerCount(of operation: OperationID, _ edges: WaitSearch.Edges) -> Int {
         guard exists(operation) else { return 0 }
         let graph = Int(operation.graph.rawValue)
@@ -214,7 +217,7 @@ extension Scheduler {
             + (waits.isEmpty ? 0 : waits[operation]?.awaited.count ?? 0)
     }
 
-    /// About how much `forEachBlocked` looks at.
+    /// About how many elements `forEachBlocked` visits.
     fileprivate func blockedCount(by operation: OperationID, _ edges: WaitSearch.Edges) -> Int {
         guard exists(operation) else { return 0 }
         let graph = Int(operation.graph.rawValue)

@@ -1,9 +1,9 @@
 import DequeModule
 import OperonModel
 
-// What the coordinator is told, and when that may be forgotten.
+// What the worker reports to the coordinator, and when it may forget a report.
 extension WorkerAgent {
-    /// Numbers an event; it is kept until it is acknowledged.
+    /// Gives an event a number, and keeps it until it is acknowledged.
     mutating func record(_ event: WorkerEvent) {
         let bytes = event.byteCount
         events.append(RetainedEvent(event: event, byteCount: bytes))
@@ -14,7 +14,7 @@ extension WorkerAgent {
         }
     }
 
-    /// The last word on everything up to this number.
+    /// The coordinator has acknowledged every event up to this number.
     mutating func acknowledge(_ number: UInt64) {
         while firstEvent <= number, let first = events.first {
             forget(first)
@@ -35,7 +35,7 @@ extension WorkerAgent {
         }
     }
 
-    /// The coordinator misses what was sent from this number on.
+    /// The coordinator is missing the events from this number on.
     mutating func resend(from number: UInt64) {
         guard number >= firstEvent else { return }
         let keep = Int(min(number - firstEvent, UInt64(sentCount)))
@@ -43,7 +43,7 @@ extension WorkerAgent {
         sentCount = keep
     }
 
-    /// Sends what fits into the window, several events to a message.
+    /// Sends as many events as fit into the window, several in a message.
     mutating func sendEvents(at now: Timestamp, into effects: inout Effects) {
         guard link == .welcomed else { return }
         while sentCount < events.count {
@@ -52,7 +52,7 @@ extension WorkerAgent {
             let firstNumber = firstEvent + UInt64(sentCount)
             while sentCount < events.count, batch.count < configuration.eventsPerMessage {
                 let next = events[sentCount]
-                // One event may exceed the window, and a message: it travels alone.
+                // An event may be larger than the window or a message: it travels alone.
                 let fits =
                     inFlightBytes == 0
                     || inFlightBytes + next.byteCount <= settings.eventWindow
@@ -76,8 +76,9 @@ extension WorkerAgent {
         }
     }
 
-    /// The next event does not fit into the window. Less than half of a window is acknowledged only
-    /// with the answer to a beat, so one is sent now: once for each event that waits for room.
+    /// Sends a beat now if the next event does not fit into the window. The coordinator
+    /// acknowledges less than half a window only with the answer to a beat. At most one such beat
+    /// is sent for each event that waits for room.
     private mutating func hastenBeat(at now: Timestamp) {
         let next = firstEvent + UInt64(sentCount)
         guard inFlightBytes < settings.eventWindow / 2, hastenedEvent != next else { return }
@@ -85,7 +86,7 @@ extension WorkerAgent {
         nextBeat = min(nextBeat, now)
     }
 
-    /// Starts that have lasted long enough to be worth a word of their own.
+    /// Reports the starts of attempts that have run long enough for a separate report.
     mutating func reportStarts(at now: Timestamp) {
         while let attempt = unreportedStarts.first {
             guard let holding = held[attempt], let startedAt = holding.startedAt,

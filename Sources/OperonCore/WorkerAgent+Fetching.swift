@@ -1,16 +1,16 @@
 package import OperonModel
 
-// Getting inputs that were too large for a dispatch, before what needs them is started. Until then
-// an attempt waits as any other does, and can be recalled, given back and dropped; but it has a
-// slot.
+// Gets inputs that were too large for a dispatch, before the attempt that needs them starts. Until
+// then such an attempt waits like any other, and can be recalled, given back and dropped; but it
+// has a slot.
 extension WorkerAgent {
-    /// What the shell says of the steps that it was asked for.
+    /// The shell's reports on the steps that it was asked to do.
     package enum InputProgress: Sendable {
-        /// Whether the bytes of an output have the hash that they should have.
+        /// Whether the bytes of an output have the expected hash.
         case checked(ContentHash, isRight: Bool)
-        /// What an attempt was given last is stored.
+        /// The input that an attempt was given last is stored.
         case stored(AttemptID, job: UInt64)
-        /// It cannot be: the attempt ends with this, or is given back.
+        /// The input cannot be stored: the attempt ends with this failure, or is given back.
         case failed(AttemptID, job: UInt64, OutputFetcher.Failure)
     }
 
@@ -24,7 +24,7 @@ extension WorkerAgent {
         endWithoutInputs(at: now)
     }
 
-    /// Takes a slot for it and what it needs.
+    /// Takes a slot for an operation, and starts to fetch its inputs.
     mutating func fetchInputs(of operation: DispatchedOperation, at now: Timestamp) {
         let bytes = operation.inputs.reduce(0) { sum, input in
             let (total, overflow) = sum.addingReportingOverflow(input.byteCount)
@@ -38,7 +38,7 @@ extension WorkerAgent {
         fetcher.begin(operation)
     }
 
-    /// Starts whatever has its inputs. Its slot is its own already.
+    /// Starts attempts whose inputs are complete. They have their slots already.
     mutating func startFetched(at now: Timestamp, into effects: inout Effects) {
         while let attempt = fetcher.nextComplete() {
             guard mayStart(at: now, into: &effects) else { return }
@@ -52,14 +52,15 @@ extension WorkerAgent {
         of envelope: CoordinatorEnvelope,
         at now: Timestamp
     ) {
-        // Bytes are judged by their hash, whoever sent them; what else is said is for who rules.
+        // Chunks need no sequence check, because their bytes are checked by their hash. But they
+        // must come from the coordinator that this worker follows.
         guard envelope.reign == reign, envelope.epoch == epoch else { return }
         heardAt = now
         for chunk in chunks { fetcher.received(chunk) }
         endWithoutInputs(at: now)
     }
 
-    /// Asks for what may be asked for, and hands the shell what is to be done.
+    /// Sends requests for the outputs that may be requested, and passes the shell its steps.
     mutating func fetchInputs(at now: Timestamp, into effects: inout Effects) {
         if link == .welcomed {
             fetcher.ask()
@@ -69,7 +70,8 @@ extension WorkerAgent {
         effects.inputSteps += fetcher.takeSteps()
     }
 
-    /// What cannot have its inputs ends here, or is nobody's here any more.
+    /// Ends attempts that cannot have their inputs, and forgets those that this worker no longer
+    /// holds.
     private mutating func endWithoutInputs(at now: Timestamp) {
         for (attempt, failure) in fetcher.takeFailures() {
             guard let holding = held[attempt], holding.state == .waiting else { continue }

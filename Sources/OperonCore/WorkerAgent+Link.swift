@@ -1,7 +1,7 @@
 import DequeModule
 package import OperonModel
 
-// Hellos, beats, and who is believed.
+// Hellos, beats, and which coordinator the worker follows.
 extension WorkerAgent {
     mutating func linkCameUp(
         _ connection: UInt32,
@@ -17,8 +17,8 @@ extension WorkerAgent {
         unansweredSince = nil
     }
 
-    /// From here to the welcome nothing is started, and what is dispatched is dropped: the hello
-    /// says what is held, and the coordinator judges by it.
+    /// From here to the welcome nothing is started, and dispatches are dropped: the hello lists
+    /// what the worker holds, and the coordinator decides by it.
     mutating func sayHello(at now: Timestamp, into effects: inout Effects) {
         link = .greeting
         received = 0
@@ -44,7 +44,8 @@ extension WorkerAgent {
         append(.hello(hello), lane: .events, into: &effects)
     }
 
-    /// What was given up by order is not held any more, though its process may take a moment.
+    /// An attempt that was ended by order is no longer held, though its process may take a moment
+    /// to end.
     private func isListed(_ attempt: HeldAttempt) -> Bool {
         guard let holding = held[attempt.attempt], holding.end != .silent else { return false }
         return configuration.violation != .hidesWaiting || holding.state != .waiting
@@ -70,8 +71,8 @@ extension WorkerAgent {
         if unansweredSince == nil { unansweredSince = now }
         let sent = firstEvent + UInt64(sentCount) - 1
         var listed = heldInOrder.filter(isListed)
-        // Final events that wait for room in the window are not sent, so their attempts count as
-        // held.
+        // Final events that wait for room in the window are not sent yet, so their attempts count
+        // as held.
         for index in sentCount..<events.count {
             switch events[index].event {
             case .started, .added, .yielded, .read: continue
@@ -100,7 +101,7 @@ extension WorkerAgent {
         effects.messages.append((lane, envelope(message)))
     }
 
-    /// A message as it leaves this connection.
+    /// A message with the identity of this connection.
     package func envelope(_ message: WorkerMessage) -> WorkerEnvelope {
         let sender = WorkerIdentity(
             name: configuration.name,
@@ -145,20 +146,21 @@ extension WorkerAgent {
         guard link != .down, follows(envelope, at: now, into: &effects) else { return }
         // Epochs compare only within a reign.
         let knownEpoch = envelope.reign == reign ? epoch : Epoch(rawValue: 0)
-        // A coordinator that rules no more is not even heard: it would seem to be alive.
+        // An outdated coordinator is ignored completely: counting it as heard would make it seem
+        // alive.
         guard envelope.epoch >= knownEpoch || configuration.violation == .acceptsLowerEpochs
         else { return }
         let isFirstOfEpoch = envelope.reign == reign && envelope.epoch > epoch
         if isFirstOfEpoch { epoch = envelope.epoch }
         if case .resync = envelope.body {
             heardAt = now
-            // Also before a welcome: the hello that nobody answered found nobody, and the next one
-            // of its own would come up to a beat later.
+            // Also before a welcome: no coordinator received the hello that was not answered, and
+            // the next regular hello would come up to a beat later.
             if link != .down { sayHello(at: now, into: &effects) }
             return
         }
         if isFirstOfEpoch, link == .welcomed {
-            // Somebody else rules now, and has not welcomed this worker yet.
+            // Another coordinator is in charge now, and has not welcomed this worker yet.
             heardAt = now
             dropWaiting(into: &effects)
             sayHello(at: now, into: &effects)
@@ -177,8 +179,8 @@ extension WorkerAgent {
             return
         case .welcome, .dispatch, .control, .resync: break
         }
-        // benign: a copy from a connection of the coordinator's that has ended. Each coordinator
-        // counts anew.
+        // benign: a copy from a connection of the coordinator that has ended. Each coordinator
+        // counts from the start.
         guard isFirstOfEpoch || envelope.sequence > received else { return }
         heardAt = now
         switch envelope.body {
@@ -208,18 +210,19 @@ extension WorkerAgent {
         }
     }
 
-    /// A worker belongs to a reign while it holds anything of it, and follows another only
-    /// empty-handed or after long silence.
+    /// Whether the worker follows the sender. A worker belongs to a reign while it holds anything
+    /// of it, and follows another reign only when it holds nothing, or after long silence.
     private mutating func follows(
         _ envelope: CoordinatorEnvelope,
         at now: Timestamp,
         into effects: inout Effects
     ) -> Bool {
         if envelope.reign == reign { return true }
-        // Somebody answers: the connection works, whoever it is.
+        // There is an answer, so the connection works, whoever sent it.
         unansweredSince = nil
         if events.isEmpty, held.values.allSatisfy({ $0.end == .silent }) {
-            // A new reign counts events from 1, and answers a hello that names no old one.
+            // A new reign counts events from 1, and answers a hello that does not name an old
+            // reign.
             switch envelope.body {
             case .welcome, .resync: return true
             case .dispatch, .control, .refused, .chunks: return false
@@ -258,7 +261,7 @@ extension WorkerAgent {
         for order in welcome.orders { obey(order, at: now, into: &effects) }
         // benign: the answers to several hellos of one connection.
         if !wasWelcomed {
-            // What was asked for before may have been lost with whoever was asked.
+            // Earlier requests may have been lost with the previous coordinator.
             fetcher.askAgain()
             effects.notices.append(.welcomed(reign, epoch))
             sayBeat(at: now, into: &effects)

@@ -1,7 +1,7 @@
 import HeapModule
 import OperonModel
 
-// Taking, starting, giving back and ending operations.
+// Accepting, starting, giving back and ending operations.
 extension WorkerAgent {
     mutating func take(_ operation: DispatchedOperation, into effects: inout Effects) {
         let attempt = operation.held.attempt
@@ -27,7 +27,7 @@ extension WorkerAgent {
         )
     }
 
-    /// What cannot be read ends here: sent again it would be no more readable.
+    /// Ends an operation that cannot be read: if it were sent again it would be just as unreadable.
     mutating func refuse(
         _ operation: UnreadableOperation,
         at now: Timestamp,
@@ -47,8 +47,8 @@ extension WorkerAgent {
         )
     }
 
-    /// Starts the most urgent that wait, while there are slots, room for their results, and an
-    /// unexpired right to do so.
+    /// Starts the most urgent waiting attempts, while there are slots, room for their results, and
+    /// an unexpired right to start them.
     mutating func startWhatMay(at now: Timestamp, into effects: inout Effects) {
         guard link == .welcomed || configuration.violation == .startsBeforeWelcome else { return }
         startFetched(at: now, into: &effects)
@@ -71,18 +71,19 @@ extension WorkerAgent {
         }
     }
 
-    /// Whether the lease allows a start. If not, whatever waits is let go of.
+    /// Whether the lease allows a start. If not, the waiting attempts are dropped.
     mutating func mayStart(at now: Timestamp, into effects: inout Effects) -> Bool {
         if hasLease(at: now) || configuration.violation == .startsWithoutLease { return true }
-        // Nobody may believe any more that this worker holds them: they may be elsewhere.
+        // The coordinator may have given them to other workers by now.
         let dropped = dropWaiting(into: &effects)
         effects.notices.append(.leaseExpired(dropped: dropped))
         sayHello(at: now, into: &effects)
         return false
     }
 
-    /// One second short of the lease: what is started now was still its own when the last beat
-    /// left, however slow the way.
+    /// Whether more than a second of the lease remains. The lease counts from when the last
+    /// answered beat was sent, so an attempt that starts now still belongs to this worker, however
+    /// slow the connection.
     private func hasLease(at now: Timestamp) -> Bool {
         guard let leaseProof else { return false }
         return now - leaseProof < settings.lease - .seconds(1)
@@ -106,15 +107,16 @@ extension WorkerAgent {
         effects.starts.append(holding.operation)
     }
 
-    /// When the first right to keys ends, a second early: the next holder may start right after it.
+    /// When the first right to keys ends, minus a second, because the next holder may start right
+    /// after it.
     var exclusiveEnd: Timestamp? {
         guard let leaseProof else { return nil }
         let lease = exclusive.compactMap { held[$0]?.operation.exclusiveLease }.min()
         return lease.map { leaseProof + $0 - .seconds(1) }
     }
 
-    /// No answer for so long that another may soon hold the same keys: ends at once whatever holds
-    /// them here, without a grace.
+    /// Ends, without a grace period, running attempts whose keys another attempt may soon hold,
+    /// because the coordinator has not answered for too long.
     mutating func endExclusive(at now: Timestamp, into effects: inout Effects) {
         guard !exclusive.isEmpty, let leaseProof else { return }
         var left: [AttemptID] = []
@@ -139,12 +141,12 @@ extension WorkerAgent {
         guard let holding = held[attempt], holding.state != .waiting else { return }
         if holding.state == .yielded { yieldedCount -= 1 } else { runningCount -= 1 }
         remove(attempt)
-        // What could not be sent would keep whatever is behind it.
+        // A result that could not be sent would block the events after it.
         let result = reported.bounded(by: configuration.limits)
         switch holding.end {
         case .report: record(.finished(holding.operation.held, result))
         case .giveBack:
-            // What ended by itself meanwhile has a result that counts.
+            // An attempt that ended by itself meanwhile has a result that counts.
             if result.end == .cancelled || result.end == .crashed {
                 record(.returned(holding.operation.held))
             } else {
@@ -172,7 +174,7 @@ extension WorkerAgent {
         case .recall(let wanted), .cancel(let wanted):
             let attempt = wanted.attempt
             guard let holding = held[attempt] else {
-                // Its final event is on its way; or it never came here, and now never will.
+                // Its final event is on its way. Or it never arrived here, and never will.
                 if !finalAttempts.contains(attempt) { record(.returned(wanted)) }
                 return
             }
@@ -195,7 +197,7 @@ extension WorkerAgent {
         }
     }
 
-    /// Lets go of everything that has not started, without a word: the next hello does not list it.
+    /// Drops everything that has not started, without a report: the next hello does not list it.
     @discardableResult
     mutating func dropWaiting(into effects: inout Effects) -> Int {
         let dropped = heldInOrder.filter { held[$0.attempt]?.state == .waiting }
@@ -204,7 +206,7 @@ extension WorkerAgent {
         return dropped.count
     }
 
-    /// The reign is gone for good: its operations and results interest nobody.
+    /// The reign is gone for good: nothing needs its operations and results any more.
     mutating func abandonEverything(into effects: inout Effects) {
         dropWaiting(into: &effects)
         for attempt in heldInOrder {
@@ -235,12 +237,12 @@ extension WorkerAgent {
         for attempt in waiting { giveBack(attempt.attempt) }
         self.waiting = Heap()
         effects.notices.append(.draining(returned: waiting.count, running: busyCount))
-        // Says so at once: nothing more should be sent here.
+        // Reports this at once, so that nothing more is sent here.
         nextBeat = .zero
     }
 
-    /// Ends what runs without a grace. It is given back all the same: what was killed by a second
-    /// signal is to run again, and is nobody's fault.
+    /// Ends running attempts without a grace period. They are still given back: operations that a
+    /// second signal killed are to run again, and are not to blame.
     mutating func stopNow(at now: Timestamp, into effects: inout Effects) {
         guard drain != .left else { return }
         startDrain(until: .zero, into: &effects)
@@ -270,10 +272,11 @@ extension WorkerAgent {
         effects.wantsExit = true
     }
 
-    /// Running, with a slot or without.
+    /// Running attempts, with a slot or without.
     private var busyCount: Int { runningCount + yieldedCount }
 
-    /// Whether nothing more is to be said, or nobody is there to hear it, or it took too long.
+    /// Whether nothing remains to be reported, or the coordinator cannot be reached, or the time is
+    /// over.
     private func hasSaidAll(at now: Timestamp) -> Bool {
         switch drain {
         case .none, .finishing, .ending, .left: false

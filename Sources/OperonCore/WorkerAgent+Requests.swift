@@ -1,30 +1,31 @@
 import DequeModule
 package import OperonModel
 
-// What running operations ask of the coordinator: told by numbered events, listed in beats until
-// the verdict has come, and told anew when the coordinator says that it has none.
+// Requests of running operations to the coordinator. They are reported by numbered events, listed
+// in beats until the verdict has come, and reported again if the coordinator has no verdict.
 extension WorkerAgent {
-    /// What an operation asks; the shell gives it a number, and waits for the answer with it.
+    /// A request of an operation. The shell numbers it, and waits for the answer under that number.
     package enum RequestContent: Hashable, Sendable {
-        /// Add these operations to its graph: what they are made of, as a coordinator keeps it.
+        /// Add these operations to its graph. The bytes are their contents as a coordinator stores
+        /// them.
         case add([UInt8])
         /// Wait for operations of these names, without a slot meanwhile.
         case wait([String])
-        /// What has the operation of this name left?
+        /// Get the output of the operation of this name.
         case read(String)
     }
 
-    /// What the shell hands to whoever asked.
+    /// The answer that the shell passes to the requester.
     package struct RequestAnswer: Hashable, Sendable {
         package enum Content: Hashable, Sendable {
             /// This many operations are new.
             case added(UInt32)
-            /// How those that it waited for ended, in the order of their names.
+            /// The outcomes of the operations that it waited for, in the order of their names.
             case awaited([OutcomeKind])
-            /// What it asked for; `nil`: nothing was left.
+            /// The requested output; `nil`: the operation left none.
             case read(Payload?)
             case refused(Refusal)
-            /// The attempt has ended, or is somebody else's.
+            /// The attempt has ended, or belongs to another worker.
             case ended
         }
 
@@ -42,7 +43,7 @@ extension WorkerAgent {
         let number: UInt64
         let held: HeldAttempt
         let content: RequestContent
-        /// The number of the event that told of it last.
+        /// The number of the last event that reported it.
         var event: UInt64
     }
 
@@ -62,7 +63,7 @@ extension WorkerAgent {
             effects.answers.append(RequestAnswer(number: number, content: .refused(refusal)))
             return
         }
-        // Whoever asks runs: the coordinator hears of that first.
+        // Only a running operation can ask, so its start is reported first.
         reportStart(attempt)
         let held = holding.operation.held
         open.append(OpenState(number: number, held: held, content: content, event: 0))
@@ -86,8 +87,9 @@ extension WorkerAgent {
                 maximum: limits.additionBytes
             )
         case .wait(let names):
-            // The coordinator's word, without the way there: that it is a second one is known only
-            // here once the first is on its way back.
+            // The same refusal that the coordinator would give, without the round trip. Once the
+            // answer to the first wait is on its way back, only this worker knows that this is a
+            // second one.
             if holding.state == .yielded {
                 let why = "this operation waits already: name all at once"
                 return .invalid(field: "wait", why: why)
@@ -109,7 +111,8 @@ extension WorkerAgent {
         }
     }
 
-    /// So many names of any length would be in no message.
+    /// Refuses names that are too long: so many of them, of any length, would not fit into a
+    /// message.
     private func refusal(ofLong names: [String], _ field: String) -> Refusal? {
         // A graph, the number of an operation, and its name: `GRAPH/7/NAME`.
         let maximum = 2 * configuration.limits.nameBytes + Self.numberBytes
@@ -118,10 +121,11 @@ extension WorkerAgent {
         return .invalid(field: field, why: why)
     }
 
-    /// Of the number of an operation between two slashes.
+    /// For the number of an operation between two slashes.
     private static let numberBytes = 16
 
-    /// What waits does not count: it must not keep out what would end its waiting.
+    /// An operation that waits does not count: it must not keep out the operations that would end
+    /// its wait.
     private var refusalOfMore: Refusal? {
         let limits = configuration.limits
         let others = open.count { if case .wait = $0.content { false } else { true } }
@@ -133,7 +137,7 @@ extension WorkerAgent {
         )
     }
 
-    /// Numbers an event for it.
+    /// Reports a request by a new numbered event.
     private mutating func tell(_ place: Int) {
         let request = open[place]
         switch request.content {
@@ -148,14 +152,14 @@ extension WorkerAgent {
         open[place].event = firstEvent + UInt64(events.count) - 1
     }
 
-    /// Those that a beat lists.
+    /// The requests that a beat lists.
     var openRequests: [OpenRequest] {
         guard configuration.violation != .hidesOpenRequests else { return [] }
         return open.map { OpenRequest(number: $0.number, held: $0.held, event: $0.event) }
     }
 
     mutating func take(_ verdict: Verdict, into effects: inout Effects) {
-        // benign: said before and repeated, or the attempt has ended meanwhile.
+        // benign: the verdict was repeated, or the attempt has ended meanwhile.
         guard let place = open.firstIndex(where: { $0.number == verdict.number }) else { return }
         switch verdict.content {
         case .added(let count): answer(place, .added(count), into: &effects)
@@ -163,7 +167,7 @@ extension WorkerAgent {
         case .output(let output): answer(place, .read(output), into: &effects)
         case .refused(let refusal): answer(place, .refused(refusal), into: &effects)
         case .again:
-            // benign: said twice, and it was told anew in between.
+            // benign: the verdict was repeated, and the request was reported again in between.
             if open[place].event == verdict.event { tell(place) }
         }
     }
@@ -182,8 +186,8 @@ extension WorkerAgent {
         resuming.append((request.held.attempt, answer))
     }
 
-    /// What has its answer goes on before anything new starts, each as soon as there is a slot for
-    /// it: another one may have started in its own.
+    /// Resumes operations that have their answers, before anything new starts. Each resumes as soon
+    /// as it has a slot, since another operation may have started in its own.
     mutating func resumeYielded(into effects: inout Effects) {
         while runningCount + fetcher.count < configuration.slots, let next = resuming.popFirst() {
             takeSlot(next.attempt)
@@ -192,15 +196,16 @@ extension WorkerAgent {
     }
 
     private mutating func takeSlot(_ attempt: AttemptID) {
-        // benign: it has ended, and gave back what it had.
+        // benign: it has ended, and has given back its resources.
         guard held[attempt]?.state == .yielded else { return }
         held[attempt]?.state = .running
         yieldedCount -= 1
         runningCount += 1
     }
 
-    /// It is not listed from here on, from which the coordinator learns it. What waited runs on, if
-    /// need be on a slot too many: nobody can hold it back.
+    /// Withdraws a request. Beats no longer list it, and that is how the coordinator learns of it.
+    /// An operation that waited runs on, if necessary beyond the number of slots, because nothing
+    /// can hold it back.
     mutating func withdraw(_ number: UInt64, into effects: inout Effects) {
         let answer = RequestAnswer(number: number, content: .ended)
         if let place = open.firstIndex(where: { $0.number == number }) {
@@ -214,7 +219,7 @@ extension WorkerAgent {
         effects.answers.append(answer)
     }
 
-    /// Nobody waits for what an attempt asked that is not held any more.
+    /// Closes the requests of attempts that are no longer held.
     mutating func closeRequests(into effects: inout Effects) {
         resuming.removeAll { next in
             guard held[next.attempt]?.end ?? .silent == .silent else { return false }

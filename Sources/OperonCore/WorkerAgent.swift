@@ -2,13 +2,13 @@ import DequeModule
 import HeapModule
 package import OperonModel
 
-/// A worker's decisions: what to start, what to give back, what to tell the coordinator and when
-/// to forget it. Driven by the worker's shell and by the simulator; it knows no clock, no chance,
-/// and nothing of how an operation runs.
+/// A worker's decisions: which operations to start or to give back, what to report to the
+/// coordinator, and when to forget it. The worker's shell and the simulator drive it. It uses no
+/// clock and no randomness, and does not know how an operation runs.
 package struct WorkerAgent: Sendable {
     package let configuration: Configuration
 
-    /// What it belongs to; the zero reign before its first welcome.
+    /// The reign that it belongs to; the zero reign before its first welcome.
     package internal(set) var reign = Reign(rawValue: 0)
     package internal(set) var epoch = Epoch(rawValue: 0)
     var link = Link.down
@@ -17,26 +17,29 @@ package struct WorkerAgent: Sendable {
     var received: UInt64 = 0
     var settings = Settings()
 
-    /// Dispatched and not started, most urgent first; out of date where `isWaiting` says so.
+    /// Attempts that were dispatched and have not started, most urgent first. Some entries are out
+    /// of date: `isWaiting` tells.
     var waiting = Heap<WaitingOperation>()
     var arrivals: UInt64 = 0
-    /// Everything held without a final event. Only looked up; `heldInOrder` is walked.
+    /// Every attempt that it holds without a final event. Never iterated in hash order:
+    /// `heldInOrder` sorts it.
     var held: [AttemptID: Holding] = [:]
     var runningCount = 0
-    /// Running, and without a slot while they wait for others.
+    /// Running attempts that wait for others, without a slot.
     var yieldedCount = 0
-    /// Of these, those that have their answer and wait for a slot, first come first.
+    /// Those that have their answer and wait for a slot, in order of arrival.
     var resuming = Deque<(attempt: AttemptID, answer: RequestAnswer)>()
-    /// Those of the waiting ones that have a slot, and get their inputs before they start.
+    /// Waiting attempts that have a slot and whose inputs are fetched before they start.
     var fetcher: OutputFetcher
-    /// What running operations asked and have no verdict on, in the order they asked.
+    /// Requests of running operations that have no verdict yet, in the order in which they were
+    /// made.
     var open: [OpenState] = []
-    /// Running, and not yet reported as started.
+    /// Running attempts whose start is not reported yet.
     var unreportedStarts = Deque<AttemptID>()
-    /// Running, with keys whose right may run out, in the order of their starts.
+    /// Running attempts that hold keys for a limited time, in the order of their starts.
     var exclusive: [AttemptID] = []
 
-    /// Events without an acknowledgement, the first numbered `firstEvent`.
+    /// Events that are not acknowledged. The first has the number `firstEvent`.
     var events = Deque<RetainedEvent>()
     var firstEvent: UInt64 = 1
     /// How many of `events` were sent on this connection.
@@ -46,14 +49,14 @@ package struct WorkerAgent: Sendable {
     /// Attempts that have a final event among `events`.
     var finalAttempts: Set<AttemptID> = []
 
-    /// When the last answered beat or hello was sent: what the right to start rests on.
+    /// When the last answered beat or hello was sent. The right to start attempts depends on it.
     var leaseProof: Timestamp?
-    /// When the first beat or hello without an answer was sent.
+    /// When the first unanswered beat or hello was sent.
     var unansweredSince: Timestamp?
     var nextBeat: Timestamp = .zero
-    /// The last event for whose sake a beat was sent early.
+    /// The last event for which a beat was sent early.
     var hastenedEvent: UInt64 = 0
-    /// Last word of the coordinator.
+    /// When the coordinator was last heard.
     var heardAt: Timestamp = .zero
     var drain = Drain.none
 
@@ -62,7 +65,7 @@ package struct WorkerAgent: Sendable {
         fetcher = OutputFetcher(limits: configuration.limits)
     }
 
-    /// Takes one event and appends what follows from it.
+    /// Handles one event and appends its effects.
     package mutating func handle(
         _ event: Event,
         at now: Timestamp,
@@ -104,25 +107,27 @@ extension WorkerAgent {
         package var slots: Int
         /// The id of its state directory, whose lock it holds; empty: it has none.
         package var workerID = ""
-        /// The life before this one on that directory, if there was one: it is dead.
+        /// The previous incarnation on that directory, if there was one: it is dead.
         package var predecessor: Incarnation?
-        /// Queues it serves; empty: all.
+        /// The queues it serves; empty: all.
         package var queues: [String] = []
-        /// Kinds it knows, sorted.
+        /// The kinds it knows, sorted.
         package var kinds: [String]
-        /// It is given operations of every kind, also of those that are not among `kinds`.
+        /// Whether it accepts operations of every kind, including kinds that are not in `kinds`.
         package var runsAnyKind = false
-        /// A start is reported by itself after this long; what ends sooner reports both at once.
+        /// A start is reported separately after this long. If the attempt ends sooner, start and
+        /// end are reported together.
         package var startReportDelay: Duration = .milliseconds(100)
-        /// How long what runs may go on when the coordinator asks it to drain.
+        /// How long running attempts may go on when the coordinator asks it to drain.
         package var drainTimeout: Duration = .seconds(30)
         /// How long a drained worker waits for its last events to be acknowledged.
         package var farewell: Duration = .seconds(5)
-        /// The same for one that is to end now, and for what it killed to end.
+        /// The same for a worker that has to end now, which includes the time for killed attempts
+        /// to end.
         package var lastWords: Duration = .seconds(1)
-        /// Events in one message.
+        /// How many events one message carries at most.
         package var eventsPerMessage = 256
-        /// Bytes of events in one message, or one event if larger.
+        /// How many bytes of events one message carries at most. A larger event travels alone.
         package var eventBytesPerMessage = 256 << 10
         package var limits = Limits()
         package var violation: PlantedViolation?
@@ -145,37 +150,39 @@ extension WorkerAgent {
     }
 
     package enum Event: Sendable {
-        /// A connection is up: its queue is bound and consumed.
+        /// A connection is up: the worker's queue is bound and consumed.
         case linkUp(connection: UInt32)
         case linkDown
-        /// The broker says that no coordinator is there to take a message: the connection works.
+        /// The broker reports that no coordinator can receive a message, so the connection works.
         case returned
         case message(CoordinatorEnvelope)
-        /// What was started has ended.
+        /// An attempt that was started has ended.
         case ended(AttemptID, AttemptResult)
-        /// A step towards the inputs of what is to be started was done.
+        /// The shell completed a step of getting an attempt's inputs.
         case inputs(InputProgress)
-        /// A running operation asks something; the number counts from 1. Each gets one answer.
+        /// A running operation makes a request. Requests are numbered from 1, and each gets one
+        /// answer.
         case asked(UInt64, AttemptID, RequestContent)
-        /// Whoever asked this does not wait for the answer any more; it gets one all the same.
+        /// The requester no longer waits for the answer. The request gets one all the same.
         case withdrawn(UInt64)
-        /// Start nothing more, give back what waits, and what still runs at this moment.
+        /// Start nothing more, give back waiting attempts, and at the deadline those that still
+        /// run.
         case drainRequested(deadline: Timestamp)
         /// End everything now, and give it back.
         case stopRequested
         case timeReached
     }
 
-    /// To be done in this order.
+    /// What the shell is to do, in this order.
     package struct Effects: Sendable {
         package var messages: [(lane: Lane, envelope: WorkerEnvelope)] = []
         package var inputSteps: [OutputFetcher.Step] = []
         package var starts: [DispatchedOperation] = []
         package var stops: [Stop] = []
         package var answers: [RequestAnswer] = []
-        /// The connection says nothing: open another.
+        /// The connection is silent: open another one.
         package var wantsReconnect = false
-        /// Everything is done or given up.
+        /// Everything is finished or given up.
         package var wantsExit = false
         package var notices: [Notice] = []
         package var wakeAt: Timestamp?
@@ -199,26 +206,27 @@ extension WorkerAgent {
     }
 
     package enum Stop: Hashable, Sendable {
-        /// Ask it to stop; it may take its grace, and reports how it ended.
+        /// Ask the attempt to stop. It may use its grace period, and reports how it ended.
         case cancel(AttemptID)
-        /// End it at once; its end interests nobody.
+        /// End the attempt at once. Its result is ignored.
         case kill(AttemptID)
     }
 
     package enum Notice: Hashable, Sendable {
         case welcomed(Reign, Epoch)
-        /// The lease ran out before it could start what it had: given up, and asked for again.
+        /// The lease ran out before waiting attempts could start. The worker dropped them, and asks
+        /// for them again.
         case leaseExpired(dropped: Int)
         case refused(RefusalReason)
         case draining(returned: Int, running: Int)
         case orphaned(Reign)
-        /// A copy, or what came before a welcome: dropped, and repaired by the next beat.
+        /// A duplicate, or a dispatch before the welcome: dropped. The next beat repairs it.
         case dispatchIgnored(AttemptID)
     }
 
     enum Link: Hashable, Sendable {
         case down
-        /// Connected; says hello every beat until it is welcomed.
+        /// Connected. The worker sends a hello every beat until it is welcomed.
         case greeting
         case welcomed
     }
@@ -232,19 +240,20 @@ extension WorkerAgent {
 
     enum Drain: Hashable, Sendable {
         case none
-        /// Finishing what runs, until the moment.
+        /// Running attempts may finish until this time.
         case finishing(until: Timestamp)
-        /// Its processes were told to end.
+        /// Processes of running attempts were told to end.
         case ending
-        /// Nothing runs; waiting for the last acknowledgement.
+        /// Nothing runs. The worker waits for the last acknowledgement.
         case leaving(until: Timestamp)
-        /// What ran was killed; waiting for its ends and the last acknowledgement.
+        /// Running attempts were killed. The worker waits for their ends and the last
+        /// acknowledgement.
         case stopping(until: Timestamp)
         case left
     }
 
-    /// What is held, in the order of arrival: for beats and for leaving, not for every event, so it
-    /// is sorted when it is wanted, and an end costs the same with 4,096 slots as with one.
+    /// The held attempts in order of arrival, for beats and for leaving. They are sorted when
+    /// needed instead of at every event, so an end costs the same with 4,096 slots as with one.
     var heldInOrder: [HeldAttempt] {
         held.values.sorted { $0.arrival < $1.arrival }.map(\.operation.held)
     }
@@ -255,13 +264,14 @@ extension WorkerAgent {
         var state: State
         var startedAt: Timestamp?
         var isStartReported = false
-        /// Its result is not wanted: the attempt is somebody else's now, or it was given back.
+        /// What to report when it ends. Its result is not wanted if it belongs to another worker by
+        /// now, or was given back.
         var end = End.report
 
         enum State: Hashable, Sendable {
             case waiting
             case running
-            /// Running, without a slot: it waits for others.
+            /// Running without a slot, because it waits for others.
             case yielded
         }
 
@@ -280,7 +290,7 @@ extension WorkerAgent {
         let byteCount: Int
     }
 
-    /// Ordered as the coordinator orders: priority, rank, arrival.
+    /// In the same order as at the coordinator: priority, rank, arrival.
     struct WaitingOperation: Comparable, Sendable {
         let priority: QueuePriority
         let rank: UInt64

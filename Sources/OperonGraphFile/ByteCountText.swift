@@ -6,7 +6,8 @@ enum ByteCountText {
 
     static let hint = "a size such as 64KiB, 512MiB, 2GiB, or a number of bytes from 1"
 
-    /// A whole number of bytes, from 1; `nil`: not a size. Parts of a byte are dropped.
+    /// A whole number of bytes, at least 1; `nil`: the text is not a size. Fractions of a byte are
+    /// dropped.
     static func count(_ text: String) -> Int? {
         let digits = text.prefix { $0.isASCII && ($0.isWholeNumber || $0 == ".") }
         let unit = text.dropFirst(digits.count)
@@ -18,7 +19,7 @@ enum ByteCountText {
         guard !overflow else { return nil }
         var total = bytes
         if parts.count == 2 {
-            // Six digits of a tebibyte are a mebibyte; nobody means more.
+            // The sixth decimal of a tebibyte is about a mebibyte; nobody needs more.
             guard (1...6).contains(parts[1].count), scale > 1, let fraction = Int(parts[1])
             else { return nil }
             let power = parts[1].reduce(1) { power, _ in power * 10 }
@@ -29,7 +30,7 @@ enum ByteCountText {
         return total >= 1 ? total : nil
     }
 
-    /// The shortest text that `count` reads back.
+    /// The size in the largest unit that divides it, such as `1536MiB`. `count` reads it back.
     static func text(_ count: Int) -> String {
         guard let unit = units.first(where: { count % $0.bytes == 0 && count >= $0.bytes }) else {
             return String(count)

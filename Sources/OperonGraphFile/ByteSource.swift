@@ -8,15 +8,15 @@ import Musl
 import Darwin
 #endif
 
-/// The bytes of a file, in pieces, at most as many as the limit allows. Owns the open file.
+/// The bytes of a file, read in pieces, up to a limit. Owns the open file.
 struct ByteSource: ~Copyable {
     private let descriptor: Int32
     private let bytesMax: Int
     private var bytesRead = 0
-    /// What was there from the start, for a source that is no file.
+    /// The bytes of a source that is not a file.
     private var given: [UInt8]?
 
-    /// Large enough that a read costs little beside what is done with it.
+    /// Large enough that the cost of a read is small compared to the processing.
     private static let pieceBytes = 1 << 20
 
     init(_ bytes: [UInt8]) {
@@ -25,7 +25,7 @@ struct ByteSource: ~Copyable {
         given = bytes
     }
 
-    /// Opens a file; one that is known to be too large is refused before it is read.
+    /// Opens a file. A file that is known to be too large is refused before it is read.
     init(path: String, bytesMax: Int) throws(Stop) {
         descriptor = try Self.opened(path, bytesMax)
         self.bytesMax = bytesMax
@@ -54,7 +54,7 @@ struct ByteSource: ~Copyable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Appends the next bytes; `false`: there are no more.
+    /// Appends the next bytes; returns `false` at the end.
     mutating func read(appendingTo buffer: inout [UInt8]) throws(Stop) -> Bool {
         guard descriptor >= 0 else {
             defer { given = nil }
@@ -72,7 +72,7 @@ struct ByteSource: ~Copyable {
         }
         guard failure == 0 else { throw Self.unreadable(Self.reason(failure)) }
         bytesRead += piece.count
-        // A pipe has no size beforehand, and a file may grow.
+        // A pipe has no size in advance, and a file may grow while it is read.
         guard bytesRead <= bytesMax else { throw Self.tooLarge(bytesRead, bytesMax) }
         buffer += piece
         return !piece.isEmpty
@@ -109,7 +109,7 @@ struct ByteSource: ~Copyable {
     }
 }
 
-/// `read` of the system, which the method of that name hides.
+/// Calls the system's `read`, which the method of the same name hides.
 private func systemRead(
     _ descriptor: Int32,
     _ buffer: UnsafeMutableRawPointer?,
@@ -118,9 +118,9 @@ private func systemRead(
     unsafe read(descriptor, buffer, count)
 }
 
-/// Paths as texts: no access to the file system but for the current directory.
+/// Operations on paths as texts. They access the file system only for the current directory.
 enum Path {
-    /// The directory that a file lies in, absolute; `nil` if the current one has no name.
+    /// The directory of a file, absolute; `nil` if the current directory cannot be determined.
     static func directory(of path: String) -> String? {
         let parts = path.split(separator: "/", omittingEmptySubsequences: true).dropLast()
         let directory = parts.filter { $0 != "." }.joined(separator: "/")
@@ -128,8 +128,8 @@ enum Path {
         return current().map { directory.isEmpty ? $0 : joined($0, directory) }
     }
 
-    /// A path from a directory, unless it is absolute. `..` stays: what it means, only the file
-    /// system knows.
+    /// A path relative to a directory, unless it is absolute. `..` stays, because only the file
+    /// system knows what it refers to.
     static func joined(_ base: String?, _ path: String) -> String {
         guard !path.hasPrefix("/"), let base else { return path }
         var rest = Substring(path)
@@ -138,7 +138,7 @@ enum Path {
         return base.hasSuffix("/") ? base + rest : base + "/" + rest
     }
 
-    /// The name of a file without its directory and suffix.
+    /// The file name without its directory and suffix.
     static func baseName(of path: String) -> String {
         let name = path.split(separator: "/").last.map(String.init) ?? path
         guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return name }

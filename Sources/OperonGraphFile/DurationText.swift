@@ -2,7 +2,8 @@ import OperonModel
 
 /// Durations as people write them: `500ms`, `2s`, `5m`, `1h30m`, `1d`, or a number of seconds.
 ///
-/// Decimal to the nanosecond, without floating point: `0.1s` is 100,000,000 ns. At most 100 years.
+/// Decimal down to the nanosecond, without floating point: `0.1s` is 100,000,000 ns. At most 100
+/// years.
 enum DurationText {
     static let secondsMax = Limits.durationMax.components.seconds
 
@@ -13,7 +14,8 @@ enum DurationText {
 
     static let hint = "a duration such as 500ms, 2s, 5m, 1h30m, 1d, or a number of seconds"
 
-    /// `nil`: not a duration. Negative ones are read, for a better message than that.
+    /// `nil`: the text is not a duration. Negative durations are accepted, so that a better error
+    /// can be reported.
     static func duration(_ text: String) -> Duration? {
         var rest = Substring(text)
         let isNegative = rest.first == "-"
@@ -50,7 +52,7 @@ enum DurationText {
         return nanoseconds(seconds: value)
     }
 
-    /// Rounded to the nanosecond; `nil` if that is no duration.
+    /// Rounded to the nanosecond; `nil` if the result is not a valid duration.
     static func nanoseconds(seconds: Double) -> Int64? {
         guard seconds.isFinite, abs(seconds) <= Double(secondsMax) else { return nil }
         return Int64((seconds * 1e9).rounded())
@@ -83,8 +85,9 @@ enum DurationText {
         var total = whole * unit
         var scale = unit
         for digit in number.fraction.utf8 {
-            // 10 divides every unit down to the nanosecond, but not 86,400 s for ever: what is left
-            // of a fraction of a day is smaller than a nanosecond by then.
+            // Every unit can be divided by 10 down to the nanosecond, except that 86,400 s cannot
+            // be divided forever. By then, the rest of a fraction of a day is smaller than a
+            // nanosecond.
             let part = Int64(digit - Byte.zero) * scale
             total += part / 10
             scale /= 10
@@ -93,7 +96,7 @@ enum DurationText {
         return total <= maximum ? total : nil
     }
 
-    /// The shortest text that `duration` reads back, for example `1h30m`; not negative.
+    /// A duration that is not negative, unit by unit, such as `1h30m`. `duration` reads it back.
     static func text(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         var parts: [(Int64, String)] = []
@@ -111,8 +114,8 @@ enum DurationText {
 }
 
 extension Duration {
-    /// Reads a duration as graph files write it: `500ms`, `1h30m`, or a number of seconds. `nil`:
-    /// it is none, or longer than 100 years.
+    /// Reads a duration in the format of graph files: `500ms`, `1h30m`, or a number of seconds.
+    /// `nil` if the text is not a duration or is longer than 100 years.
     package init?(graphFileText text: String) {
         guard let duration = DurationText.duration(text) else { return nil }
         self = duration

@@ -1,14 +1,14 @@
 import OperonModel
 
-/// Reads the values of keys: right type, right range, within the limits. What is wrong goes to the
-/// log, and the value is `nil`.
+/// Reads the values of keys and checks their type, range and limits. Problems go to the log, and
+/// the value is then `nil`.
 struct FieldReader {
     var log = ProblemLog()
     let limits: Limits
 
     init(limits: Limits) { self.limits = limits }
 
-    /// The value of `key` is not what it should be.
+    /// Reports that the value of `key` has the wrong type.
     mutating func mismatch(_ node: Node, _ key: String, _ wanted: String) throws(Stop) {
         let code: GraphFileError.Code
         switch node.value {
@@ -34,7 +34,7 @@ struct FieldReader {
 
     // MARK: - Texts
 
-    /// Any text without NUL, which ends a text for the system.
+    /// Any text without NUL, because NUL ends a text in system calls.
     mutating func text(_ node: Node, _ key: String) throws(Stop) -> String? {
         guard let text = node.text else {
             try mismatch(node, key, "a text")
@@ -60,7 +60,8 @@ struct FieldReader {
         return try name(text, at: node.position, key)
     }
 
-    /// A name: 1 byte to the limit, without control characters, which would spoil a terminal.
+    /// A name: from 1 byte up to the limit, without control characters, which could disturb a
+    /// terminal.
     mutating func name(
         _ text: String,
         at position: Position,
@@ -174,7 +175,7 @@ struct FieldReader {
         return value
     }
 
-    /// From 0, or from 1 ns if it `isPositive`, to 100 years.
+    /// From 0, or from 1 ns if `isPositive`, to 100 years.
     mutating func duration(
         _ node: Node,
         _ key: String,
@@ -256,7 +257,7 @@ struct FieldReader {
 
     static let retryKeys = ["limit", "delay", "factor", "maxDelay", "jitter"]
 
-    /// A bare number is the limit.
+    /// A bare number is the limit of the policy.
     mutating func retry(_ node: Node, _ key: String) throws(Stop) -> RetryPolicy? {
         if node.isNull { return .never }
         let limitMax = Int(UInt16.max)
@@ -311,7 +312,8 @@ struct FieldReader {
             )
             return nil
         }
-        // A first pause of five minutes is meant, even where nothing is said about the longest.
+        // A first pause of five minutes is intended, even if the file does not set the longest
+        // pause.
         policy.maxDelay = longest ?? max(policy.maxDelay, policy.delay)
         return policy
     }

@@ -1,15 +1,15 @@
 import OperonModel
 
-/// Puts a graph together from the parts of a file, in whatever order they come.
+/// Builds a graph from the parts of a file, in any order.
 struct GraphAssembler {
     static let rootKeys = [
         "name", "order", "queues", "keys", "defaults", "operations",
     ]
-    /// Names the JSON Schema for editors; says nothing to us.
+    /// The key that names the JSON Schema for editors; ignored here.
     static let schemaKey = "$schema"
 
     var reader: OperationReader
-    /// Operations that this format may have.
+    /// The largest number of operations in this format.
     private let operationsMax: Int
     private let operationsLimit: LimitName
     private let limits: Limits
@@ -20,7 +20,7 @@ struct GraphAssembler {
     private var keySettings: [KeySettings] = []
     private var defaults: OperationFields?
     private var operations: [OperationDescription] = []
-    /// Which keys each operation has, so that the defaults can be applied when all are read.
+    /// The keys of each operation, so that the defaults can be applied once all are read.
     private var keys: [OperationKeys] = []
     private var sourceMap = SourceMap()
     private var indices: [String: UInt32] = [:]
@@ -38,10 +38,10 @@ struct GraphAssembler {
         for finding in findings { try reader.fields.log.report(finding) }
     }
 
-    /// `operations` is there, with its elements to come.
+    /// Notes that the file has `operations`; the elements follow one by one.
     mutating func beginOperations() { hasOperations = true }
 
-    /// A key of the file's root and its value, which was read as a whole.
+    /// Reads a key of the file's root and its value, which was read as a whole.
     mutating func root(_ entry: Node.Entry) throws(Stop) {
         switch entry.key {
         case "name": graphName = try reader.fields.name(entry.value, "name")
@@ -68,13 +68,13 @@ struct GraphAssembler {
         }
     }
 
-    /// An operation of a map: its name is the key.
+    /// Reads an operation of a map; the key is its name.
     mutating func operation(_ entry: Node.Entry) throws(Stop) {
         let name = try reader.fields.name(entry.key, at: entry.keyPosition, "operations")
         try add(name, at: entry.keyPosition, nameIsKey: true, entry.value)
     }
 
-    /// An operation of a list, or of a line: it has a `name`.
+    /// Reads an operation of a list, or of a line; it has the key `name`.
     mutating func operation(_ node: Node) throws(Stop) {
         guard let entries = node.entries else {
             return try reader.fields.mismatch(node, "operations", "a list of maps")
@@ -113,7 +113,8 @@ struct GraphAssembler {
             }
         }
         let read = try reader.operation(named: name ?? "", nameIsKey: nameIsKey, node)
-        // What is wrong with it is in the log; its place keeps the later ones countable.
+        // The problems are in the log. A placeholder keeps the indices of the later operations
+        // right.
         let fields = read ?? OperationFields(directory: nil)
         operations.append(fields.description)
         keys.append(fields.keys)
@@ -185,8 +186,7 @@ struct GraphAssembler {
         return entries
     }
 
-    /// The name of such an entry and its settings, which may be left out; `nil`: it was told what
-    /// is wrong.
+    /// The name of an entry and its settings, which may be left out; `nil`: a problem was reported.
     private mutating func named(
         _ entry: Node.Entry,
         _ field: String
@@ -259,7 +259,7 @@ struct GraphAssembler {
 
     // MARK: - The end
 
-    /// The graph, when everything was read and nothing is wrong; `name` if the file has none.
+    /// The graph, once everything was read without problems. `name` is used if the file has none.
     mutating func finish(name: String) -> (GraphDescription, SourceMap) {
         if let defaults { apply(defaults) }
         var graph = GraphDescription(name: graphName ?? name, operations: operations)
@@ -314,7 +314,7 @@ struct GraphAssembler {
         to command: inout CommandDescription
     ) {
         if key == .environment {
-            // Variables of the operation win over those of the defaults, one by one.
+            // Each variable that the operation sets overrides the same variable of the defaults.
             command.environment.merge(process.environment) { own, _ in own }
         } else if key == .inheritEnvironment {
             command.inheritEnvironment = process.inheritEnvironment
@@ -330,13 +330,13 @@ struct GraphAssembler {
     }
 }
 
-/// Where each operation and each of its dependencies stands: eight bytes for each.
+/// The positions of all operations and dependencies: eight bytes for each.
 package struct SourceMap: Hashable, Sendable {
-    /// By index of operation.
+    /// The positions of the operations, by index.
     private(set) var operations: [Position] = []
-    /// Those of all operations, one after the other.
+    /// The positions of the dependencies of all operations, one operation after the other.
     private(set) var dependencies: [Position] = []
-    /// Where those of an operation end.
+    /// The end of each operation's part in `dependencies`.
     private var ends: [UInt32] = []
 
     mutating func append(_ operation: Position, dependencies positions: [Position]) {
@@ -345,13 +345,13 @@ package struct SourceMap: Hashable, Sendable {
         ends.append(UInt32(clamping: dependencies.count))
     }
 
-    /// Line and column of an operation, from 1; `nil` if the file does not say.
+    /// The line and column of an operation, from 1; `nil` if they are unknown.
     package func place(ofOperation index: Int) -> (line: Int, column: Int)? {
         guard operations.indices.contains(index) else { return nil }
         return (Int(operations[index].line), Int(operations[index].column))
     }
 
-    /// The place of the dependency in its list, or that of the operation.
+    /// The position of the dependency in its list; otherwise the position of the operation.
     func position(ofDependency dependency: Int?, of index: Int) -> Position {
         guard operations.indices.contains(index) else { return .none }
         guard let dependency else { return operations[index] }

@@ -1,11 +1,12 @@
 package import OperonModel
 
 extension GraphFile {
-    /// A graph as a JSON graph file: keys in one order, defaults left out, one operation a line, so
-    /// that the same graph gives the same bytes and reading them gives the same graph.
+    /// Writes a graph as a JSON graph file. Keys have a fixed order, defaults are left out, and
+    /// each operation is one line. The same graph gives the same bytes, and reading them gives the
+    /// same graph.
     ///
-    /// An input in JSON stands in the file as JSON; reading it back drops its white space.
-    /// - Throws: what a graph file cannot hold; see `WritingCheck`.
+    /// A JSON input is written as JSON; reading it back drops its white space.
+    /// - Throws: the first thing that a graph file cannot represent; see `WritingCheck`.
     package static func encodeJSON(_ graph: GraphDescription) throws(GraphFileError) -> [UInt8] {
         do throws(Refusal) {
             try WritingCheck(Limits()).check(graph)
@@ -27,7 +28,7 @@ struct GraphWriter {
 
     init() {}
 
-    /// What was written since the last time.
+    /// Returns the text that was written since the last call.
     mutating func take() -> [UInt8] {
         defer { out.removeAll(keepingCapacity: true) }
         return out
@@ -47,7 +48,7 @@ struct GraphWriter {
                 write(queue)
             }
             end()
-            // The settings of a queue began anew.
+            // Writing the settings of a queue has set it.
             isFirst = false
         }
         if !graph.keys.isEmpty {
@@ -180,12 +181,12 @@ struct GraphWriter {
     private mutating func write(_ input: Payload) {
         guard !input.isEmpty else { return }
         raw("input", "")
-        // A line end in JSON is white space, and would end a line of JSON Lines.
+        // A line end in JSON is white space, but would end a line of JSON Lines.
         out += input.bytes.map { $0 == Byte.newline || $0 == 0x0D ? 0x20 : $0 }
     }
 
-    /// What a process has beside its arguments; the directory always, as its default is another
-    /// one for every file.
+    /// Writes the settings of a process besides its arguments. The directory is always written,
+    /// because its default differs from file to file.
     private mutating func write(_ command: CommandDescription) {
         if !command.environment.isEmpty {
             let variables = command.environment.sorted { $0.key < $1.key }

@@ -1,23 +1,23 @@
 package import OperonModel
 
-/// What a graph file is written in.
+/// The format of a graph file.
 package enum GraphFileFormat: String, Hashable, Sendable, CaseIterable {
     case yaml
-    /// A map with `operations`, or WfFormat, which is told by its key `workflow`.
+    /// A map with `operations`, or WfFormat, which is recognised by its key `workflow`.
     case json
-    /// One operation a line; the first line may have the rest of the graph.
+    /// One operation per line; the first line may contain the rest of the graph.
     case jsonLines
 }
 
 /// How to read a graph file.
 package struct GraphFileOptions: Hashable, Sendable {
-    /// For WfFormat: each task becomes a wait of its recorded run time × this. At least 0.
+    /// For WfFormat: each task becomes a wait of its recorded run time × this factor. At least 0.
     package var replayScale: Double?
     package var limits: Limits
-    /// Where processes start by default and what relative directories are relative to; `nil`: where
-    /// the file lies, and for bytes, nothing.
+    /// The directory where processes start by default, and to which relative directories are
+    /// relative. `nil`: the directory of the file; for bytes, none.
     package var directory: String?
-    /// The graph's name where the file gives none; `nil`: the base name of the file.
+    /// The name of the graph if the file gives none; `nil`: the base name of the file.
     package var name: String?
 
     package init(
@@ -33,19 +33,20 @@ package struct GraphFileOptions: Hashable, Sendable {
     }
 }
 
-/// A graph read from a file, and where its parts stand there.
+/// A graph that was read from a file, and the positions of its parts in the file.
 package struct GraphFile: Hashable, Sendable {
     package var graph: GraphDescription
     package var sourceMap: SourceMap
-    /// As the caller named it.
+    /// The file, as the caller named it.
     package var file: String
-    /// What was read in another way than the file says it; for people.
+    /// What was read differently from what the file says; for people.
     package var warnings: [GraphFileError.Problem] = []
 
-    /// Reads a file. Relative paths are relative to the process's directory.
-    /// - Parameter format: `nil`: by its suffix, else by its content.
-    /// - Throws: everything that is wrong with it, up to 20 problems. What only the whole graph
-    ///   shows (a cycle, an unknown dependency) is refused by who takes the graph; see `located`.
+    /// Reads a file. A relative path is relative to the current directory of the process.
+    /// - Parameter format: `nil`: determined by the suffix, otherwise by the content.
+    /// - Throws: everything that is wrong with the file, up to 20 problems. Problems that only the
+    ///   whole graph shows (a cycle, an unknown dependency) are found later, when the graph is
+    ///   submitted or run; see `located`.
     package static func read(
         path: String,
         format: GraphFileFormat? = nil,
@@ -72,8 +73,8 @@ package struct GraphFile: Hashable, Sendable {
     }
 
     /// Reads the bytes of a file.
-    /// - Parameter file: how errors name it; its suffix tells the format, its base name the graph's
-    ///   name where the file gives none.
+    /// - Parameter file: the name of the file in errors. Its suffix determines the format; its base
+    ///   name is the name of the graph if the file gives none.
     package static func read(
         bytes: [UInt8],
         file: String,
@@ -106,7 +107,7 @@ package struct GraphFile: Hashable, Sendable {
 }
 
 extension GraphFileFormat {
-    /// By `.yaml`, `.yml`, `.json`, `.jsonl`, `.ndjson`.
+    /// The format by suffix: `.yaml`, `.yml`, `.json`, `.jsonl`, `.ndjson`.
     init?(suffixOf file: String) {
         switch Path.suffix(of: file).lowercased() {
         case "yaml", "yml": self = .yaml
@@ -116,8 +117,8 @@ extension GraphFileFormat {
         }
     }
 
-    /// A text that begins with a brace is JSON, or JSON Lines if a whole map stands in its first
-    /// line and another one begins behind it; anything else is YAML.
+    /// A text that begins with a brace is JSON, or JSON Lines if another map begins after the
+    /// first. Anything else is YAML.
     init(contentOf bytes: [UInt8]) {
         var parser = JSONParser(bytes, bounds: TreeBounds(Limits()))
         guard parser.peek() == Byte.openBrace else {
@@ -128,14 +129,14 @@ extension GraphFileFormat {
             try parser.skip()
             self = parser.peek() == Byte.openBrace ? .jsonLines : .json
         } catch {
-            // `{a: b}` is YAML, and a mistake in JSON is told best by the reader of JSON.
+            // `{a: b}` is YAML, but the JSON reader gives the best errors for a mistake in JSON.
             self = bytes.contains(Byte.quote) ? .json : .yaml
         }
     }
 }
 
 extension GraphFileError {
-    /// A refusal before there was anything to read.
+    /// A refusal of a file that could not be read at all.
     static func unfound(_ stop: Stop, file: String) -> GraphFileError {
         // benign: `error` is nil only for a log without problems and no stop.
         ProblemLog().error(after: stop, file: file) ?? GraphFileError(problems: [])
@@ -145,7 +146,7 @@ extension GraphFileError {
 // MARK: - Refusals of the whole graph
 
 extension GraphFile {
-    /// A refusal of this graph with the place that it is about.
+    /// A refusal of this graph, with its position in the file.
     package func located(_ refusal: Refusal) -> GraphFileError {
         let found = locate(refusal)
         let problem = GraphFileError.Problem(
@@ -179,7 +180,8 @@ extension GraphFile {
                 thing: first
             )
         case .unknownOperation(let name, let namedBy):
-            // A suggestion is worth a walk over a graph that a person wrote by hand.
+            // Suggestions are for graphs written by hand, so only the first 10,000 names are
+            // searched.
             let known = graph.operations.prefix(10_000).lazy.map(\.name)
             return Found(
                 code: .unknownOperation,
@@ -215,13 +217,15 @@ extension GraphFile {
         }
     }
 
-    /// The operation of a field that is called “… of “name””, as the compiler of graphs does.
+    /// The operation in the name of a field such as “… of “name””, which the graph
+    /// compiler makes.
     private static func operation(inField field: String) -> String? {
         guard field.hasSuffix("”"), let start = field.index(behind: " of “") else { return nil }
         return String(field[start...].dropLast())
     }
 
-    /// Where `operation` names its `dependency`, or where it stands itself.
+    /// The position where `operation` names its `dependency`; otherwise the position of the
+    /// operation.
     private func position(of dependency: String?, in operation: String) -> Position {
         guard let index = graph.operations.firstIndex(where: { $0.name == operation }) else {
             return .none
@@ -232,7 +236,7 @@ extension GraphFile {
 }
 
 extension String {
-    /// Where the text behind the first occurrence of `text` begins.
+    /// The index after the first occurrence of `text`.
     fileprivate func index(behind text: String) -> Index? {
         var rest = self[...]
         while !rest.isEmpty {

@@ -1,13 +1,13 @@
 package import OperonModel
 import OperonPorts
 
-/// How graphs travel between clients and coordinators and are kept: as graph files, written as
-/// JSON Lines and read in every format.
+/// Encodes graphs to send them between clients and coordinators and to store them. Graphs are
+/// written as JSON Lines, and read in every graph file format.
 ///
-/// Nothing is resolved against this machine's file system: a relative `directory` stays relative,
-/// so whoever submits a file resolves it first, as `GraphFile.read(path:)` does.
+/// Nothing is resolved against the file system of this machine: a relative `directory` stays
+/// relative. A client that submits a file resolves it first, as `GraphFile.read(path:)` does.
 package struct GraphFileCodec: GraphCodec {
-    /// The type of what `encode` writes.
+    /// The content type that `encode` writes.
     package static let contentType = "application/jsonl"
 
     private let limits: Limits
@@ -15,11 +15,11 @@ package struct GraphFileCodec: GraphCodec {
     package init(limits: Limits = Limits()) { self.limits = limits }
 
     /// JSON Lines in pieces of about 64 KiB. Reading them gives the same graph: durations to the
-    /// nanosecond, lists without repetitions, inputs in JSON without white space. A graph without
-    /// a name stays without one if it is decoded with the name "".
-    /// - Throws: `Refusal` for what a graph file cannot hold, before the first piece: an input that
-    ///   is not JSON, a name with a control character, a negative duration. Nobody wrote a file, so
-    ///   it does not speak of one.
+    /// nanosecond, lists without repetitions, JSON inputs without white space. A graph without a
+    /// name stays unnamed if it is decoded with the name "".
+    /// - Throws: `Refusal` for anything that a graph file cannot represent, before the first piece:
+    ///   an input that is not JSON, a name with a control character, a negative duration. The
+    ///   message does not mention a file, because the user wrote none.
     package func encode(
         _ graph: GraphDescription
     ) throws -> any Sequence<[UInt8]> & Sendable {
@@ -28,9 +28,10 @@ package struct GraphFileCodec: GraphCodec {
     }
 
     /// - Parameter contentType: `application/json`, `application/jsonl` or `application/yaml`, or
-    ///   another usual name of one of them; parameters such as `charset` are ignored.
-    /// - Parameter name: the graph's, if the text gives none; and how errors name the text.
-    /// - Throws: `GraphFileError` with every problem, each with line and column.
+    ///   another common name of one of them; parameters such as `charset` are ignored.
+    /// - Parameter name: the name of the graph if the text gives none; errors also use it for the
+    ///   text.
+    /// - Throws: `GraphFileError` with every problem and its line and column.
     package func decode(
         _ bytes: [UInt8],
         contentType: String,
@@ -53,7 +54,7 @@ package struct GraphFileCodec: GraphCodec {
 }
 
 extension GraphFileFormat {
-    /// By the media type, whatever parameters it has.
+    /// The format by media type; parameters of the type are ignored.
     package init?(contentType: String) {
         let type = contentType.prefix { $0 != ";" }.lowercased().filter { !$0.isWhitespace }
         switch type {
@@ -68,7 +69,7 @@ extension GraphFileFormat {
 }
 
 extension GraphFileCodec {
-    /// Whether a graph can travel, for callers that do not send it.
+    /// Checks that a graph can be encoded, for callers that do not send it.
     ///
     /// - Throws: what `encode` throws.
     package func check(_ graph: GraphDescription) throws(Refusal) {
@@ -76,14 +77,14 @@ extension GraphFileCodec {
     }
 }
 
-/// A graph as JSON Lines, written while it is read.
+/// A graph as JSON Lines, encoded piece by piece as a caller iterates.
 private struct GraphPieces: Sequence, Sendable {
     let graph: GraphDescription
 
     func makeIterator() -> Iterator { Iterator(graph: graph) }
 
     struct Iterator: IteratorProtocol {
-        /// What a socket takes at once.
+        /// As many bytes as a socket accepts at once.
         private static let pieceBytes = 64 << 10
 
         private let graph: GraphDescription

@@ -1,15 +1,15 @@
 package import OperonModel
 
-/// Why a graph file was refused: everything found wrong with it, each with its place.
+/// Why a graph file was refused: every problem that was found, with its position.
 ///
 /// A file is accepted whole or not at all.
 package struct GraphFileError: Error, Hashable, Sendable {
-    /// In the order in which they were found; at least one, at most `problemsMax`.
+    /// The problems in the order in which they were found; at least one, at most `problemsMax`.
     package var problems: [Problem]
     /// Whether reading stopped because there were more.
     package var isTruncated: Bool
 
-    /// Beyond this a person mends the first ones and tries again.
+    /// With more problems than this, a person fixes the first ones and tries again.
     package static let problemsMax = 20
 
     package init(problems: [Problem], isTruncated: Bool = false) {
@@ -17,18 +17,18 @@ package struct GraphFileError: Error, Hashable, Sendable {
         self.isTruncated = isTruncated
     }
 
-    /// One thing that is wrong.
+    /// One problem.
     package struct Problem: Error, Hashable, Sendable {
         package var code: Code
-        /// As the caller named it.
+        /// The file, as the caller named it.
         package var file: String
-        /// From 1; 0 where the problem has no place in the file.
+        /// The line, from 1; 0 if the problem has no position in the file.
         package var line: Int
-        /// From 1, counted in Unicode scalars; 0 where the problem has no place in the file.
+        /// The column, from 1, in Unicode scalars; 0 if the problem has no position in the file.
         package var column: Int
-        /// The text that offends, as it stands in the file.
+        /// The offending text, as it is in the file.
         package var thing: String
-        /// A sentence a person can act on, without file and place.
+        /// A sentence that a person can act on, without file and position.
         package var message: String
         /// Which limit was exceeded, for `limitExceeded`.
         package var limit: LimitName?
@@ -52,29 +52,29 @@ package struct GraphFileError: Error, Hashable, Sendable {
         }
     }
 
-    /// The sort of a problem: stable, for programs.
+    /// The kind of a problem. Codes are stable, because programs depend on them.
     package enum Code: String, Hashable, Sendable, CaseIterable {
         /// The file cannot be opened or read.
         case unreadable
-        /// There is nothing in it.
+        /// The file is empty.
         case empty
-        /// It is not YAML, JSON or UTF-8.
+        /// The file is not YAML, JSON or UTF-8.
         case syntax
-        /// A key stands twice in one map.
+        /// A key occurs twice in one map.
         case duplicateKey
         case unknownKey
         case missingKey
         /// Two keys that exclude each other, or a key where it has no meaning.
         case misplacedKey
-        /// A list where a text belongs, and the like.
+        /// A value of the wrong type, such as a list instead of a text.
         case wrongType
-        /// The right type, and not a value it may have.
+        /// A value of the right type that is not allowed.
         case invalidValue
         case duplicateOperation
         case unknownOperation
         case dependencyCycle
         case limitExceeded
-        /// It can be read, and not be run like this.
+        /// The file can be read, but the graph cannot run as described.
         case unsupported
         /// Any other refusal of the graph as a whole.
         case refused
@@ -99,21 +99,21 @@ extension GraphFileError: CustomStringConvertible {
     }
 }
 
-/// Why reading stops in the middle. Becomes a `GraphFileError` where the file's name is known.
+/// Why reading stops early. It becomes a `GraphFileError` where the name of the file is known.
 enum Stop: Error {
-    /// Nothing after this can be understood.
+    /// Nothing after this position can be interpreted.
     case problem(Problem)
-    /// `problemsMax` problems are known, and this is one more.
+    /// There is one more problem than `problemsMax`.
     case enough
 
     typealias Problem = GraphFileError.Problem
 }
 
-/// Collects what is wrong while reading goes on.
+/// Collects problems while reading continues.
 struct ProblemLog {
     private(set) var problems: [GraphFileError.Problem] = []
 
-    /// Notes a problem; stops reading when there are too many.
+    /// Records a problem; stops reading when there are too many.
     mutating func report(_ problem: GraphFileError.Problem) throws(Stop) {
         guard problems.count < GraphFileError.problemsMax else { throw .enough }
         problems.append(problem)
@@ -128,7 +128,7 @@ struct ProblemLog {
         try report(GraphFileError.Problem(code, at: position, thing, message))
     }
 
-    /// What to throw after reading stopped, or `nil` if nothing was wrong.
+    /// The error to throw after reading stopped; `nil` if there was no problem.
     func error(after stop: Stop?, file: String) -> GraphFileError? {
         var all = problems
         var isTruncated = false
@@ -149,7 +149,7 @@ struct ProblemLog {
 }
 
 extension GraphFileError.Problem {
-    /// A problem whose file is filled in later.
+    /// Creates a problem whose file is set later.
     init(
         _ code: GraphFileError.Code,
         at position: Position,
@@ -166,7 +166,7 @@ extension GraphFileError.Problem {
         )
     }
 
-    /// A limit that is exceeded by `subject`, for example `the name “aaaa…”`.
+    /// Creates a problem for a limit that `subject` exceeds, for example `the name “aaaa…”`.
     init(
         limit: LimitName,
         value: Int,
@@ -187,7 +187,7 @@ extension GraphFileError.Problem {
 }
 
 extension String {
-    /// For messages: at most sixty characters, control characters made visible.
+    /// Shortened for messages: at most sixty characters, control characters made visible.
     var shortened: String {
         var text = ""
         var count = 0

@@ -1,6 +1,6 @@
 import OperonModel
 
-/// What the readers of all formats have in common: an assembler, and how it ends.
+/// What the readers of all formats share: an assembler, and how reading ends.
 struct GraphReading {
     var assembler: GraphAssembler
     let file: String
@@ -16,7 +16,7 @@ struct GraphReading {
         )
     }
 
-    /// The graph, or everything that is wrong.
+    /// Returns the graph, or throws everything that is wrong.
     mutating func finish(_ stop: Stop?) throws(GraphFileError) -> GraphFile {
         var stop = stop
         if stop == nil, !assembler.hasOperations {
@@ -34,7 +34,7 @@ struct GraphReading {
         return GraphFile(graph: graph, sourceMap: sourceMap, file: file)
     }
 
-    /// The graph's name where the file gives none.
+    /// The name of the graph if the file gives none.
     static func name(of file: String) -> String {
         let name = Path.baseName(of: file)
         return name.isEmpty || name.hasControl ? "graph" : name

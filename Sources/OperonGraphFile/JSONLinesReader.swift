@@ -1,6 +1,6 @@
 import OperonModel
 
-/// Reads one operation a line, in pieces of the file: only what is read of the graph is kept.
+/// Reads one operation per line, in pieces of the file, so that only the graph stays in memory.
 enum JSONLinesReader {
     static func read(
         _ source: consuming ByteSource,
@@ -30,7 +30,7 @@ enum JSONLinesReader {
         while !isEnd {
             let scanned = buffer.count
             isEnd = try !source.read(appendingTo: &buffer)
-            // Only what is new can have the end of a line.
+            // Only the new bytes can contain the end of a line.
             let hasLine = isEnd || buffer[scanned...].contains(Byte.newline)
             guard hasLine, !buffer.isEmpty else { continue }
             let last = isEnd ? buffer.count : (buffer.lastIndex(of: Byte.newline) ?? -1) + 1
@@ -65,7 +65,7 @@ enum JSONLinesReader {
         parser.endLine()
     }
 
-    /// Whether a map describes the graph and not an operation.
+    /// Whether a map describes the graph instead of an operation.
     private static func isHeader(_ entries: [Node.Entry]) -> Bool {
         entries.allSatisfy {
             $0.key != "operations" && GraphAssembler.rootKeys.contains($0.key)

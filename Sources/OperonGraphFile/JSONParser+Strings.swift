@@ -1,4 +1,4 @@
-// Strings of JSON: checked where they stand, and made only where somebody wants them.
+// JSON strings: checked in place, and copied only where a caller needs their text.
 
 extension JSONParser {
     mutating func string() throws(Stop) -> String {
@@ -6,7 +6,7 @@ extension JSONParser {
         return hasEscapes ? unescaped(range) : text(range)
     }
 
-    /// Goes over a string and checks it; the bytes between its quotation marks.
+    /// Skips a string and checks it. Returns the range between its quotation marks.
     mutating func scanString() throws(Stop) -> (range: Range<Int>, hasEscapes: Bool) {
         let opening = position
         index += 1
@@ -117,7 +117,7 @@ extension JSONParser {
         )
     }
 
-    /// The text of a checked string with escapes.
+    /// The text of a string with escapes, which has been checked.
     private func unescaped(_ range: Range<Int>) -> String {
         var out: [UInt8] = []
         out.reserveCapacity(range.count)
@@ -142,7 +142,7 @@ extension JSONParser {
         return String(decoding: out, as: UTF8.self)
     }
 
-    /// Appends the character of a checked `\u` escape, or pair of them; where it ends.
+    /// Appends the character of a checked `\u` escape, or of a pair of them. Returns where it ends.
     private func appendScalar(from start: Int, to out: inout [UInt8]) -> Int {
         // benign: `scanString` has checked the digits and the pair.
         let high = (try? codeUnit(at: start)) ?? 0xFFFD

@@ -1,8 +1,9 @@
 import OperonModel
 
-/// Reads JSON (RFC 8259) from bytes, value by value, with line and column.
+/// A pull parser for JSON (RFC 8259) in bytes, value by value, with line and column.
 ///
-/// Strict: UTF-8, no comments, no trailing commas, no NaN, no half surrogate pairs, no key twice.
+/// Strict: UTF-8, no comments, no trailing commas, no NaN, no unpaired surrogates, no duplicate
+/// keys.
 /// Nesting and the number of values in one tree are bounded, so hostile input costs no more than
 /// its length.
 struct JSONParser {
@@ -10,13 +11,14 @@ struct JSONParser {
     var index: Int
     var end: Int
     private var line: UInt32
-    /// Where column 1 of this line is, moved on by one for each byte that continues a character.
+    /// The index of column 1 of this line, plus one for each continuation byte of a character so
+    /// far.
     var lineStart: Int
     private var depth = 0
     private var nodes = 0
     private let depthMax: Int
     private let nodesMax: Int
-    /// Keys that stand twice: reading goes on behind them.
+    /// Duplicate keys. Reading continues after them.
     private(set) var findings: [GraphFileError.Problem] = []
 
     init(_ bytes: [UInt8], bounds: TreeBounds, line: UInt32 = 1, index: Int = 0) {
@@ -27,7 +29,7 @@ struct JSONParser {
         self.lineStart = index
         self.depthMax = bounds.depth
         self.nodesMax = bounds.nodes
-        // A byte order mark says nothing in UTF-8; editors leave it behind.
+        // A byte order mark has no meaning in UTF-8, but some editors write one.
         if line == 1, index == 0, bytes.starts(with: [0xEF, 0xBB, 0xBF]) {
             self.index = 3
             self.lineStart = 3
@@ -45,18 +47,18 @@ struct JSONParser {
 
     // MARK: - Walking
 
-    /// Nothing but white space is left.
+    /// Whether only white space is left.
     mutating func isAtEnd() -> Bool {
         skipSpace()
         return index == end
     }
 
-    /// Confines reading to the line that begins here; the newline is behind its end.
+    /// Limits reading to the line that begins here; the newline is not part of it.
     mutating func beginLine() {
         end = bytes[index...].firstIndex(of: Byte.newline) ?? bytes.count
     }
 
-    /// Goes to the line after the one that `beginLine` confined reading to.
+    /// Moves to the line after the one that `beginLine` limited reading to.
     mutating func endLine() {
         index = min(end + 1, bytes.count)
         end = bytes.count
@@ -64,7 +66,7 @@ struct JSONParser {
         lineStart = index
     }
 
-    /// The next byte that is not white space, which stays.
+    /// The next byte that is not white space. It is not consumed.
     mutating func peek() -> UInt8? {
         skipSpace()
         return index < end ? bytes[index] : nil
@@ -76,7 +78,7 @@ struct JSONParser {
     /// Enters `[`.
     mutating func beginArray() throws(Stop) { try open(Byte.openBracket, "a list") }
 
-    /// The next key, or `nil` behind the `}`. `isFirst`: the map was just entered.
+    /// The next key, or `nil` after the `}`. `isFirst`: the map was just entered.
     mutating func nextKey(isFirst: inout Bool) throws(Stop) -> (key: String, at: Position)? {
         guard try separator(Byte.closeBrace, isFirst: &isFirst) else { return nil }
         let position = self.position
@@ -90,7 +92,7 @@ struct JSONParser {
         return (key, position)
     }
 
-    /// Whether there is a further element before the `]`.
+    /// Whether there is another element before the `]`.
     mutating func nextElement(isFirst: inout Bool) throws(Stop) -> Bool {
         try separator(Byte.closeBracket, isFirst: &isFirst)
     }
@@ -124,7 +126,7 @@ struct JSONParser {
 
     // MARK: - Values
 
-    /// The next value with everything in it.
+    /// Reads the next value as a whole.
     mutating func value() throws(Stop) -> Node {
         nodes = 0
         return try tree()
@@ -173,7 +175,7 @@ struct JSONParser {
         return elements
     }
 
-    /// Goes over the next value, checking it as `value` does, keys that stand twice aside.
+    /// Skips the next value. It checks the value as `value` does, except for duplicate keys.
     mutating func skip() throws(Stop) {
         var isFirst = true
         switch peek() {
@@ -303,16 +305,17 @@ struct JSONParser {
     }
 }
 
-/// How deep and how wide one tree of a file may be.
+/// The maximum depth and size of one tree of a file.
 struct TreeBounds {
     var depth: Int
-    /// Values in one tree that is read as a whole: an operation, the queues, the defaults.
+    /// The most values in one tree that is read as a whole: an operation, the queues, the defaults.
     var nodes: Int
 
     init(_ limits: Limits) {
-        // Trees are walked by recursion, and 256 levels fit the stack of any thread.
+        // Trees are traversed by recursion, and 256 levels fit on the stack of any thread.
         depth = min(limits.yamlDepth, 256)
-        // An operation depends on no more than all others; each value of an input takes a byte.
+        // An operation has at most all others as dependencies; each value of an input takes at
+        // least a byte.
         let half = Int.max / 2
         nodes = min(limits.operationsPerGraph, half) + min(limits.payloadBytes, half)
     }
@@ -346,7 +349,7 @@ extension GraphFileError.Problem {
         )
     }
 
-    /// The bound is that of `TreeBounds`.
+    /// The bound is `TreeBounds.nodes`.
     static func tooManyNodes(_ maximum: Int, at position: Position) -> Self {
         var problem = Self(
             .limitExceeded,

@@ -1,6 +1,6 @@
 import OperonModel
 
-/// Reads a graph from JSON: operations one by one, so that no tree of the file is kept.
+/// Reads a graph from JSON, one operation at a time, so that no tree of the whole file is kept.
 enum JSONReader {
     static func read(
         _ bytes: [UInt8],
@@ -70,7 +70,7 @@ enum JSONReader {
         }
     }
 
-    /// Nothing but white space may follow.
+    /// Reports anything but white space after the graph.
     static func finish(_ parser: inout JSONParser) throws(Stop) {
         guard parser.isAtEnd() else {
             throw .problem(

@@ -1,7 +1,7 @@
-/// Values as compact JSON: one text for one value, whatever file it came from.
+/// Writes values as compact JSON: equal values give equal text, whatever file they came from.
 enum JSONText {
-    /// Appends a value, keys in their order; stops early once `out` is longer than `bytesMax`.
-    /// - Returns: the first value JSON has no text for (`.nan`, `.inf`), if there is one.
+    /// Appends a value with its keys in order; stops early once `out` is longer than `bytesMax`.
+    /// - Returns: the first value that JSON cannot represent (`.nan`, `.inf`), if there is one.
     static func append(_ node: Node, to out: inout [UInt8], bytesMax: Int) -> Node? {
         guard out.count <= bytesMax else { return nil }
         switch node.value {
@@ -31,14 +31,14 @@ enum JSONText {
         return nil
     }
 
-    /// In quotation marks, with no escapes but those that JSON demands.
+    /// Appends a text in quotation marks, with only the escapes that JSON requires.
     static func appendString(_ text: String, to out: inout [UInt8]) {
         out.append(Byte.quote)
         for byte in text.utf8 {
             switch byte {
             case Byte.quote, Byte.backslash: out += [Byte.backslash, byte]
             case Byte.newline: out += "\\n".utf8
-            // The short ones, so that a text is never longer than it was.
+            // The short forms, so that a text never becomes longer than it was.
             case 0x08: out += "\\b".utf8
             case 0x0C: out += "\\f".utf8
             case 0x0D: out += "\\r".utf8
@@ -58,8 +58,8 @@ enum JSONText {
         return String(decoding: out, as: UTF8.self)
     }
 
-    /// A number as JSON writes it: unchanged where it is that already, so that no digit is lost;
-    /// `nil` for infinities and what is no number.
+    /// A number in JSON syntax. If it is JSON already, it stays unchanged, so that no digit is
+    /// lost. `nil` for infinities and texts that are not numbers.
     static func number(_ text: String) -> String? {
         if text.hasPrefix("0x") {
             return UInt64(text.dropFirst(2), radix: 16).map(String.init)

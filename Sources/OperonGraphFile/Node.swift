@@ -1,4 +1,4 @@
-/// A place in a file: line and column from 1, the column in Unicode scalars. Zero: no place.
+/// A position in a file: line and column from 1, the column in Unicode scalars. Zero: no position.
 struct Position: Hashable, Sendable {
     var line: UInt32
     var column: UInt32
@@ -6,16 +6,16 @@ struct Position: Hashable, Sendable {
     static let none = Position(line: 0, column: 0)
 }
 
-/// A value of a YAML or JSON file, and where it stands.
+/// A value of a YAML or JSON file, and its position.
 struct Node: Hashable, Sendable {
     var value: Value
     var position: Position
 
     enum Value: Hashable, Sendable {
         case null
-        /// As written: `true`, `True`, …
+        /// As written in the file: `true`, `True`, …
         case bool(text: String)
-        /// As written, in the syntax of its file.
+        /// As written in the file, in the syntax of its format.
         case number(text: String)
         case string(String)
         case sequence([Node])
@@ -34,8 +34,8 @@ struct Node: Hashable, Sendable {
         self.position = position
     }
 
-    /// The text of anything but a list, a map or null: where a text belongs, `5` and `true` are
-    /// taken as written, so that `[sleep, 5]` is a command and `run: true` a program.
+    /// The text of a value that is not a list, a map or null. Where a text is expected, `5` and
+    /// `true` are accepted as written, so that `[sleep, 5]` is a command and `run: true` a program.
     var text: String? {
         switch value {
         case .bool(let text), .number(let text), .string(let text): text
@@ -60,7 +60,7 @@ struct Node: Hashable, Sendable {
 
     var isNull: Bool { value == .null }
 
-    /// What it is, for messages.
+    /// The kind of the value, for messages.
     var kindName: String {
         switch value {
         case .null: "nothing"
@@ -83,14 +83,14 @@ struct Node: Hashable, Sendable {
     }
 }
 
-/// Keys that have been seen, each with what is remembered of it, so that a second one is found in
-/// constant time; a few of them cost no table.
+/// Keys that have been seen, each with a remembered value, so that a duplicate is found in constant
+/// time. A few keys need no hash table.
 struct SeenKeys<Memory> {
     private var few: [(key: String, memory: Memory)] = []
     private var many: [String: Memory] = [:]
     private static var fewMax: Int { 16 }
 
-    /// What was remembered of the key before; `nil`: it is new.
+    /// The value remembered for this key; `nil`: the key is new.
     mutating func insert(_ key: String, _ memory: Memory) -> Memory? {
         if many.isEmpty {
             for seen in few where seen.key == key { return seen.memory }
@@ -119,7 +119,7 @@ extension GraphFileError.Problem {
 }
 
 extension String {
-    /// Nothing but what a shell skips: spaces, tabs and line ends.
+    /// Whether the text contains only characters that a shell skips: spaces, tabs and line ends.
     var isBlank: Bool {
         utf8.allSatisfy { $0 == 0x20 || (0x09...0x0D).contains($0) }
     }

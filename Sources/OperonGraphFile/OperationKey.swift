@@ -28,32 +28,32 @@ enum OperationKey: UInt8, CaseIterable {
     case memory
     case cpuTime
 
-    /// As it stands in the file: the case's own name.
+    /// The name of the key in the file: the name of the case.
     var name: String { Self.names[Int(rawValue)] }
 
     static let byName: [String: OperationKey] = Dictionary(
         uniqueKeysWithValues: allCases.map { ($0.name, $0) }
     )
 
-    /// By raw value: describing a case by reflection is too slow for a million operations.
+    /// By raw value. Getting the name of a case by reflection is too slow for a million operations.
     static let names: [String] = allCases.map { String(describing: $0) }
 
-    /// Those that say what an operation does: it has exactly one.
+    /// The keys that say what an operation does. An operation has exactly one of them.
     static let work: OperationKeys = [.run, .command, .operation, .wait, .external]
 
-    /// Those that mean something only for a process.
+    /// The keys that apply only to processes.
     static let process: OperationKeys = [
         .environment, .inheritEnvironment, .directory, .grace, .memory, .cpuTime,
     ]
 
-    /// Those that have no place in `defaults`.
+    /// The keys that are not allowed in `defaults`.
     static let individual: OperationKeys = [
         .name, .description, .run, .command, .operation, .wait, .external, .input, .version,
         .dependencies, .cancelSiblings,
     ]
 }
 
-/// A set of keys: which of them a map has.
+/// A set of keys, used for the keys that a map has.
 struct OperationKeys: ExpressibleByArrayLiteral, Hashable {
     private var bits: UInt32 = 0
 

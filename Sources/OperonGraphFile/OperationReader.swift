@@ -1,15 +1,15 @@
 import OperonModel
 
-/// What a map of an operation's keys says, and which keys it has: an operation, or the defaults.
+/// The contents of a map with operation keys, an operation or the defaults, and which keys it has.
 struct OperationFields {
     var description: OperationDescription
-    /// Where the dependencies stand, one for each.
+    /// The position of each dependency.
     var dependencyPositions: [Position] = []
     var keys: OperationKeys = []
-    /// What a process gets, if it is one.
+    /// The settings of the process, if the operation runs one.
     var process: CommandDescription
     var input: Node?
-    /// Of its input.
+    /// The version of the operation's input.
     var version = 1
     /// `run`, `command`, `operation`, `wait` or `external`, and its value.
     var work: (key: OperationKey, entry: Node.Entry)?
@@ -23,7 +23,8 @@ struct OperationFields {
 /// Reads operations and the defaults for them.
 struct OperationReader {
     var fields: FieldReader
-    /// What relative directories are relative to, and where processes start by default.
+    /// The directory to which relative directories are relative, and where processes start by
+    /// default.
     let base: String?
 
     private var limits: Limits { fields.limits }
@@ -33,7 +34,7 @@ struct OperationReader {
         self.base = base
     }
 
-    /// `defaults`: an operation without a name and anything to do.
+    /// Reads `defaults`: an operation without a name and without work.
     mutating func defaults(_ node: Node) throws(Stop) -> OperationFields? {
         guard let entries = node.entries else {
             if !node.isNull { try fields.mismatch(node, "defaults", "a map") }
@@ -60,7 +61,7 @@ struct OperationReader {
         return result
     }
 
-    /// An operation whose name has been read.
+    /// Reads an operation whose name has been read already.
     mutating func operation(
         named name: String,
         nameIsKey: Bool,
@@ -156,7 +157,7 @@ struct OperationReader {
         }
     }
 
-    /// Null takes back what the defaults say.
+    /// A null value undoes the default.
     private mutating func readPolicy(
         _ key: OperationKey,
         _ node: Node,
@@ -245,7 +246,7 @@ struct OperationReader {
             let condition = try fields.condition(entry.value, of: entry.key)
         else { return }
         if let earlier = seen.insert(name, condition) {
-            // The same edge twice is one edge; two conditions on one edge contradict each other.
+            // A repeated edge counts once; two conditions on one edge contradict each other.
             guard earlier != condition else { return }
             return try fields.log.report(
                 .duplicateKey,
@@ -295,7 +296,7 @@ struct OperationReader {
         return try command(key, entry.value, result.process)
     }
 
-    /// Reports keys of an operation that go only with another sort of work.
+    /// Reports keys of an operation that are only allowed with another kind of work.
     private mutating func misplaced(
         _ keys: OperationKeys,
         _ entries: [Node.Entry],

@@ -1,6 +1,6 @@
-/// What a person may have meant by a word that is not known.
+/// Guesses what a person meant by an unknown word.
 package enum Suggestion {
-    /// Words of other tools for what has another name here.
+    /// Words that other tools use for what has another name here.
     private static let synonyms: [String: String] = [
         "depends": "dependencies", "depends_on": "dependencies", "dependsOn": "dependencies",
         "deps": "dependencies", "needs": "dependencies", "after": "dependencies",
@@ -17,7 +17,7 @@ package enum Suggestion {
         "suspended": "isSuspended", "title": "name", "id": "name", "on": "dependencies",
     ]
 
-    /// The known word that is nearest to this one, if one is near enough.
+    /// The most similar known word, if one is similar enough.
     package static func nearest(to word: String, among known: some Sequence<String>) -> String? {
         let written = Array(word.lowercased().unicodeScalars.prefix(64))
         let bound = max(1, min(3, written.count / 3))
@@ -35,7 +35,7 @@ package enum Suggestion {
         return best?.word
     }
 
-    /// Insertions, deletions, replacements and swaps of neighbours from one to the other.
+    /// The edit distance: insertions, deletions, replacements and swaps of neighbours.
     private static func distance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
         var beforeLast = [Int](repeating: 0, count: right.count + 1)
         var last = Array(0...right.count)

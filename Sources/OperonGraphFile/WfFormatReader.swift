@@ -1,13 +1,13 @@
 import OperonModel
 
-/// Reads workflows that WfCommons recorded (https://github.com/wfcommons/WfFormat), to replay them:
+/// Reads workflows recorded by WfCommons (https://github.com/wfcommons/WfFormat) to replay them:
 /// each task becomes a wait of its run time × the scale.
 ///
 /// Schema 1.5 has the tasks in `workflow.specification` and their run times in
-/// `workflow.execution`; up to 1.4 both are in `workflow.tasks` (once `jobs`). What says nothing
-/// about order and time is passed over. `parents` is the truth about order. A parent that is listed
-/// twice counts once. A parent that is no task is left out, since published instances have such
-/// parents, and named in a warning.
+/// `workflow.execution`; up to 1.4 both are in `workflow.tasks` (once `jobs`). Fields that do not
+/// concern order or time are ignored. The order is taken from `parents` only. A parent that is
+/// listed twice counts once. A parent that is not a task is left out and named in a warning,
+/// because published instances have such parents.
 struct WfFormatReader {
     private struct Task {
         var identifier: String
@@ -39,7 +39,7 @@ struct WfFormatReader {
                 try parser.skip()
             }
         } catch {
-            // benign: the reader of graphs says what is wrong with it.
+            // benign: the reader of graphs reports what is wrong.
             return false
         }
         return false
@@ -177,7 +177,7 @@ struct WfFormatReader {
             default: break
             }
         }
-        // Older instances know tasks by their name.
+        // Older instances identify tasks by name.
         if task.identifier.isEmpty { task.identifier = task.title ?? "" }
         var fields = FieldReader(limits: limits)
         fields.log = log
@@ -291,7 +291,7 @@ struct WfFormatReader {
         return read
     }
 
-    /// Up to schema 1.4 some writers list parents by name.
+    /// In schemas up to 1.4, some writers list parents by name.
     private func uniqueTitles() -> [String: String] {
         var titles: [String: String?] = [:]
         for task in tasks {
@@ -334,9 +334,9 @@ struct WfFormatReader {
     }
 }
 
-/// Parents that were left out, for the warnings about them: the first few by name.
+/// Parents that were left out, for the warnings: the first few by name.
 private struct MissingParents {
-    /// A wrong export may lack every parent, and nobody reads a thousand warnings.
+    /// A faulty export may lack every parent, and nobody reads a thousand warnings.
     private static let namedMax = 10
 
     private var named: [GraphFileError.Problem] = []

@@ -1,14 +1,14 @@
 import OperonModel
 
-/// What a graph file cannot hold, found before anything is written: what passes is read back as it
-/// was, durations to the nanosecond, lists without repetitions, JSON without white space.
+/// Finds what a graph file cannot represent before anything is written. A graph that passes is read
+/// back unchanged: durations to the nanosecond, lists without repetitions, JSON without white
+/// space.
 struct WritingCheck {
     private let limits: Limits
 
     init(_ limits: Limits) { self.limits = limits }
 
-    /// - Throws: the first thing that a file cannot hold, in the words of whoever takes the graph
-    ///   without a file.
+    /// - Throws: the first problem, worded for a caller that submits the graph without a file.
     func check(_ graph: GraphDescription) throws(Refusal) {
         try graph.check(limits)
         var names = SeenKeys<Void>()
@@ -76,7 +76,7 @@ struct WritingCheck {
         }
     }
 
-    /// JSON that is read back as the same value where it stands, within its operation.
+    /// Whether the input is JSON that is read back as the same value within its operation.
     private func isJSON(_ input: Payload) -> Bool {
         guard input.contentType == Payload.json, input.bytes.first != 0xEF else { return false }
         var bounds = TreeBounds(limits)

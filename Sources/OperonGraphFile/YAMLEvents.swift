@@ -1,7 +1,7 @@
-// The C parser of the Yams package, which has no product of its own. Yams' `compose` does not fit
-// files from strangers: it keeps the whole tree, recurses without a bound of ours, hashes a key
-// that is an alias by walking all it expands to, and stops at the first key that stands twice
-// without saying where the other one is. Its events have all that is needed.
+// The C parser inside the Yams package, which offers no product for it. Yams' `compose` is
+// unsuitable for untrusted files: it keeps the whole tree, recurses without a bound, hashes a key
+// that is an alias by walking everything it expands to, and stops at the first duplicate key
+// without saying where the other one is. The events of the parser are all that is needed.
 import CYaml
 
 /// The events of a YAML text, in order, with line and column. Owns the C parser and its input.
@@ -20,13 +20,13 @@ import CYaml
 
     struct Scalar {
         var text: String
-        /// Without quotation marks, so that it may be a number, a truth or nothing.
+        /// Written without quotation marks, so that it may be a number, a boolean or null.
         var isPlain: Bool
         var tag: String?
         var anchor: String?
     }
 
-    // The C parser keeps its own address, so it must not move.
+    // The C parser stores its own address, so it must not move.
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let input: UnsafeMutableBufferPointer<UInt8>
 
@@ -34,7 +34,8 @@ import CYaml
         unsafe parser = .allocate(capacity: 1)
         unsafe input = .allocate(capacity: bytes.count)
         _ = unsafe input.initialize(from: bytes)
-        // Fails only when memory is out; `next` then reports it, as the parser is all zeros.
+        // Fails only when memory is exhausted. `next` then reports it, because the parser is all
+        // zeros.
         _ = unsafe yaml_parser_initialize(parser)
         unsafe yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
         unsafe yaml_parser_set_input_string(parser, input.baseAddress, input.count)
@@ -46,7 +47,7 @@ import CYaml
         unsafe input.deallocate()
     }
 
-    /// The next event and where it begins.
+    /// The next event and the position where it begins.
     mutating func next() throws(Stop) -> (event: Event, position: Position) {
         while true {
             var event = unsafe yaml_event_t()
@@ -58,7 +59,7 @@ import CYaml
         }
     }
 
-    /// `nil` for the events that say nothing.
+    /// `nil` for the events that carry no information.
     private static func translated(_ event: yaml_event_t) -> Event? {
         switch unsafe event.type {
         case YAML_SCALAR_EVENT:
@@ -86,7 +87,7 @@ import CYaml
         case YAML_ALIAS_EVENT: return unsafe .alias(string(event.data.alias.anchor) ?? "")
         case YAML_DOCUMENT_START_EVENT: return .documentStart
         case YAML_DOCUMENT_END_EVENT: return .documentEnd
-        // After the end the parser produces events of no type for ever.
+        // After the end, the parser returns events without a type forever.
         case YAML_STREAM_END_EVENT, YAML_NO_EVENT: return .streamEnd
         default: return nil
         }

@@ -1,6 +1,6 @@
 import OperonModel
 
-/// Reads a graph from YAML: operations one by one.
+/// Reads a graph from YAML, one operation at a time.
 enum YAMLReader {
     static func read(
         _ bytes: [UInt8],
@@ -20,11 +20,11 @@ enum YAMLReader {
         return try reading.finish(stop)
     }
 
-    /// Lines that begin with `%`: a graph file needs one at most, `%YAML 1.2`.
+    /// The most lines that may begin with `%`. A graph file needs at most one, `%YAML 1.2`.
     private static let directivesMax = 100
 
-    /// The C parser compares each directive with all before it, so that a file of nothing else
-    /// would keep it busy for days.
+    /// The C parser compares each directive with all earlier ones, so a file that consists of
+    /// directives would keep it busy for days.
     private static func checkDirectives(_ bytes: [UInt8]) throws(Stop) {
         var count = 0
         var line: UInt32 = 1

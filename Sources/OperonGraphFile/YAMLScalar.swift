@@ -1,4 +1,4 @@
-/// What a plain scalar is, by the core schema of YAML 1.2: `no` and `on` are texts.
+/// The type of a plain scalar in the core schema of YAML 1.2: `no` and `on` are texts.
 enum YAMLScalar {
     static func resolved(_ text: String) -> Node.Value {
         switch text {

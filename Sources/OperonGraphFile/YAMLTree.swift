@@ -1,13 +1,13 @@
 import OperonModel
 
-/// Builds values from YAML events: anchors, aliases and merge keys resolved and bounded.
+/// Builds values from YAML events. Anchors, aliases and merge keys are resolved, within bounds.
 struct YAMLTree: ~Copyable {
     private var events: YAMLEvents
     private let bounds: TreeBounds
     private let expansionMax: Int
     private var expanded = 0
     private var nodes = 0
-    /// What an anchor names, and how many values that is with its own aliases written out.
+    /// The value of each anchor, and its number of values with its own aliases expanded.
     private var anchors: [String: (node: Node, size: Int)] = [:]
     private(set) var findings: [GraphFileError.Problem] = []
 
@@ -26,7 +26,7 @@ struct YAMLTree: ~Copyable {
         try events.next()
     }
 
-    /// The value that begins with this event, `depth` levels down.
+    /// Reads the value that begins with this event, at `depth` levels of nesting.
     mutating func value(
         _ event: YAMLEvents.Event,
         at position: Position,
@@ -36,7 +36,7 @@ struct YAMLTree: ~Copyable {
         return try tree(event, at: position, depth: depth).node
     }
 
-    /// The key that this event is; keys are texts.
+    /// Reads the key that this event contains; keys are texts.
     mutating func key(_ event: YAMLEvents.Event, at position: Position) throws(Stop) -> String {
         switch event {
         case .scalar(let scalar):
@@ -52,13 +52,13 @@ struct YAMLTree: ~Copyable {
         }
     }
 
-    /// Whether this key brings in another map.
+    /// Whether this key merges another map.
     static func isMerge(_ event: YAMLEvents.Event) -> Bool {
         guard case .scalar(let scalar) = event else { return false }
         return scalar.isPlain && scalar.text == "<<"
     }
 
-    /// The keys that the value of a `<<` brings in; of several maps the earlier one wins.
+    /// The keys that the value of a `<<` merges; of several maps the earlier one wins.
     func merged(_ node: Node) throws(Stop) -> [Node.Entry] {
         if let entries = node.entries { return entries }
         guard let maps = node.elements else { throw notAMerge(node) }
@@ -94,7 +94,8 @@ struct YAMLTree: ~Copyable {
             return try mapping(anchor, at: position, depth: depth)
         case .alias(let name): return try expand(name, at: position)
         case .sequenceEnd, .mappingEnd, .documentStart, .documentEnd, .streamEnd:
-            // benign: the C parser balances its events; an end here ends the text too early.
+            // benign: the C parser balances its events; an end at this point means that the text
+            // ends too early.
             throw .problem(
                 GraphFileError.Problem(.syntax, at: position, "", "the text ends too early")
             )
@@ -164,7 +165,7 @@ struct YAMLTree: ~Copyable {
         at position: Position
     ) throws(Stop) -> (node: Node, size: Int) {
         guard let anchored = anchors[name] else { throw undefined(name, at: position) }
-        // The tree is shared, not copied; what is bounded is the work of walking it.
+        // The tree is shared, not copied; the bound limits the work of walking it.
         let (sum, overflow) = expanded.addingReportingOverflow(anchored.size)
         guard !overflow, sum <= expansionMax else {
             throw .problem(

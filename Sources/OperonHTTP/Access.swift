@@ -1,13 +1,13 @@
 import HTTPTypes
 import OperonPorts
 
-/// Who may ask what, from where.
+/// Decides who may make which request, and from where.
 struct Access: Sendable {
     let configuration: HTTPServerConfiguration
 
-    /// What a page of another site makes a browser send is refused, and without a token also what
-    /// was sent to another name than this machine's (DNS rebinding).
-    /// - Returns: who asks; `nil`: it is not known, and need not be.
+    /// Refuses requests that a browser makes for a page of another site. Without tokens it also
+    /// refuses requests to a host name other than those of this machine (DNS rebinding).
+    /// - Returns: the caller; `nil` if the caller is unknown and the route does not need one.
     func caller(
         _ request: HTTPRequest,
         _ access: Route.Access
@@ -87,14 +87,14 @@ struct Access: Sendable {
 
     private func isOurs(host: String) -> Bool {
         let names = ["localhost", "127.0.0.1", "::1"]
-        // A name that stands for no address of this machine is refused at the start. A socket has
-        // none of its own, but may be forwarded to a port that a browser reaches.
+        // Names that do not stand for an address of this machine are refused at startup. A socket
+        // has no name of its own, but may be forwarded to a port that a browser can reach.
         let own = configuration.listen.tcp.map { $0.host.lowercased() }
         return names.contains(host) || host == own
             || configuration.hosts.contains { $0.lowercased() == host }
     }
 
-    /// Without the port and the brackets.
+    /// The host without the port and without brackets.
     static func host(of authority: String) -> String {
         let text = authority.lowercased()
         if text.first == "[" { return String(text.dropFirst().prefix { $0 != "]" }) }

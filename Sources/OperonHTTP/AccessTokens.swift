@@ -2,10 +2,10 @@ import Crypto
 // Digests are compared with bytes through a protocol of this module.
 import FoundationEssentials
 
-/// Who may use the API, by the token they show.
+/// The tokens that give access to the API.
 ///
-/// A token is a long random text that its holder shows with each request. The coordinator knows
-/// only its SHA-256, and notes the name that belongs to it with what is done.
+/// A token is a long random text that its holder sends with each request. The coordinator knows
+/// only its SHA-256, and records the token's name with each action.
 package struct AccessTokens: Sendable {
     private var entries: [Entry] = []
 
@@ -16,28 +16,28 @@ package struct AccessTokens: Sendable {
         let digest: [UInt8]
     }
 
-    /// Bytes that a token has at least: half of what `openssl rand -hex 16` writes.
+    /// The least bytes of a token: half of what `openssl rand -hex 16` writes.
     package static let tokenBytesMin = 16
-    /// Bytes of a file of tokens.
+    /// The most bytes of a file of tokens.
     private static let fileBytesMax = 1 << 20
 
-    /// None: whoever reaches the address may do everything.
+    /// No tokens: everyone who can reach the address may do everything.
     package init() {}
 
     package var isEmpty: Bool { entries.isEmpty }
 
-    /// Adds a token as its holder shows it.
+    /// Adds a token in the form in which its holder sends it.
     package mutating func add(_ name: String, token: String, scope: AccessScope = .operate) {
         entries.append(Entry(name: name, scope: scope, digest: Array(Self.digest(token))))
     }
 
-    /// Whose token it is. Every token is compared, and every byte of it, so that the time it takes
-    /// tells nothing.
+    /// The holder of a token. Every token is compared, and every byte of it, so that the time
+    /// reveals nothing.
     package func caller(showing token: String) -> Caller? {
         let digest = Self.digest(token)
         var found: Caller?
         for entry in entries {
-            // Compares in constant time.
+            // This comparison takes constant time.
             let isEqual = digest == entry.digest
             if isEqual { found = Caller(name: entry.name, scope: entry.scope) }
         }
@@ -48,10 +48,10 @@ package struct AccessTokens: Sendable {
         SHA256.hash(data: Array(token.utf8))
     }
 
-    /// Reads a file of lines `NAME:TOKEN` or `NAME:sha256:HEX`, each with ` read` or ` operate`
-    /// behind it if it likes. Empty lines and those that begin with `#` count for nothing.
-    /// - Throws: a file that others can read, or a line that is not such a one, by its number. The
-    ///   token itself is in no error.
+    /// Reads a file of lines `NAME:TOKEN` or `NAME:sha256:HEX`, each optionally followed by ` read`
+    /// or ` operate`. Empty lines and lines that begin with `#` are ignored.
+    /// - Throws: an error if others can read the file, or the number of a line that is not valid.
+    ///   No error contains a token.
     package init(file path: String) throws(HTTPServerError) {
         let bytes: [UInt8]
         do throws(SecretFile.Problem) {
@@ -138,17 +138,17 @@ package struct AccessTokens: Sendable {
     }
 }
 
-/// What a token is good for.
+/// What a token allows.
 package enum AccessScope: String, Hashable, Sendable {
-    /// To look.
+    /// Only to look.
     case read
-    /// To look and to do everything else.
+    /// To look, and everything else.
     case operate
 }
 
-/// Who asks.
+/// The sender of a request.
 package struct Caller: Hashable, Sendable {
-    /// Empty: nobody had to say.
+    /// Empty if no token was needed.
     package var name: String
     package var scope: AccessScope
 }

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import OperonModel
 
-/// How somebody outside completes an operation, as JSON: people write their output as it is,
-/// programs send the bytes of theirs.
+/// The completion of an external operation as JSON. People write the output as JSON; programs send
+/// its bytes.
 struct CompletionBody: Codable {
     let completion: Completion
     let attempt: AttemptID?
@@ -22,8 +22,8 @@ struct CompletionBody: Codable {
         self.attempt = attempt
     }
 
-    /// What a client sent. The bytes of `output` are kept as they were written, so that no number
-    /// loses a digit.
+    /// Reads a client's body. The bytes of `output` are kept as they were written, so that no
+    /// number loses a digit.
     init(json bytes: [UInt8]) throws(Failure) {
         let body = try JSONBytes.read(CompletionBody.self, bytes)
         attempt = body.attempt
@@ -140,7 +140,7 @@ private struct Base64: Decodable {
     }
 }
 
-/// Any value, which is not looked at.
+/// Any value; it is not decoded.
 private struct AnyJSON: Decodable {
     init(from decoder: any Decoder) throws {}
 }
@@ -206,9 +206,9 @@ private struct CompletionError: Codable {
     }
 }
 
-/// Finds what stands in an object of JSON that is known to be sound, as it was written.
+/// Finds the bytes of a member in a JSON object that is known to be valid.
 enum JSONMembers {
-    /// The bytes of a member's value; `nil`: there is none of this name.
+    /// The bytes of a member's value; `nil` if no member has this name.
     static func value(of name: String, in bytes: [UInt8]) -> ArraySlice<UInt8>? {
         var found: ArraySlice<UInt8>?
         var depth = 0
@@ -239,7 +239,7 @@ enum JSONMembers {
         return found
     }
 
-    /// Where the quotation mark is that ends the text that begins here.
+    /// The index of the quotation mark that ends the text that begins at `start`.
     private static func endOfText(_ bytes: [UInt8], from start: Int) -> Int {
         var index = start + 1
         while index < bytes.count - 1, bytes[index] != UInt8(ascii: "\"") {

@@ -12,7 +12,7 @@ import Musl
 import Darwin
 #endif
 
-/// The connections of a server, and how each of them is closed.
+/// The connections of a server, and how to close each of them.
 final class Connections: Sendable {
     private struct State {
         var table: ConnectionTable
@@ -27,7 +27,7 @@ final class Connections: Sendable {
 
     var count: Int { state.withLockedValue { $0.table.count } }
 
-    /// `nil`: there is no room for it.
+    /// `nil` if there is no room for the connection.
     func open(_ channel: any Channel, from address: String?) -> ConnectionTable.ID? {
         let (id, rival): (ConnectionTable.ID?, (any Channel)?) = state.withLockedValue { state in
             switch state.table.open(from: address) {
@@ -54,7 +54,7 @@ final class Connections: Sendable {
         }
     }
 
-    /// What of a limit on connections this process can serve: half of its descriptors.
+    /// The limits on connections that this process can serve: at most half of its descriptors.
     static func bounds(_ limits: HTTPLimits) -> ConnectionTable.Bounds {
         var limit = rlimit()
         #if os(Linux)
@@ -67,17 +67,17 @@ final class Connections: Sendable {
         let most = max(1, descriptors / 2 - limits.reservedConnections)
         return ConnectionTable.Bounds(
             total: min(limits.connections, most),
-            // However few there are, one address does not take them all.
+            // However small the total is, one address cannot take all connections.
             perAddress: min(limits.connectionsPerAddress, max(1, most / 2)),
             reserve: limits.reservedConnections
         )
     }
 }
 
-/// Stands at one connection: lets in only whom it may serve, and closes it if no request comes in
-/// time.
+/// Guards one connection: admits it only if the server may serve the client, and closes it if no
+/// request arrives in time.
 ///
-/// A connection that is refused is closed and not failed: a failed one would end the server.
+/// A refused connection is closed without an error, because an error would end the server.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -87,13 +87,14 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private let connections: Connections
     private let headTime: TimeAmount
     private let isLocal: Bool
-    /// `nil`: before it was let in, and after it was refused.
+    /// `nil` before the connection is admitted and after it is refused.
     private var id: ConnectionTable.ID?
     private var alarm: Scheduled<Void>?
     /// Requests whose answer has not ended.
     private var openCount = 0
 
-    /// - Parameter isLocal: It listens on a file, whose other end has a uid.
+    /// - Parameter isLocal: whether the server listens on a socket file, where the client has a
+    ///   uid.
     init(_ connections: Connections, headTime: Duration, isLocal: Bool) {
         self.connections = connections
         self.headTime = TimeAmount(headTime)
@@ -101,7 +102,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        // TLS shakes hands before anything of HTTP comes: the time of both runs from here.
+        // The TLS handshake comes before any HTTP. The time for both starts here.
         let channel = context.channel
         alarm = context.eventLoop.scheduleTask(in: headTime) { channel.close(promise: nil) }
         if channel.isActive { admit(context) }
@@ -166,7 +167,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         return path == "/healthz" || path == "/readyz" || path == "/metrics"
     }
 
-    /// Too many requests are being answered, and this is none about health.
+    /// Refuses a request that is not about health, because too many requests are being answered.
     private func refuse(_ context: ChannelHandlerContext) {
         leave()
         let message = "Too many connections to this coordinator: try again later."
@@ -184,31 +185,31 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 }
 
-/// Who is at the other end of a socket that is a file.
+/// The user at the other end of a socket file.
 enum PeerUser {
     #if os(Linux)
-    /// `struct ucred` (unix(7)), which the kernel fills with the peer as it was when it connected.
+    /// `struct ucred` (unix(7)); the kernel fills it with the client as it was when it connected.
     private struct Credentials: Sendable {
         var process: Int32 = 0
         var user: UInt32 = 0
         var group: UInt32 = 0
     }
 
-    /// Whether it is this user or root.
+    /// Whether the client is this user or root.
     static func isWelcome(at channel: any Channel) -> Bool {
         guard let provider = channel as? any SocketOptionProvider else { return false }
         let asked: EventLoopFuture<Credentials> = provider.unsafeGetSocketOption(
             level: .socket,
             name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
         )
-        // Completed already: it was asked on the channel's own event loop.
+        // Already completed, because this runs on the channel's own event loop.
         let found = NIOLockedValueBox<UInt32?>(nil)
         asked.whenSuccess { peer in found.withLockedValue { $0 = peer.user } }
         guard let user = found.withLockedValue({ $0 }) else { return false }
         return isWelcome(user)
     }
     #else
-    /// Here the mode of the file and its directory alone decides who connects.
+    /// On this system only the mode of the file and of its directory decide who can connect.
     static func isWelcome(at channel: any Channel) -> Bool { true }
     #endif
 

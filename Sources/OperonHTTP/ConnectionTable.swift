@@ -1,9 +1,9 @@
-/// Which connections there are, and which of them may stay: a value without clock or socket.
+/// The open connections, and the decision which of them may stay: a value without clock or socket.
 ///
-/// A connection waits until it has sent the head of a request, and again between two requests.
-/// When there is no room for another one, whoever has waited longest gives up its place: first
-/// among those that never sent a request. So connections that say nothing, however many, keep
-/// nobody out. If nobody waits, the reserve takes what only asks for health and metrics.
+/// A connection waits until it has sent the head of a request, and again between two requests. When
+/// there is no room for a new connection, the one that has waited longest is closed; those that
+/// never sent a request go first. So silent connections, however many, keep nobody out. If no
+/// connection waits, the reserve takes connections that only ask for health and metrics.
 package struct ConnectionTable: Sendable {
     package struct Bounds: Sendable {
         package var total: Int
@@ -22,19 +22,20 @@ package struct ConnectionTable: Sendable {
     }
 
     package enum Admission: Hashable, Sendable {
-        /// In the place of another connection, which is to be closed.
+        /// Admitted; `instead` is a connection to close in exchange.
         case admitted(ID, instead: ID?)
         case refused
     }
 
     private struct Entry {
-        /// `nil`: it has none, as on a socket that is a file.
+        /// `nil` if the client has no address, as on a socket file.
         let address: String?
-        /// Only health and metrics are answered.
+        /// Whether only requests for health and metrics are answered.
         var isReserve: Bool
-        /// Has sent the head of a request at some time.
+        /// Whether it has ever sent the head of a request.
         var hasAsked = false
-        /// Since when it waits, as a place in the order of what happened; `nil`: it is answered.
+        /// When it began to wait, as a value of `clock`; `nil` while a request of it is being
+        /// answered.
         var waitsSince: UInt64?
     }
 
@@ -42,7 +43,7 @@ package struct ConnectionTable: Sendable {
     private var entries: [ID: Entry] = [:]
     private var counts: [String: Int] = [:]
     private var ordinaryCount = 0
-    /// Numbers connections, and what happens to them, in one order.
+    /// A counter that numbers connections and their changes in one order.
     private var clock: UInt64 = 0
 
     package init(_ bounds: Bounds) { self.bounds = bounds }
@@ -69,9 +70,9 @@ package struct ConnectionTable: Sendable {
         return .admitted(enter(address, isReserve: true), instead: rival)
     }
 
-    /// It sent the head of a request.
-    /// - Returns: whether it is answered: one of the reserve may ask for health and metrics alone,
-    ///   unless there is room for it by now.
+    /// The connection has sent the head of a request.
+    /// - Returns: whether the request is answered. A connection of the reserve may ask only for
+    ///   health and metrics, unless there is room for it now.
     package mutating func asks(_ id: ID, forHealth: Bool) -> Bool {
         guard var entry = entries[id] else { return false }
         if entry.isReserve, !forHealth {
@@ -87,13 +88,13 @@ package struct ConnectionTable: Sendable {
         return true
     }
 
-    /// Its requests are answered.
+    /// All requests of the connection are answered.
     package mutating func waits(_ id: ID) {
         clock += 1
         entries[id]?.waitsSince = clock
     }
 
-    /// It is gone; benign if it was closed in favour of another one before.
+    /// The connection is closed. It may already have been removed in favour of another one.
     package mutating func close(_ id: ID) {
         guard let entry = entries.removeValue(forKey: id), !entry.isReserve else { return }
         count(entry, -1)
@@ -115,7 +116,7 @@ package struct ConnectionTable: Sendable {
         counts[address] = count == 0 ? nil : count
     }
 
-    /// Dictionary order does not matter: every waiting time is distinct.
+    /// The order of the dictionary does not matter, because all values of `waitsSince` differ.
     private func longestWaiting(where isMeant: (Entry) -> Bool) -> ID? {
         var found: (id: ID, hasAsked: Bool, since: UInt64)?
         for (id, entry) in entries {

@@ -1,6 +1,6 @@
 import OperonPorts
 
-/// Where a coordinator is, as people write it.
+/// The location of a coordinator, in the form that people write.
 struct CoordinatorURL: Hashable, Sendable, CustomStringConvertible {
     var isSecure: Bool
     var address: ListenAddress
@@ -39,17 +39,17 @@ struct CoordinatorURL: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What stands before the path of a request.
+    /// The part of a URL before the path of a request.
     var base: String {
         switch address {
-        // As async-http-client names sockets.
+        // The form that async-http-client uses for sockets.
         case .socket(let path): "http+unix://" + PercentText.encode(path)
         case .tcp: description
         }
     }
 
-    /// - Throws: that the socket there is another user's, or that there is none: whoever put one in
-    ///   its place in a moment would be asked otherwise.
+    /// - Throws: an error if the socket belongs to another user or does not exist. If it does not
+    ///   exist, another user could create it a moment later and receive our requests.
     func check() throws(ClientError) {
         guard case .socket(let path) = address else { return }
         let isThere: Bool

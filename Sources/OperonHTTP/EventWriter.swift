@@ -2,8 +2,8 @@ import HummingbirdCore
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// Writes server-sent events (WHATWG HTML, 9.2), each in one piece, so that several tasks may
-/// write.
+/// Writes server-sent events (WHATWG HTML, 9.2), each in one piece, so that several tasks can write
+/// at the same time.
 struct EventWriter: Sendable {
     private let writer: SharedWriter
     private let channel: any Channel
@@ -15,7 +15,7 @@ struct EventWriter: Sendable {
         self.writeTime = TimeAmount(writeTime)
     }
 
-    /// - Parameter event: a word; what is in `data` never ends a line.
+    /// - Parameter event: a word; `data` never contains a line end.
     func send(_ event: String, _ data: some Encodable, id: UInt64? = nil) async throws {
         var buffer = ByteBuffer()
         if let id { buffer.writeString("id: \(id)\n") }
@@ -25,7 +25,7 @@ struct EventWriter: Sendable {
         try await write(buffer)
     }
 
-    /// What readers pass over.
+    /// Writes a comment, which readers skip.
     func comment(_ text: String) async throws {
         try await write(ByteBuffer(string: ": \(text)\n\n"))
     }
@@ -37,16 +37,16 @@ struct EventWriter: Sendable {
         }
     }
 
-    /// `@unchecked`: what the server core gives is a value around its outbound writer, which many
-    /// tasks may write with at once; each of ours writes with a copy.
+    /// `@unchecked`: the server core's value wraps its outbound writer, which many tasks may use at
+    /// the same time. Each of our tasks writes with a copy.
     private struct SharedWriter: @unchecked Sendable {
         let base: any ResponseBodyWriter
     }
 }
 
 extension Channel {
-    /// Does something, and closes the connection if it takes longer than this: somebody does not
-    /// take what we write.
+    /// Runs `body` and closes the connection if it takes longer than this, because the reader then
+    /// does not accept what we write.
     func closing<Value>(
         in time: TimeAmount,
         _ body: () async throws -> Value
@@ -57,7 +57,7 @@ extension Channel {
     }
 }
 
-/// Who reads streams now, and the word that it is over.
+/// The current readers of streams, and the signal that ends them.
 final class StreamTable: Sendable {
     private let maximum: Int
     private let state = NIOLockedValueBox(State())
@@ -71,7 +71,7 @@ final class StreamTable: Sendable {
 
     init(maximum: Int) { self.maximum = maximum }
 
-    /// `false`: there are too many.
+    /// `false` if there are too many readers.
     func enter() -> Bool {
         state.withLockedValue { state in
             guard state.count < maximum, !state.isOver else { return false }
@@ -93,7 +93,7 @@ final class StreamTable: Sendable {
         for continuation in waiting { continuation.finish() }
     }
 
-    /// Returns when it is over, or when the task is cancelled.
+    /// Returns when the streams end or the task is cancelled.
     func untilEnd() async {
         let (stream, continuation) = AsyncStream<Never>.makeStream()
         let id: Int? = state.withLockedValue { state in

@@ -4,7 +4,7 @@ import NIOHTTP1
 package import OperonModel
 package import OperonPorts
 
-// Every method, as a request.
+// Every method of the client as a request.
 
 extension HTTPCoordinatorClient {
     package func submit(_ submission: Submission) async throws(ClientError) -> GraphView {
@@ -20,7 +20,8 @@ extension HTTPCoordinatorClient {
 
     private func send(_ submission: Submission, _ ask: Ask) async throws(ClientError) -> GraphView {
         var ask = ask.within(configuration.submitTime)
-        // Here, so that it is refused as the coordinator would: a file cannot even hold it.
+        // Check here, with the same error as the coordinator's: a file cannot even hold such a
+        // graph.
         do throws(Refusal) {
             try submission.graph.check(Limits())
         } catch {
@@ -111,8 +112,8 @@ extension HTTPCoordinatorClient {
         return try await value(Ask(.POST, target, "cancel").with(json: request).within(time))
     }
 
-    /// For an answer that may take this many seconds more. What the coordinator would refuse is for
-    /// it to refuse; here it must only be a time.
+    /// The time limit for an answer that may take this many seconds more. The coordinator refuses
+    /// values beyond its limits; here the value only has to be a duration.
     private func time(over wait: Double?) -> Duration {
         let longest = 366.0 * 86_400
         guard let wait, wait > 0 else { return configuration.answerTime }
@@ -260,7 +261,7 @@ extension HTTPCoordinatorClient {
     }
 }
 
-/// Takes the body of an answer piece by piece.
+/// Reads the body of an answer piece by piece.
 private actor BodyReader {
     private let client: HTTPCoordinatorClient
     private var body: HTTPClientResponse.Body.AsyncIterator?
@@ -270,7 +271,7 @@ private actor BodyReader {
         self.body = body.makeAsyncIterator()
     }
 
-    /// `nil`: that was all.
+    /// The next piece; `nil` at the end.
     func next() async throws -> [UInt8]? {
         guard var iterator = body else { return nil }
         defer { body = iterator }
@@ -282,7 +283,7 @@ private actor BodyReader {
     }
 }
 
-/// A graph on its way, piece by piece as the connection takes it.
+/// Sends a graph piece by piece, as fast as the connection takes it.
 private struct GraphPieces: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
 

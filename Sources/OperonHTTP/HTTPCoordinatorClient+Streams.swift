@@ -54,14 +54,14 @@ extension HTTPCoordinatorClient {
             case "problem": throw try JSONBytes.decode(Problem.self, event.data).error
             default:
                 var log = try JSONBytes.decode(LogView.self, event.data)
-                // Something may have been printed while the connection was away.
+                // Output may have been printed while the connection was lost.
                 if await reader.takeWasCut() { log.isTail = true }
                 return log
             }
         }
     }
 
-    /// What went wrong, in a sentence that says what to do.
+    /// The error in a sentence that says what to do.
     func sentence(_ error: any Error) -> ClientError {
         let url = configuration.url
         if let error = error as? ClientError { return error }
@@ -132,7 +132,7 @@ extension ClientError {
     }
 }
 
-/// Reads one stream, and opens it anew after a cut, from where it was.
+/// Reads one stream. After a lost connection it opens the stream again at the same position.
 actor StreamReader {
     private let client: HTTPCoordinatorClient
     private let ask: @Sendable (_ lastID: String?) -> HTTPCoordinatorClient.Ask
@@ -161,7 +161,7 @@ actor StreamReader {
         parser = ServerSentEventParser()
     }
 
-    /// `nil`: the task was cancelled.
+    /// `nil` if the task was cancelled.
     func next() async throws -> ServerSentEvent? {
         while !Task.isCancelled {
             if let event = events.popFirst() {
@@ -183,7 +183,7 @@ actor StreamReader {
         return nil
     }
 
-    /// Whether it was cut since this was asked last.
+    /// Whether the connection was lost since the last call.
     func takeWasCut() -> Bool {
         defer { wasCut = false }
         return wasCut

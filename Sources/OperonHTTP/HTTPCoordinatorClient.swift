@@ -15,49 +15,50 @@ import Musl
 import Darwin
 #endif
 
-/// A coordinator somewhere else, reached over its HTTP API.
+/// A coordinator in another process, reached over its HTTP API.
 ///
-/// `shutDown` ends it; a client that is forgotten without it stops a debug build.
+/// `shutDown` ends it. A debug build stops if a client is released without it.
 package struct HTTPCoordinatorClient: CoordinatorClient {
     let configuration: Configuration
     let codec: any GraphCodec
     private let url: CoordinatorURL
-    /// Without a bound on silence: a command may wait for an hour.
+    /// Has no limit on silence, because a command may wait for an hour.
     private let calls: HTTPClient
-    /// Where silence means that the connection is dead: a stream says something every 15 s.
+    /// Treats silence as a dead connection, because a stream sends something every 15 s.
     private let streams: HTTPClient
     /// Shared by all copies.
     private let ending = NIOLockedValueBox(false)
-    /// From the file, until a coordinator does not know it. Shared by all copies.
+    /// Read from the file, and used until a coordinator does not know it. Shared by all copies.
     private let ownToken = NIOLockedValueBox<String?>(nil)
 
     package struct Configuration: Sendable {
         /// `unix:PATH`, `http://HOST:PORT` or `https://…`; without a port, 7350.
         package var url: String
         package var token: String?
-        /// Where this user's token is; the coordinator makes it at its first start. `nil`: `token`
-        /// is all there is.
+        /// The file with this user's token, which the coordinator creates at its first start.
+        /// `nil`: use only `token`.
         var tokenFile: String?
-        /// A file in PEM with the certificates that may vouch for the coordinator's; `nil`: those
-        /// of the system.
+        /// A PEM file with the certificates that may vouch for the coordinator's certificate;
+        /// `nil`: those of the system.
         package var certificateAuthority: String?
         package var connectTime = Duration.seconds(5)
-        /// For the answer to a call, over the time that it says it waits.
+        /// The time for the answer to a call, in addition to the time that the call may wait.
         package var answerTime = Duration.seconds(60)
-        /// For the answer to a submission.
+        /// The time for the answer to a submission.
         package var submitTime = Duration.seconds(600)
-        /// For a copy of the store, which takes about as long as copying a file of its size.
+        /// The time for a copy of the store, which takes about as long as copying a file of its
+        /// size.
         package var backupTime = Duration.seconds(86_400)
-        /// Silence after which a stream is opened anew.
+        /// The silence after which a stream is opened again.
         package var silence = Duration.seconds(60)
-        /// How long a stream that was cut is tried again; `nil`: for ever.
+        /// How long to try to open a lost stream again; `nil`: forever.
         package var patience: Duration? = .seconds(300)
-        /// First pause before a cut stream is opened anew; the next are twice as long each, up to
-        /// `pauseMax`, and up to a half shorter by chance, so that many clients do not come at
-        /// once.
+        /// The first pause before a lost stream is opened again. Each further pause is twice as
+        /// long, up to `pauseMax`. A random part of up to a half is subtracted, so that many
+        /// clients do not return at the same time.
         package var pause = Duration.milliseconds(100)
         package var pauseMax = Duration.seconds(10)
-        /// Is told when a stream is cut, and when it goes on.
+        /// Called when a stream is lost and when it is restored.
         package var onLink: @Sendable (Link) -> Void = { _ in }
 
         package init(url: String, token: String? = nil) {
@@ -69,8 +70,9 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         /// user's token.
         ///
         /// - Parameter url: `nil`: the socket.
-        /// - Parameter environment: says where both are.
-        /// - Throws: that nothing says where the socket is, or that others can read the token.
+        /// - Parameter environment: gives the location of both.
+        /// - Throws: an error if nothing gives the location of the socket, or if others can read
+        ///   the token.
         package init(
             url: String?,
             token: String?,
@@ -91,7 +93,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             _ = try ownToken()
         }
 
-        /// The token in the file, as it is now; `nil`: there is none.
+        /// The current token in the file; `nil` if there is none.
         package func ownToken() throws(ClientError) -> String? {
             guard let tokenFile else { return nil }
             do throws(HTTPServerError) {
@@ -103,13 +105,13 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
     }
 
     package enum Link: Hashable, Sendable {
-        /// And why.
+        /// The stream was lost, and why.
         case cut(String)
         case restored
     }
 
-    /// - Throws: a URL that is none, a token that would travel in the clear, or a file of
-    ///   certificates that cannot be read.
+    /// - Throws: an error if the URL is not valid, a token would be sent without encryption, or a
+    ///   file of certificates cannot be read.
     package init(_ configuration: Configuration, codec: any GraphCodec) throws(ClientError) {
         var configuration = configuration
         let url = try CoordinatorURL(configuration.url)
@@ -153,9 +155,10 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
             )
         )
         settings.httpVersion = .http1Only
-        // The coordinator closes what is idle for a minute: what it may be closing is not used.
+        // The coordinator closes connections that are idle for a minute. Do not use one that it may
+        // be closing.
         settings.connectionPool.idleTimeout = .seconds(20)
-        // A coordinator that is not there is said so at once; what waits tries again by itself.
+        // Report at once that no coordinator is there; callers that wait try again themselves.
         settings.connectionPool.retryConnectionEstablishment = false
         return HTTPClient(
             eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton),
@@ -163,11 +166,10 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         )
     }
 
-    /// Closes its connections: what is asked, and what is read of streams, ends with
-    /// `ClientError.closed`.
+    /// Closes the connections. Calls in progress and open streams end with `ClientError.closed`.
     package func shutDown() async {
         ending.withLockedValue { $0 = true }
-        // It can only have been shut down before.
+        // This only fails if it was shut down before.
         try? await calls.shutdown()
         try? await streams.shutdown()
     }
@@ -182,7 +184,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         var query: [(name: String, value: String)] = []
         var headers = HTTPHeaders()
         var body: HTTPClientRequest.Body?
-        /// `nil`: as long as it takes.
+        /// `nil`: no limit.
         var time: Duration?
 
         init(_ method: HTTPMethod, _ path: String...) {
@@ -244,7 +246,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         }
     }
 
-    /// An answer that is no error.
+    /// The response, if it is not an error.
     func response(
         to ask: Ask,
         isStream: Bool = false
@@ -285,8 +287,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         return token
     }
 
-    /// A kept connection may have been closed by the other side just now, and so may the next: what
-    /// changes nothing is asked again.
+    /// The other side may just have closed a kept connection, and the next one too. Requests that
+    /// change nothing are sent again.
     private func execute(
         _ client: HTTPClient,
         _ request: HTTPClientRequest,
@@ -304,7 +306,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
 
     private static let triesMax = 4
 
-    /// The connection was there, and is no more.
+    /// Whether the connection existed and was then lost.
     static func isCut(_ error: any Error) -> Bool {
         if let error = error as? HTTPClientError { return error == .remoteConnectionClosed }
         if let error = error as? ChannelError {
@@ -332,7 +334,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         return bytes
     }
 
-    /// Bytes of an answer: a page of the largest size.
+    /// The most bytes of an answer: a page of the largest size.
     private static let answerBytesMax = 256 << 20
 
     private func problem(_ response: HTTPClientResponse) async -> ClientError {

@@ -3,7 +3,7 @@ import NIOCore
 import OperonModel
 import OperonPorts
 
-// What can be asked about queues, keys, workers and the coordinator itself.
+// Routes for queues, keys, workers and the coordinator itself.
 
 extension HTTPServer {
     static let queueRoutes: [Route] = [
@@ -77,14 +77,15 @@ extension HTTPServer {
             .json(try await call.client.drain(worker: call.names["worker"] ?? ""))
         },
         Route("GET", "/v1/status", .read) { call in .json(try await call.client.status()) },
-        // Whoever may read sees less than a copy has; and it costs the coordinator's disk room.
+        // Not for read access: a copy contains more than a reader may see, and it takes disk space
+        // of the coordinator.
         Route("POST", "/v1/backup", .operate) { call in
             .file(try await call.client.backup(), type: "application/vnd.sqlite3")
         },
         Route("GET", "/v1/events", .read, query: ["after", "graph"]) { call in
-            // As JSON has them everywhere: without a sign, in 63 bits.
+            // Same form as everywhere in JSON: without a sign, in 63 bits.
             var after = try call.number("after", Int64.self).map { UInt64($0) }
-            // What a browser's reader sends when it comes back knows more than the address.
+            // The field that a browser sends when it reconnects is newer than the URL.
             if let text = call.headers[.lastEventID], !text.isEmpty {
                 guard text.utf8.allSatisfy({ (48...57).contains($0) }),
                     let number = Int64(text)
@@ -126,18 +127,18 @@ extension HTTPServer {
         },
     ]
 
-    /// Everything that can be asked.
+    /// All routes.
     package static let routes: [Route] =
         graphRoutes + operationRoutes + queueRoutes + keyRoutes + clusterRoutes + healthRoutes
 }
 
-/// How the coordinator is, as the executable knows it.
+/// The health of the coordinator, as the executable knows it.
 package struct HTTPHealth: Sendable {
-    /// Whether it does its work; if not, it should be started again.
+    /// Whether it works; if not, it should be restarted.
     package var healthz: @Sendable () async -> HealthAnswer
-    /// Whether it takes commands now.
+    /// Whether it accepts commands now.
     package var readyz: @Sendable () async -> HealthAnswer
-    /// Prometheus' text format.
+    /// Metrics in Prometheus' text format.
     package var metrics: @Sendable () async -> String
 
     package init(
@@ -153,7 +154,7 @@ package struct HTTPHealth: Sendable {
 
 package struct HealthAnswer: Hashable, Sendable {
     package var isGood: Bool
-    /// `ok`, or what is wrong. Shown only to those who may look.
+    /// `ok`, or what is wrong. Only shown to callers with read access.
     package var text: String
 
     package init(isGood: Bool, text: String) {
@@ -174,6 +175,6 @@ extension Answer {
 }
 
 extension HTTPField.Name {
-    /// The number of the last event that a reader of a stream saw.
+    /// The number of the last event that the reader of a stream has seen.
     static let lastEventID = HTTPField.Name("Last-Event-ID") ?? .eTag
 }

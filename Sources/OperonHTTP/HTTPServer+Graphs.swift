@@ -4,7 +4,7 @@ import NIOPosix
 import OperonModel
 import OperonPorts
 
-// What can be asked about graphs and their operations.
+// Routes for graphs and their operations.
 
 extension HTTPServer {
     static let graphRoutes: [Route] = [
@@ -158,7 +158,7 @@ extension HTTPServer {
 }
 
 extension Route.Body {
-    /// An object of which nothing is required.
+    /// An object without required fields.
     static var options: Self { .json(isRequired: false) }
 }
 
@@ -170,7 +170,7 @@ extension Call {
         )
     }
 
-    /// Whether the client named text and not JSON.
+    /// Whether the client asked for text and not for JSON.
     fileprivate var prefersText: Bool {
         let accept = headers[.accept]?.lowercased() ?? ""
         return accept.hasPrefix("text/plain")
@@ -188,7 +188,7 @@ extension Call {
         return try await client.suspend(target, request)
     }
 
-    /// The graph in the body, with what the fields of the request say about it.
+    /// The graph in the body, with the settings from the header fields and the query.
     fileprivate func submission() async throws -> Submission {
         let codec = server.codec
         let bytes = body
@@ -196,7 +196,7 @@ extension Call {
         let name = query["name"] ?? ""
         let graph: GraphDescription
         do {
-            // A large graph takes seconds, in which other requests must not wait.
+            // Decoding a large graph takes seconds; other requests must not wait for it.
             graph = try await NIOThreadPool.singleton.runIfActive {
                 try codec.decode(bytes, contentType: type, name: name)
             }
@@ -220,10 +220,10 @@ extension Call {
     }
 }
 
-/// What may be shown on a terminal as it is.
+/// Text that is safe to show on a terminal.
 enum PlainText {
-    /// Without control characters, and without the sequences that colour a terminal, move its
-    /// cursor or change its title.
+    /// Removes control characters and the sequences that colour a terminal, move its cursor or
+    /// change its title.
     static func printable(_ text: String) -> String {
         var out = String.UnicodeScalarView()
         var rest = text.unicodeScalars[...]
@@ -238,8 +238,8 @@ enum PlainText {
         return String(out)
     }
 
-    /// Skips what belongs to an escape character: up to the last byte of a CSI sequence, up to the
-    /// end of an OSC sequence, else one character.
+    /// Skips the rest of an escape sequence: up to the last byte of a CSI sequence, up to the end
+    /// of an OSC sequence, otherwise one character.
     private static func skipSequence(_ rest: inout Substring.UnicodeScalarView) {
         guard let first = rest.popFirst() else { return }
         switch first {

@@ -17,13 +17,13 @@ import Darwin
 
 /// The coordinator's API over HTTP: `/v1`, its document, health and metrics.
 ///
-/// It knows nothing of graphs: it finds out who asks, reads what is asked, asks a
-/// `CoordinatorClient` in the name of the caller, and writes what that answers.
+/// The server has no knowledge of graphs. It identifies the caller, reads the request, calls a
+/// `CoordinatorClient` in the name of the caller, and writes the answer.
 package final class HTTPServer: Sendable {
     let context: Context
     private let logger: Logger
 
-    /// What answering needs.
+    /// Everything that is needed to answer requests.
     struct Context: Sendable {
         let configuration: HTTPServerConfiguration
         let codec: any GraphCodec
@@ -34,7 +34,8 @@ package final class HTTPServer: Sendable {
         let connections: Connections
     }
 
-    /// - Parameter client: the coordinator, for a caller of this name; empty: nobody had to say.
+    /// - Parameter client: the coordinator for a caller with this name; the name is empty if no
+    ///   token was needed.
     package init(
         _ configuration: HTTPServerConfiguration,
         codec: any GraphCodec,
@@ -55,7 +56,7 @@ package final class HTTPServer: Sendable {
     }
 
     /// Serves until `stop`, or until the task is cancelled.
-    /// - Parameter onListening: is told once where it listens.
+    /// - Parameter onListening: called once with the address on which the server listens.
     package func run(
         onListening: @escaping @Sendable (ListenAddress) async -> Void = { _ in }
     ) async throws(HTTPServerError) {
@@ -71,16 +72,16 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Takes no more connections, ends every stream, and lets what is being answered end.
+    /// Accepts no more connections, ends every stream, and lets current answers finish.
     package func stop() { context.streams.end() }
 
-    /// Readers of streams now.
+    /// The number of current readers of streams.
     package var streamCount: Int { context.streams.count }
 
-    /// Connections now.
+    /// The number of open connections.
     package var connectionCount: Int { context.connections.count }
 
-    /// Bytes of bodies that are in memory now.
+    /// The number of bytes of bodies in memory.
     package var bodyBytes: Int { context.bodies.count }
 
     private var channelConfiguration: HTTP1Channel.Configuration {
@@ -151,7 +152,7 @@ package final class HTTPServer: Sendable {
         case .tcp(let listen):
             let isExposed = NIOLockedValueBox(false)
             try await run(child, at: .hostname(listen.host, port: listen.port)) { address in
-                // A name may stand for an address that others reach.
+                // A host name may stand for an address that other machines can reach.
                 if listen.isLoopback, address?.isLoopback == false {
                     isExposed.withLockedValue { $0 = true }
                     return self.stop()
@@ -180,8 +181,8 @@ package final class HTTPServer: Sendable {
             childChannelSetup: child,
             configuration: ServerConfiguration(
                 address: address,
-                // A displaced connection closes shortly after its replacement is accepted, so there
-                // are a few more for a moment.
+                // A displaced connection closes shortly after its replacement is accepted, so for a
+                // moment there are a few more.
                 availableConnectionsDelegate: MaximumAvailableConnections(
                     limits.connections + 2 * limits.reservedConnections,
                     logger: logger
@@ -264,8 +265,8 @@ package final class HTTPServer: Sendable {
     }
 }
 
-/// How many bytes of bodies are in memory, so that many large ones at once are refused and not
-/// taken until nothing is left.
+/// Counts the bytes of bodies in memory. Many large bodies at the same time are refused before they
+/// can take all memory.
 final class BodyBudget: Sendable {
     private let bytesMax: Int
     private let bytes = NIOLockedValueBox(0)

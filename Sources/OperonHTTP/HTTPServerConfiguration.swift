@@ -1,27 +1,28 @@
 import NIOCore
 import OperonModel
 
-/// Where the API listens, who may use it and how much of it.
+/// Where the API listens, who may use it, and how much of it.
 package struct HTTPServerConfiguration: Sendable {
     package var listen: ListenAddress
-    /// `nil`: without TLS, which only this machine may use.
+    /// `nil`: no TLS, allowed only for this machine.
     package var tls: TLSFiles?
-    /// None: on a socket its user, and on an address of this machine everybody there, may do
-    /// everything.
+    /// If there are no tokens, everyone who can connect may do everything: on a socket its user, on
+    /// an address of this machine every user of it.
     package var tokens: AccessTokens
-    /// Names by which a browser on this machine may reach it without a token, over those of this
-    /// machine itself.
+    /// Names by which a browser on this machine may reach the API without a token, in addition to
+    /// the names of this machine itself.
     package var hosts: [String] = []
     package var limits = HTTPLimits()
 
-    /// A socket, which only processes of this user reach.
+    /// Listens on a socket, which only processes of this user can reach.
     package init(socket path: String, tokens: AccessTokens = AccessTokens()) {
         listen = .socket(path)
         self.tokens = tokens
     }
 
-    /// - Parameter allowsAnyUser: Every user of this machine may do everything, without a token.
-    /// - Throws: an address without a token, or one beyond this machine without TLS.
+    /// - Parameter allowsAnyUser: every user of this machine may do everything without a token.
+    /// - Throws: an error if the address needs a token and there is none, or if it can be reached
+    ///   from other machines and there is no TLS.
     package init(
         listen: HTTPAddress,
         tls: TLSFiles? = nil,
@@ -71,9 +72,9 @@ package struct HTTPServerConfiguration: Sendable {
     }
 }
 
-/// Files in PEM.
+/// PEM files.
 package struct TLSFiles: Hashable, Sendable {
-    /// The certificate, and those that lead to its root behind it.
+    /// The certificate, followed by those that lead to its root.
     package var certificate: String
     package var key: String
 
@@ -85,9 +86,9 @@ package struct TLSFiles: Hashable, Sendable {
 
 /// A host and a port.
 package struct HTTPAddress: Hashable, Sendable, CustomStringConvertible {
-    /// A name or an address, IPv6 without brackets.
+    /// A name or an address; IPv6 without brackets.
     package var host: String
-    /// 0: any that is free.
+    /// 0: any free port.
     package var port: Int
 
     package init(host: String, port: Int) {
@@ -95,11 +96,11 @@ package struct HTTPAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// This machine, and the port of a coordinator that is given none: `127.0.0.1:7350`.
+    /// The default: this machine and the standard port of a coordinator, `127.0.0.1:7350`.
     package static let standard = HTTPAddress(host: "127.0.0.1", port: 7350)
 
     /// Reads `HOST:PORT`, `HOST`, `:PORT` (this machine) or `[IPv6]:PORT`.
-    /// - Throws: a sentence about what it should be.
+    /// - Throws: a sentence that says what the text should be.
     package init(_ text: String) throws(HTTPServerError) {
         let problem = HTTPServerError(
             .invalid,
@@ -132,7 +133,7 @@ package struct HTTPAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(host: host, port: port)
     }
 
-    /// Whether only this machine reaches it.
+    /// Whether only this machine can reach it.
     package var isLoopback: Bool {
         if host.lowercased() == "localhost" { return true }
         guard let address = try? SocketAddress(ipAddress: host, port: 0) else { return false }
@@ -159,47 +160,48 @@ extension String {
     }
 }
 
-/// What one client, or all of them together, may take of the coordinator.
+/// Limits on what one client, or all clients together, may take from the coordinator.
 package struct HTTPLimits: Sendable {
-    /// Bytes of a graph that is submitted.
+    /// The most bytes of a submitted graph.
     package var graphBytes = Limits().graphFileBytes
-    /// Bytes of any other body: an output at most, which is longer in base 64.
+    /// The most bytes of any other body: enough for an output, which is longer in base 64.
     package var bodyBytes = 2 << 20
-    /// Bytes of bodies that are being read at one time, in all: two of the largest graphs.
+    /// The most bytes of bodies that are being read at the same time: two of the largest graphs.
     package var bodyBytesInAll = 2 * Limits().graphFileBytes
-    /// Connections at a time, and never more than half of the descriptors that the process may
-    /// have: the other half is for the store, the broker and what operations need. One more takes
-    /// the place of the connection that has waited longest without a request.
+    /// The most connections at a time, and never more than half of the process's descriptors; the
+    /// other half is for the store, the broker and operations. A further connection replaces the
+    /// one that has waited longest without a request.
     package var connections = 1_000
-    /// Of these, from one address of the network: one machine leaves room for others.
+    /// The most connections from one network address, so that one machine leaves room for others.
     package var connectionsPerAddress = 500
-    /// Over these, for requests about health and metrics alone, so that whoever watches the
-    /// coordinator still reaches it.
+    /// Further connections that may only ask for health and metrics, so that monitoring can still
+    /// reach the coordinator.
     package var reservedConnections = 16
-    /// From the connection to the end of the first head, with the handshake of TLS. Both together
-    /// take three round trips.
+    /// The time from the connection to the end of the first head, including the TLS handshake. Both
+    /// together take three round trips.
     package var headTime = Duration.seconds(10)
-    /// Streams of events and logs at a time; they hold a connection each.
+    /// The most streams of events and logs at a time; each holds a connection.
     package var streams = 200
-    /// Bytes of the head of a request: its address and all its fields.
+    /// The most bytes of the head of a request: its URL and all its fields.
     package var headerBytes = 32 << 10
     package var headerFields = 100
-    /// Without a byte of a request; then the connection is closed.
+    /// The time without a byte of a request after which the connection is closed.
     package var idleTime = Duration.seconds(60)
-    /// To take a piece of an answer; then the connection is closed.
+    /// The time a client has to take a piece of an answer; after it the connection is closed.
     package var writeTime = Duration.seconds(60)
-    /// A body may take this long, and a second more for every so many bytes.
+    /// The time for a body, plus one second for each `bodyBytesPerSecond` bytes.
     package var bodyTime = Duration.seconds(30)
     package var bodyBytesPerSecond = 16 << 10
-    /// Between two signs of life on a quiet stream: proxies close what is quiet for a minute.
+    /// The interval between comments on a quiet stream; proxies close streams that are quiet for a
+    /// minute.
     package var keepAlive = Duration.seconds(15)
-    /// Longest life of a stream; the client comes back for what follows.
+    /// The longest duration of a stream. The client reconnects for later events.
     package var streamTime = Duration.seconds(3_600)
-    /// To end what runs when the server stops.
+    /// The time for current answers to finish when the server stops.
     package var stopTime = Duration.seconds(10)
-    /// Entries of a page.
+    /// The most entries of a page.
     package var pageEntries = 10_000
-    /// Longest `wait` of a command.
+    /// The longest `wait` of a command.
     package var commandWait = Duration.seconds(3_600)
 
     package init() {}

@@ -1,20 +1,20 @@
-/// Why the API does not serve.
+/// Why the API cannot be served.
 package struct HTTPServerError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
-        /// Others could use it without being asked who they are.
+        /// Others could use the API without authentication.
         case unsafe
-        /// A setting makes no sense.
+        /// A setting is not valid.
         case invalid
-        /// A file cannot be read or is not what it should be.
+        /// A file cannot be read or has the wrong content.
         case file
-        /// Something else listens there.
+        /// Another process listens on the address.
         case addressInUse
-        /// The system does not let it listen there.
+        /// The system does not allow listening on the address.
         case bind
     }
 
     package var code: Code
-    /// A sentence for a person that says what to do.
+    /// A sentence for a person; it says what to do.
     package var message: String
 
     package init(_ code: Code, _ message: String) {

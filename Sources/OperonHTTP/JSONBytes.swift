@@ -3,14 +3,15 @@ import NIOCore
 import OperonModel
 import OperonPorts
 
-/// JSON as the API writes and reads it.
+/// JSON in the form that the API writes and reads.
 enum JSONBytes {
-    /// For people and programs: keys in one order, two spaces a level, a line end behind it.
+    /// JSON for people and programs: sorted keys, two spaces per level, a line end at the end.
     static func page(_ value: some Encodable) throws -> ByteBuffer {
         ByteBuffer(bytes: spread(try line(value)) + [UInt8(ascii: "\n")])
     }
 
-    /// JSON without white space, on a line for each value; empty lists and objects stay short.
+    /// Puts each value of JSON without white space on a line of its own. Empty lists and objects
+    /// stay on one line.
     static func spread(_ line: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(line.count * 3 / 2)
@@ -31,7 +32,7 @@ enum JSONBytes {
             switch byte {
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 out.append(byte)
-                // The ends stand two behind the beginnings in ASCII.
+                // In ASCII, a closing bracket is two after its opening bracket.
                 guard index + 1 < line.count, line[index + 1] != byte + 2 else { continue }
                 depth += 1
                 endLine()
@@ -53,7 +54,7 @@ enum JSONBytes {
         return out
     }
 
-    /// In one line.
+    /// JSON on one line.
     static func line(_ value: some Encodable) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -64,7 +65,7 @@ enum JSONBytes {
         try JSONDecoder().decode(type, from: Data(bytes))
     }
 
-    /// Reads what a client sent.
+    /// Reads a client's body.
     /// - Throws: a refusal that names the field.
     static func read<Value: Decodable>(
         _ type: Value.Type,
@@ -118,7 +119,7 @@ enum JSONBytes {
     }
 }
 
-/// A key of any name.
+/// A key with any name.
 struct AnyKey: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }
@@ -127,7 +128,7 @@ struct AnyKey: CodingKey {
     init?(intValue: Int) { nil }
 }
 
-/// The fields of an object in a body, of which only those may be there that are known.
+/// The fields of an object in a body. Unknown fields are refused.
 struct StrictFields {
     private let container: KeyedDecodingContainer<AnyKey>
 
@@ -145,7 +146,7 @@ struct StrictFields {
         }
     }
 
-    /// `nil`: it is not there. It may not be `null`, which could mean anything.
+    /// `nil` if the field is missing. It must not be `null`, which would be ambiguous.
     func optional<Value: Decodable>(_ type: Value.Type, _ name: String) throws -> Value? {
         let key = AnyKey(stringValue: name)
         return container.contains(key) ? try container.decode(type, forKey: key) : nil
@@ -156,7 +157,7 @@ struct StrictFields {
     }
 }
 
-// Bodies as clients send them: every field that has a default may be left out.
+// Bodies that clients send. Every field with a default may be left out.
 
 struct CancelBody: Decodable {
     let request: CancelRequest
@@ -228,7 +229,7 @@ struct KeyBody: Decodable {
     }
 }
 
-/// Queues, keys, workers and logs as one object each, so that fields can be added beside.
+/// Queues, keys, workers and logs as one object each, so that later versions can add fields.
 struct QueuesBody: Codable { let queues: [QueueView] }
 struct KeysBody: Codable { let keys: [KeyView] }
 struct WorkersBody: Codable { let workers: [WorkerView] }

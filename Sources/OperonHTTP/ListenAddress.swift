@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// Where a coordinator listens, and where its clients find it: a socket that is a file, or TCP.
+/// Where a coordinator listens and its clients connect: a socket file, or TCP.
 package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// An absolute path.
     case socket(String)
@@ -8,9 +8,9 @@ package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
 
     static let socketPrefix = "unix:"
 
-    /// Reads `unix:PATH`, or what `HTTPAddress` reads. A relative path begins at the current
-    /// directory.
-    /// - Throws: a sentence about what it should be.
+    /// Reads `unix:PATH`, or the forms that `HTTPAddress` reads. A relative path starts at the
+    /// current directory.
+    /// - Throws: a sentence that says what the text should be.
     package init(_ text: String) throws(HTTPServerError) {
         guard text.hasPrefix(Self.socketPrefix) else {
             self = .tcp(try HTTPAddress(text))
@@ -43,8 +43,8 @@ package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Where the socket and the token of a user's coordinators are: one place for the coordinator, the
-/// commands and the library, so that they find one another without a word.
+/// The folder for the socket and the token of a user's coordinators. The coordinator, the commands
+/// and the library use the same place, so that they find one another without configuration.
 package enum StateFolder {
     /// `$XDG_STATE_HOME/operon`, else `~/.local/state/operon`; `nil`: neither variable is set.
     package static func path(_ environment: [String: String]) -> String? {
@@ -57,18 +57,18 @@ package enum StateFolder {
         return nil
     }
 
-    /// The socket of a coordinator that was told nothing else.
+    /// The default socket of a coordinator.
     package static func socket(_ environment: [String: String]) -> String? {
         path(environment).map { $0 + "/operon.sock" }
     }
 
-    /// The file with the token that coordinators of this user ask for over TCP.
+    /// The file with the token that coordinators of this user require over TCP.
     package static func token(_ environment: [String: String]) -> String? {
         path(environment).map { $0 + "/token" }
     }
 
-    /// Makes the folder if there is none, for this user alone.
-    /// - Throws: that it cannot be made, or that others may write to it.
+    /// Creates the folder, for this user alone, if it does not exist.
+    /// - Throws: an error if the folder cannot be created, or if others can write to it.
     package static func make(_ path: String) throws(HTTPServerError) {
         try SafeFolder.make(path)
         try SafeFolder.check(path)

@@ -6,15 +6,15 @@ import Musl
 import Darwin
 #endif
 
-/// The token of a user, by which the user's commands and programs are known to a coordinator of
-/// the same user over TCP. It is made at the first start of one that needs it.
+/// The token that identifies the user's commands and programs to the user's own coordinator over
+/// TCP. The first coordinator that needs it creates it.
 package enum OwnToken {
-    /// Bytes of randomness in a token: as many as a key of AES-256 has.
+    /// Bytes of randomness in a token: as many as an AES-256 key has.
     private static let randomBytes = 32
     private static let fileBytesMax = 4_096
 
-    /// The token in a file that nobody else may read; makes both if there is none.
-    /// - Throws: that the file or its directory is not safe, or cannot be written.
+    /// The token in a file that only this user can read. Creates both if they do not exist.
+    /// - Throws: an error if the file or its directory is not safe, or cannot be written.
     package static func loadOrMake(_ path: String) throws(HTTPServerError) -> String {
         if let token = try load(path) { return token }
         let end = path.lastIndex(of: "/") ?? path.startIndex
@@ -25,18 +25,19 @@ package enum OwnToken {
             return (byte < 16 ? "0" : "") + String(byte, radix: 16)
         }.joined()
         let new = path + ".new-\(getpid())"
-        // Of a process of the same number that died here.
+        // Left by a process with the same number that died here.
         _ = unsafe unlink(new)
         defer { _ = unsafe unlink(new) }
         try write(token + "\n", to: new)
-        // A link appears whole, and never in the place of one that another process made meanwhile.
+        // A link makes the complete file visible at once, and never replaces one that another
+        // process has created meanwhile.
         if unsafe link(new, path) == 0 { return token }
         if errno == EEXIST, let token = try load(path) { return token }
         throw HTTPServerError(.file, "\(path) cannot be made: \(SystemWords.lastError()).")
     }
 
-    /// `nil`: there is none.
-    /// - Throws: that others may read it, or that it is no token.
+    /// `nil` if there is no file.
+    /// - Throws: an error if others can read the file, or if it does not contain a token.
     package static func load(_ path: String) throws(HTTPServerError) -> String? {
         guard unsafe access(path, F_OK) == 0 else { return nil }
         let bytes: [UInt8]
@@ -83,7 +84,7 @@ package enum OwnToken {
     }
 }
 
-/// The system's `write`, whose name a method here has too.
+/// The system's `write`; a method here has the same name.
 @unsafe private func writeBytes(
     _ number: Int32,
     _ start: UnsafeRawPointer?,

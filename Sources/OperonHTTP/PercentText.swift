@@ -1,7 +1,7 @@
-/// Percent-encoding of RFC 3986, on bytes, strictly.
+/// Strict percent-encoding of bytes as in RFC 3986.
 package enum PercentText {
-    /// Everything but letters, digits and `-._~` as `%XX`, so that any name fits between two
-    /// slashes or into a query.
+    /// Encodes everything except letters, digits and `-._~` as `%XX`, so that any name fits between
+    /// two slashes or in a query.
     package static func encode(_ text: String) -> String {
         var out: [UInt8] = []
         out.reserveCapacity(text.utf8.count)
@@ -21,8 +21,8 @@ package enum PercentText {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
     }
 
-    /// `nil`: a `%` without two hexadecimal digits, or no UTF-8.
-    /// - Parameter plusIsSpace: as forms write it, which people do in queries.
+    /// `nil` if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
+    /// - Parameter plusIsSpace: read `+` as a space, as in forms; people write it in queries.
     package static func decode(_ text: Substring, plusIsSpace: Bool = false) -> String? {
         var out: [UInt8] = []
         var rest = Substring(text).utf8[...]

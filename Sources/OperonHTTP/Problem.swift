@@ -2,15 +2,15 @@ import HTTPTypes
 package import OperonModel
 package import OperonPorts
 
-/// What an error is over HTTP: `application/problem+json` of RFC 9457, with the error's code and
-/// the refusal behind it, from which a client makes the same error again.
+/// An error over HTTP: `application/problem+json` of RFC 9457 with the error's code and refusal,
+/// from which a client restores the same error.
 package struct Problem: Hashable, Sendable, Codable {
-    /// `urn:operon:problem:` and the code.
+    /// `urn:operon:problem:` followed by the code.
     package var type: String
     /// The status in words.
     package var title: String
     package var status: Int
-    /// A sentence for a person that says what to do.
+    /// A sentence for a person; it says what to do.
     package var detail: String
     package var code: ClientError.Code
     package var refusal: RefusalBody?
@@ -63,7 +63,7 @@ package struct Problem: Hashable, Sendable, Codable {
         }
     }
 
-    /// For an answer that is no problem of ours: from a proxy, say.
+    /// The code for an answer that is not one of our problems, for example from a proxy.
     package static func code(of status: Int) -> ClientError.Code {
         switch status {
         case 401: .unauthorized
@@ -80,7 +80,7 @@ package struct Problem: Hashable, Sendable, Codable {
     }
 }
 
-/// A refusal in JSON: its kind, and what belongs to it side by side.
+/// A refusal in JSON: its kind and the values of that kind as fields.
 package struct RefusalBody: Hashable, Sendable, Codable {
     package enum Kind: String, Hashable, Sendable, Codable, CaseIterable {
         case dependencyCycle
@@ -144,7 +144,7 @@ package struct RefusalBody: Hashable, Sendable, Codable {
         }
     }
 
-    /// `nil`: something is missing that belongs to this kind.
+    /// `nil` if a value of this kind is missing.
     package var refusal: Refusal? {
         switch kind {
         case .dependencyCycle: path.map { .dependencyCycle(path: $0) }
@@ -171,12 +171,12 @@ package struct RefusalBody: Hashable, Sendable, Codable {
     }
 }
 
-/// An error on its way out, where its status is not that of its code.
+/// An error to be sent, whose status may differ from the default of its code.
 struct Failure: Error {
     var error: ClientError
     var status: Int?
     var headers = HTTPFields()
-    /// What of the body was not read is not worth reading.
+    /// Whether to close the connection without reading the rest of the body.
     var closes = false
 
     init(
@@ -191,7 +191,7 @@ struct Failure: Error {
         self.closes = closes
     }
 
-    /// A field, parameter or header that is not what it should be.
+    /// The error for a field, parameter or header that is not valid.
     static func invalid(_ field: String, _ why: String) -> Failure {
         let refusal = Refusal.invalid(field: field, why: why)
         return Failure(ClientError(.invalid, refusal.description, refusal: refusal))

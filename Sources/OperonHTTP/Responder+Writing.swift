@@ -8,7 +8,7 @@ import OperonPorts
 extension Responder {
     private var limits: HTTPLimits { context.configuration.limits }
 
-    /// What no browser may do with an answer, whatever is in it.
+    /// Header fields that keep browsers from misusing an answer, whatever it contains.
     private static func fields(_ type: String?) -> HTTPFields {
         var fields = HTTPFields()
         if let type { fields[.contentType] = type }
@@ -54,7 +54,8 @@ extension Responder {
         }
     }
 
-    /// A type comes from an operation: what cannot stand in a header is bytes of no known type.
+    /// An operation chooses the type. A type that cannot stand in a header becomes that of unknown
+    /// bytes.
     private static func safeType(_ type: String) -> String {
         let isValid = type.utf8.allSatisfy { (32...126).contains($0) } && type.contains("/")
         return isValid ? type : "application/octet-stream"
@@ -77,8 +78,8 @@ extension Responder {
 
     private struct ConnectionIsOver: Error {}
 
-    /// Reads on for a while what nobody wants, and ends the connection: one that is closed with
-    /// unread bytes is reset, and the answer may be lost with it.
+    /// Reads unwanted bytes for a while and then ends the connection. A connection that is closed
+    /// with unread bytes is reset, and the answer may be lost.
     @concurrent func drain(
         _ request: Request,
         _ body: inout RequestBody.AsyncIterator?,
@@ -93,7 +94,8 @@ extension Responder {
         do {
             while left >= 0, let piece = try await iterator.next() { left -= piece.readableBytes }
         } catch {
-            // Benign: it is cut, or is no HTTP any more. It has its answer already.
+            // Harmless: the connection was cut, or what it carries is not valid HTTP. The answer
+            // has already been sent.
             throw ConnectionIsOver()
         }
         throw ConnectionIsOver()
@@ -123,7 +125,7 @@ extension Responder {
         }
     }
 
-    /// A file that ends early cuts the connection: the bytes that were announced are missing.
+    /// If a file ends early, the connection is cut, because the announced bytes are missing.
     @concurrent func copy(
         _ file: StoreBackup,
         _ type: String,
@@ -160,7 +162,8 @@ extension Responder {
         let streams = context.streams
         try? await request.body.consumeWithCancellationOnInboundClose { _ in
             try await withThrowingTaskGroup(of: Void.self) { group in
-                // A proxy sends on what it has; a reader knows at once that it is connected.
+                // Makes proxies forward the head, and shows the reader at once that it is
+                // connected.
                 try await output.comment("operon")
                 group.addTask { try await pump(events, output) }
                 group.addTask {
@@ -178,7 +181,7 @@ extension Responder {
         try await bodyWriter.finish(nil)
     }
 
-    /// What goes wrong on the way is the last event.
+    /// An error is sent as the last event.
     private func pump(
         _ events: @Sendable (EventWriter) async throws -> Void,
         _ output: EventWriter
@@ -196,7 +199,7 @@ extension Responder {
     }
 }
 
-/// Gives the refusals that the server core writes by itself the body that every other has.
+/// Gives refusals that the server core itself writes the same body as all others.
 final class RefusalHandler: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
@@ -206,7 +209,7 @@ final class RefusalHandler: ChannelOutboundHandler, RemovableChannelHandler {
         data: NIOAny,
         promise: EventLoopPromise<Void>?
     ) {
-        // Only what cannot be read as a request is refused without a body.
+        // The core refuses only unreadable requests without a body.
         guard case .head(var head) = unwrapOutboundIn(data), head.status == .badRequest,
             head.headerFields[.contentLength] == "0"
         else {

@@ -5,7 +5,7 @@ import NIOCore
 import NIOHTTP1
 import OperonPorts
 
-/// From a request to its answer.
+/// Produces the answer to a request.
 struct Responder: Sendable {
     let context: HTTPServer.Context
     let logger: Logger
@@ -19,7 +19,7 @@ struct Responder: Sendable {
     ) async throws {
         var taken = 0
         defer { context.bodies.give(taken) }
-        // A body can be iterated once.
+        // A body can be iterated only once.
         var body: RequestBody.AsyncIterator?
         let answer: Answer
         switch await self.answer(request, writer, &body, &taken) {
@@ -94,7 +94,7 @@ struct Responder: Sendable {
             return Failure(ClientError(.invalid, message), closes: true)
         }
         if error is IOError || error is ChannelError {
-            // Benign: the client went away before its body was whole. Nobody reads this.
+            // Harmless: the client disconnected before its body was complete, so nobody reads this.
             let message = "The connection was cut before the body was whole."
             return Failure(ClientError(.invalid, message), closes: true)
         }
@@ -103,7 +103,7 @@ struct Responder: Sendable {
         return Failure(ClientError(.internal, message))
     }
 
-    // MARK: - What is asked
+    // MARK: - Requests
 
     private func find(_ head: HTTPRequest) throws(Failure) -> (Route, [String: String]) {
         let path = (head.path ?? "").prefix { $0 != "?" && $0 != "#" }
@@ -124,7 +124,7 @@ struct Responder: Sendable {
             others.append(route)
         }
         guard let first = others.first else { throw unknown(head, .read) }
-        // Who may not ask is not told what could be asked.
+        // Callers without access do not learn which methods exist.
         _ = try access.caller(head, first.access)
         var methods = Set(others.map(\.method))
         if methods.contains("GET") { methods.insert("HEAD") }
@@ -173,7 +173,8 @@ struct Responder: Sendable {
         return found
     }
 
-    /// Which a form of another site cannot send without asking first.
+    /// Checks the content type. A form of another site cannot send these types without a preflight
+    /// request.
     private func checkType(_ head: HTTPRequest, _ route: Route) throws(Failure) {
         let fields = head.headerFields
         if let encoding = fields[.contentEncoding], encoding.lowercased() != "identity" {
@@ -238,7 +239,7 @@ struct Responder: Sendable {
             }
         }
         guard route.body != .none else {
-            // Before it is read: whoever is not known may ask here, too.
+            // Refuse before reading the body: unknown callers can get here, too.
             var failure = Failure.invalid("body", "is not taken here: leave it out")
             failure.closes = true
             throw failure

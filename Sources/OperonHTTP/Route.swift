@@ -3,30 +3,30 @@ import NIOCore
 import OperonModel
 import OperonPorts
 
-/// One thing that can be asked: how it is asked, who may, and what is done.
+/// One kind of request: its method and path, who may make it, and the code that answers it.
 package struct Route: Sendable {
-    /// What a request may carry.
+    /// The body that a request may have.
     package enum Body: Hashable, Sendable {
         case none
-        /// A small object; none at all stands for `{}` if nothing in it is required.
+        /// A small object. If no field is required, an empty body means `{}`.
         case json(isRequired: Bool)
         case graph
     }
 
-    /// Who may ask.
+    /// The access that a request needs.
     package enum Access: Hashable, Sendable {
-        /// Anyone who reaches the address: says nothing but that somebody is there.
+        /// No token needed; reveals only that a server runs.
         case open
         case read
         case operate
     }
 
     package let method: String
-    /// `/v1/graphs/{graph}`: a name in braces stands for anything.
+    /// For example `/v1/graphs/{graph}`; a name in braces matches any text.
     package let pattern: String
     package let access: Access
     package let body: Body
-    /// What may stand behind the `?`.
+    /// The parameters that may follow the `?`.
     package let query: [String]
     let answer: @Sendable (Call) async throws -> Answer
 
@@ -56,7 +56,7 @@ package struct Route: Sendable {
         }
     }
 
-    /// The names in the pattern, if the path is of it.
+    /// The values of the names in the pattern, if the path matches.
     func match(_ path: [String]) -> [String: String]? {
         guard path.count == segments.count else { return nil }
         var names: [String: String] = [:]
@@ -72,14 +72,14 @@ package struct Route: Sendable {
     }
 }
 
-/// A request as a route sees it.
+/// A request, as its route receives it.
 struct Call: Sendable {
     let names: [String: String]
     let query: [String: String]
     let headers: HTTPFields
     let body: [UInt8]
     let caller: Caller
-    /// Whether the caller had to say who it is, and did.
+    /// Whether the caller had to authenticate and did.
     let isTrusted: Bool
     let client: any CoordinatorClient
     let server: HTTPServer.Context
@@ -110,7 +110,7 @@ struct Call: Sendable {
         return number
     }
 
-    /// Entries of a page.
+    /// The number of entries of a page.
     func limit(_ usual: Int) throws(Failure) -> Int {
         let most = server.configuration.limits.pageEntries
         guard let number = try number("limit", Int.self) else { return usual }
@@ -134,7 +134,7 @@ struct Call: Sendable {
         try JSONBytes.read(type, body.isEmpty ? Array("{}".utf8) : body)
     }
 
-    /// Seconds to wait, within bounds; `nil`: not said.
+    /// Seconds to wait, within bounds; `nil` if the parameter is missing.
     func seconds(_ name: String) throws(Failure) -> Double? {
         guard let text = query[name] else { return nil }
         guard let seconds = Double(text) else {
@@ -144,7 +144,7 @@ struct Call: Sendable {
         return seconds
     }
 
-    /// Seconds to wait, within bounds.
+    /// Checks that seconds to wait are within bounds.
     func checked(_ wait: Double?) throws(Failure) {
         let most = server.configuration.limits.commandWait.seconds
         guard let wait else { return }
@@ -154,15 +154,15 @@ struct Call: Sendable {
     }
 }
 
-/// What a route gives back.
+/// The result of a route.
 enum Answer: Sendable {
     /// A page of JSON.
     case json(any Encodable & Sendable, created: Bool = false)
     /// Bytes of their own type.
     case bytes(ByteBuffer, type: String, status: Int = 200)
     case nothing
-    /// A file of as many bytes as it says.
+    /// A file with exactly the number of bytes that it announces.
     case file(StoreBackup, type: String)
-    /// Server-sent events until there are no more.
+    /// Server-sent events, until there are no more.
     case stream(@Sendable (EventWriter) async throws -> Void)
 }

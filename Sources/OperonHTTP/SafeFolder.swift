@@ -8,26 +8,26 @@ import Musl
 import Darwin
 #endif
 
-/// Folders in which nobody else can put a file in the place of ours.
+/// Folders in which no other user can replace our files.
 enum SafeFolder {
-    /// The bit of a mode that inode(7) calls S_ISVTX.
+    /// The mode bit that inode(7) calls S_ISVTX.
     private static let sticky: mode_t = 0o1000
 
-    /// Makes what is missing of a path, for this user alone.
+    /// Creates the missing folders of a path, for this user alone.
     static func make(_ path: String) throws(HTTPServerError) {
         var part = ""
         for name in path.split(separator: "/") {
             part += "/" + name
             if unsafe access(part, F_OK) == 0 { continue }
             if unsafe mkdir(part, 0o700) == 0 { continue }
-            // Another process may have made it meanwhile.
+            // Another process may have created it meanwhile.
             guard errno == EEXIST else {
                 throw HTTPServerError(.file, "\(part) cannot be made: \(SystemWords.lastError()).")
             }
         }
     }
 
-    /// - Throws: that others may write there, or that it belongs to another user.
+    /// - Throws: an error if others can write there, or if it belongs to another user.
     static func check(_ path: String) throws(HTTPServerError) {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else {
@@ -43,8 +43,8 @@ enum SafeFolder {
                     + "directory of your own."
             )
         }
-        // In a directory with the sticky bit, such as /tmp, a file can only be replaced by its
-        // owner.
+        // In a directory with the sticky bit, such as /tmp, only the owner of a file can replace
+        // it.
         let isShared = status.st_mode & 0o022 != 0 && status.st_mode & Self.sticky == 0
         guard !isShared else {
             throw HTTPServerError(
@@ -61,6 +61,6 @@ enum SafeFolder {
 }
 
 enum SystemWords {
-    /// What the system said last.
+    /// The system's words for the last error.
     static func lastError() -> String { unsafe String(cString: strerror(errno)) }
 }

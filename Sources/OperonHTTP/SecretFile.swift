@@ -8,17 +8,17 @@ import Musl
 import Darwin
 #endif
 
-/// Files that nobody else may read.
+/// Files that only this user may read.
 enum SecretFile {
     enum Problem: Error {
         case readableByOthers
         case tooLarge
-        /// What the system said.
+        /// The system's words for the error.
         case system(String)
     }
 
-    /// The bytes of a file that nobody else can read. What is looked at is what is read, even if
-    /// the name is given to another file meanwhile.
+    /// The bytes of a file that no other user can read. The opened file itself is checked, even if
+    /// its name is given to another file meanwhile.
     static func read(_ path: String, bytesMax: Int) throws(Problem) -> [UInt8] {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { throw .system(SystemWords.lastError()) }
@@ -53,7 +53,7 @@ enum SecretFile {
         )
     }
 
-    /// Why a file cannot be opened; `nil`: it can.
+    /// Why a file cannot be opened; `nil` if it can be.
     static func problem(of path: String) -> String? {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { return SystemWords.lastError() }
@@ -62,7 +62,7 @@ enum SecretFile {
     }
 }
 
-/// The system's `read`, whose name a method here has too.
+/// The system's `read`; a method here has the same name.
 @unsafe private func readBytes(
     _ number: Int32,
     _ start: UnsafeMutableRawPointer?,

@@ -1,7 +1,7 @@
 import Logging
 
-/// What the HTTP library says of its server; but not that it was cancelled: whoever did that knows,
-/// and says why.
+/// The log of the HTTP library, except when its task is cancelled: the code that cancels it logs
+/// why.
 struct ServerLog: LogHandler {
     private var base: any LogHandler
 

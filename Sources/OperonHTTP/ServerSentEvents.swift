@@ -1,14 +1,14 @@
-/// One event of a stream, as WHATWG HTML 9.2 has it.
+/// One event of a stream, as in WHATWG HTML 9.2.
 struct ServerSentEvent: Hashable, Sendable {
-    /// What to come back with after a cut.
+    /// The id to send when reconnecting.
     var id: String?
     var event = "message"
     var data: [UInt8] = []
 }
 
-/// From bytes, in pieces of any size, to events.
+/// Parses bytes, in pieces of any size, to events.
 struct ServerSentEventParser: Sendable {
-    /// Bytes of an event: the log of an operation, escaped.
+    /// The most bytes of an event: the log of an operation, escaped.
     static let eventBytesMax = 16 << 20
 
     private var line: [UInt8] = []
@@ -16,7 +16,7 @@ struct ServerSentEventParser: Sendable {
     private var hasData = false
     private var isAfterReturn = false
 
-    /// More than a stream of ours ever sends for one event.
+    /// An event that is larger than any that our streams send.
     struct EventTooLarge: Error {}
 
     mutating func read(_ bytes: some Sequence<UInt8>) throws(EventTooLarge) -> [ServerSentEvent] {

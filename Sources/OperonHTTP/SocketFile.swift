@@ -6,20 +6,21 @@ import Musl
 import Darwin
 #endif
 
-/// The file of a socket that a coordinator listens on.
+/// The socket file on which a coordinator listens.
 ///
-/// A lock beside it (`PATH.lock`, flock(2)) is held for the life of the server, so that of several
-/// coordinators that start at once exactly one takes the path. The kernel releases the lock
-/// however the process ends: the file of a dead server is replaced, that of a live one never.
+/// While the server runs it holds a lock next to the file (`PATH.lock`, flock(2)), so that exactly
+/// one of several coordinators that start at the same time takes the path. The kernel releases the
+/// lock however the process ends. So the file of a dead server is replaced, and that of a live one
+/// never is.
 final class SocketFile: Sendable {
     let path: String
     private let lock: Int32
 
-    /// Bytes of a path that fit into `sockaddr_un` with the zero behind them.
+    /// The most bytes of a path that fit in `sockaddr_un` with the zero after them.
     static let pathBytesMax = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// - Throws: that somebody listens there, that the path is not fit for a socket, or that its
-    ///   directory is not safe.
+    /// - Throws: an error if a server listens there, if the path is not usable for a socket, or if
+    ///   its directory is not safe.
     init(taking path: String) throws(HTTPServerError) {
         try Self.checkLength(path)
         try SafeFolder.check(Self.folder(of: path))
@@ -42,7 +43,7 @@ final class SocketFile: Sendable {
                 "\(path) is there already and is not a socket: give another path."
             )
         }
-        // A server that is none of ours holds no lock.
+        // A server of another program holds no lock.
         guard !Self.isAnswered(path) else { throw Self.inUse(path) }
         guard unsafe unlink(path) == 0 else {
             throw HTTPServerError(
@@ -54,7 +55,8 @@ final class SocketFile: Sendable {
 
     deinit { close(lock) }
 
-    /// Lets nobody but this user connect. Whoever connected before that is refused by its uid.
+    /// Lets only this user connect. Clients that connected before this call are refused by their
+    /// uid.
     func protect() throws(HTTPServerError) {
         guard unsafe chmod(path, 0o600) == 0 else {
             throw HTTPServerError(
@@ -64,7 +66,7 @@ final class SocketFile: Sendable {
         }
     }
 
-    /// The server has ended, and nobody can connect any more.
+    /// Call it when the server has ended: from then on nobody can connect.
     func remove() { _ = unsafe unlink(path) }
 
     static func checkLength(_ path: String) throws(HTTPServerError) {
@@ -77,8 +79,8 @@ final class SocketFile: Sendable {
         }
     }
 
-    /// Whether there is a socket that a client of this user may believe to be a coordinator's.
-    /// - Throws: that the socket belongs to another user, or that others could replace it.
+    /// Whether there is a socket that a client of this user may trust as a coordinator's.
+    /// - Throws: an error if the socket belongs to another user, or if others could replace it.
     static func checkOwner(_ path: String) throws(HTTPServerError) -> Bool {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return false }
@@ -105,7 +107,7 @@ final class SocketFile: Sendable {
         )
     }
 
-    /// Whether somebody takes connections there.
+    /// Whether a server accepts connections there.
     private static func isAnswered(_ path: String) -> Bool {
         #if os(Linux)
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -124,7 +126,7 @@ final class SocketFile: Sendable {
                 unsafe connect(number, address, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        // A full backlog (EAGAIN) has somebody behind it, too.
+        // A full backlog (EAGAIN) has a server behind it as well.
         return status == 0 || (errno != ECONNREFUSED && errno != ENOENT)
     }
 }

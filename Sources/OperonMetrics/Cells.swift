@@ -1,7 +1,7 @@
 import CoreMetrics
 import NIOConcurrencyHelpers
 
-/// One value of one family.
+/// One value of one metric family.
 protocol Cell: Sendable {
     func write(_ label: String, _ labels: Labels, to text: inout String)
 }
@@ -52,7 +52,7 @@ final class GaugeCell: Cell, MeterHandler, RecorderHandler {
 
 final class HistogramCell: Cell, RecorderHandler, TimerHandler {
     private struct State {
-        /// Of each bucket alone, the last without a bound.
+        /// The count of each bucket by itself, not cumulative; the last bucket has no upper bound.
         var counts: [UInt64]
         var sum = 0.0
     }
@@ -91,7 +91,7 @@ final class HistogramCell: Cell, RecorderHandler, TimerHandler {
 }
 
 enum Number {
-    /// Whole numbers without a fraction.
+    /// Formats a number; whole numbers have no fraction.
     static func text(_ value: Double) -> String {
         value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
     }

@@ -1,26 +1,27 @@
 package import CoreMetrics
 import NIOConcurrencyHelpers
 
-/// A backend of swift-metrics that keeps everything in memory and writes it as Prometheus reads it:
-/// the text format, version 0.0.4. Timers and recorders that aggregate are histograms; a timer's
-/// label says seconds, and its values are written in seconds.
+/// A swift-metrics backend that keeps all values in memory and writes them in the Prometheus text
+/// format, version 0.0.4. Timers and aggregating recorders are histograms. The label of a timer
+/// says seconds, and its values are written in seconds.
 ///
-/// A label is one family: what is made twice under one label and the same dimensions is one value.
-/// What is destroyed stays: a counter that is made again goes on.
+/// Each label is one metric family: two metrics with the same label and dimensions share one value.
+/// Destroying a metric has no effect: if a counter is made again, it continues from its old value.
 package final class PrometheusMetrics: MetricsFactory, Sendable {
-    /// Upper bounds of the buckets of a histogram, in seconds for timers; +Inf follows.
+    /// The upper bounds of the histogram buckets, in seconds for timers; a bucket up to +Inf
+    /// follows.
     package static let bounds: [Double] = [
         0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 3_600,
     ]
 
-    /// Values of one family. A scrape of as many takes a fraction of a second; a monitoring system
-    /// takes in no more of one label.
+    /// The most values that one family may have. A scrape of this many takes a fraction of a
+    /// second, and a monitoring system accepts no more for one label.
     package static let seriesMax = 10_000
 
     private let help: [String: String]
     private let families = NIOLockedValueBox<[String: Family]>([:])
 
-    /// `help`: what each label means, in a sentence.
+    /// - Parameter help: the meaning of each label, in a sentence.
     package init(help: [String: String] = [:]) { self.help = help }
 
     // MARK: - MetricsFactory
@@ -62,9 +63,9 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
     package func destroyRecorder(_ handler: any RecorderHandler) {}
     package func destroyTimer(_ handler: any TimerHandler) {}
 
-    /// The value of this label and these dimensions, made if it is new. One label is of one type:
-    /// what is made under it as another is counted, and not written, and so is what is made beyond
-    /// `seriesMax`.
+    /// The value with this label and these dimensions, created if it is new. A label has one type.
+    /// A value that is made with another type, or beyond `seriesMax`, accepts updates but is not
+    /// written.
     private func cell<Value: Cell>(
         _ label: String,
         _ dimensions: [(String, String)],
@@ -75,7 +76,7 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
         return families.withLockedValue { families in
             if let known = families[label]?.cells[labels] as? Value { return known }
             let new = make()
-            // In place: a copy for each new value would be quadratic in their number.
+            // Modified in place: copying the family for each new value would take quadratic time.
             families[label, default: Family(type: type)].add(new, labels, type)
             return new
         }
@@ -83,10 +84,10 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
 
     // MARK: - Text
 
-    /// Values that are only known when somebody asks.
+    /// Values that are computed for each scrape.
     package struct Gauges: Sendable {
         package var label: String
-        /// Each with its dimensions.
+        /// Each value with its dimensions.
         package var values: [(dimensions: [(String, String)], value: Double)]
 
         package init(
@@ -98,10 +99,10 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
         }
     }
 
-    /// All values as they are now, sorted by label and dimensions.
+    /// All current values, sorted by label and dimensions.
     package var text: String { text(with: []) }
 
-    /// The same, with values that nobody keeps: of no label that has others.
+    /// The same, with computed values. Their labels must not be labels of stored values.
     package func text(with gauges: [Gauges]) -> String {
         var families = families.withLockedValue { $0 }
         for gauges in gauges {
@@ -133,7 +134,7 @@ private enum MetricType: String, Sendable {
 
 private struct Family: Sendable {
     let type: MetricType
-    /// Sorted before they are written.
+    /// Unordered; sorted when they are written.
     var cells: [Labels: any Cell] = [:]
 
     mutating func add(_ cell: any Cell, _ labels: Labels, _ type: MetricType) {
@@ -154,7 +155,7 @@ struct Labels: Hashable, Comparable, Sendable {
 
     static func < (left: Labels, right: Labels) -> Bool { left.text < right.text }
 
-    /// In braces, with one more pair if it is given; nothing if there is none.
+    /// The labels in braces, with `more` as another pair if it is given; empty if there are none.
     func written(with more: String? = nil) -> String {
         let all = [text, more ?? ""].filter { !$0.isEmpty }.joined(separator: ",")
         return all.isEmpty ? "" : "{\(all)}"

@@ -1,4 +1,4 @@
-/// RFC 4648, section 4.
+/// Base64 as in RFC 4648, section 4.
 package enum Base64 {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
@@ -23,7 +23,7 @@ package enum Base64 {
 }
 
 extension Base64 {
-    /// Undoes `append`; `nil` for what it does not write.
+    /// Decodes text that `append` wrote; `nil` for any other text.
     package static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
         var bytes: [UInt8] = []

@@ -1,9 +1,9 @@
-/// How somebody outside ends the attempt of an `external` operation.
+/// How an external party ends the attempt of an `external` operation.
 package enum Completion: Hashable, Sendable, Codable {
-    /// It did what it should, and left this for its dependents.
+    /// The operation succeeded, with this output for its dependents.
     case succeeded(Payload)
-    /// It did not; `retry` decides whether there is a further attempt.
+    /// The operation failed; its `retry` policy decides whether there is another attempt.
     case failed(OperationError)
-    /// It was given up, for this reason (empty: none was given).
+    /// The operation was given up, for this reason (empty: none was given).
     case cancelled(reason: String)
 }

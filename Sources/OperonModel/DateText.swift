@@ -1,10 +1,10 @@
-/// Moments of the calendar as ISO 8601 writes them, with a zone: `2026-05-01T08:30:00+02:00`.
+/// Dates with a time and a zone in ISO 8601, such as `2026-05-01T08:30:00+02:00`.
 package enum DateText {
     package static let hint =
         "a date with a time and a zone such as 2026-05-01T08:30:00Z or …+02:00"
 
-    /// `nil`: not such a moment, or outside the years 1677 to 2262, which nanoseconds since 1970
-    /// reach in 64 bits.
+    /// `nil` if the text is not such a date, or if the date does not fit 64 bits of nanoseconds
+    /// since 1970 (the years 1677 to 2262).
     package static func moment(_ text: String) -> WallTime? {
         var reader = DigitReader(text)
         guard let year = reader.number(digits: 4), reader.take("-"),
@@ -28,7 +28,8 @@ package enum DateText {
         guard let offset = reader.zone(), reader.isAtEnd else { return nil }
         let days = daysSince1970(year, month, day)
         let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset
-        // The first second is reached from above: its start is out of reach, its end is not.
+        // The first representable second is computed from its end: its start is out of range, its
+        // end is not.
         let (upper, overflow) = (seconds + 1).multipliedReportingOverflow(by: 1_000_000_000)
         let (lower, carried) =
             overflow
@@ -39,7 +40,7 @@ package enum DateText {
         return carried || exceeded ? nil : WallTime(nanosecondsSince1970: sum)
     }
 
-    /// In UTC, to the second, or to the nanosecond if it has a fraction.
+    /// The date in UTC, to the second, or to the nanosecond if it has a fraction.
     package static func text(_ moment: WallTime) -> String {
         let (seconds, nanosecond) = moment.nanosecondsSince1970.flooredDivision(by: 1_000_000_000)
         let (days, second) = seconds.flooredDivision(by: 86_400)
@@ -64,8 +65,8 @@ package enum DateText {
         }
     }
 
-    // Howard Hinnant, "chrono-compatible low-level date algorithms" (public domain): years begin in
-    // March, so that the leap day is the last one; 400 years have 146,097 days.
+    // Howard Hinnant, "chrono-compatible low-level date algorithms" (public domain): years start in
+    // March, so that the leap day is the last day; 400 years have 146,097 days.
     private static func daysSince1970(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year
         let (era, yearOfEra) = shifted.flooredDivision(by: 400)
@@ -87,14 +88,14 @@ package enum DateText {
 }
 
 extension Int64 {
-    /// The quotient rounded down, and the remainder, which is not negative.
+    /// The quotient, rounded down, and the remainder, which is not negative.
     fileprivate func flooredDivision(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
     }
 }
 
-/// Takes digits and punctuation from the front of a text.
+/// Reads digits and punctuation from the front of a text.
 private struct DigitReader {
     private var rest: Substring.UTF8View
 
@@ -120,7 +121,7 @@ private struct DigitReader {
         return value
     }
 
-    /// One to nine digits behind the point, as nanoseconds.
+    /// One to nine digits after the decimal point, as nanoseconds.
     mutating func fraction() -> Int64? {
         var value: Int64 = 0
         var scale: Int64 = 100_000_000
@@ -133,7 +134,7 @@ private struct DigitReader {
         return (1...9).contains(count) ? value : nil
     }
 
-    /// Seconds east of UTC.
+    /// The zone, in seconds east of UTC.
     mutating func zone() -> Int64? {
         if take("Z", or: "z") { return 0 }
         let sign: Int64

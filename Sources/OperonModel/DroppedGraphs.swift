@@ -1,16 +1,17 @@
-/// How the operations of dropped graphs ended, by the number of the graph.
+/// The outcomes of the operations of dropped graphs, by graph number.
 ///
-/// Four bytes for each number up to the highest that was dropped, and more only for a graph whose
-/// operations ended in different ways: graphs are dropped for as long as a store lives, and every
-/// coordinator holds this table.
+/// The table takes four bytes for each number up to the highest dropped one, and more only for a
+/// graph with mixed outcomes. It must be small: graphs are dropped as long as a store exists, and
+/// every coordinator keeps the table in memory.
 package struct DroppedGraphs: Hashable, Sendable {
-    /// One word for each graph: what it holds in the upper three bits, a number in the others.
+    /// One word per graph: a tag in the upper three bits, a number in the other 29.
     private var words: [UInt32] = []
-    /// Of graphs whose operations ended in different ways.
+    /// The outcomes of graphs whose operations ended in different ways.
     private var mixed: [OutcomeRuns] = []
 
     private static let notDropped: UInt32 = 0
-    /// Upper bits from 1 on: the number counts operations, which all ended as this outcome says.
+    /// This tag means that the number is an index into `mixed`. A tag from 1 up to this one is an
+    /// outcome plus 1; the number then counts the operations, which all had that outcome.
     private static let isMixed = UInt32(OutcomeKind.allCases.count + 1)
     private static let isEmpty = isMixed + 1
     private static let numberBits: UInt32 = 29
@@ -18,12 +19,12 @@ package struct DroppedGraphs: Hashable, Sendable {
 
     package init() {}
 
-    /// One more than the highest number that was dropped.
+    /// One more than the highest dropped graph number.
     package var end: Int { words.count }
 
     package func contains(_ graph: GraphID) -> Bool { word(of: graph) != Self.notDropped }
 
-    /// Drops a graph. One that was dropped before keeps what was said first.
+    /// Drops a graph. If it was dropped before, its first outcomes stay.
     package mutating func insert(_ graph: GraphID, _ outcomes: OutcomeRuns) {
         let place = Int(graph.rawValue)
         if place >= words.count {
@@ -50,7 +51,8 @@ package struct DroppedGraphs: Hashable, Sendable {
         return word >> Self.numberBits == Self.isMixed ? mixed[Int(number)] : OutcomeRuns()
     }
 
-    /// How an operation of a dropped graph ended; `nil`: there is none, or it is not dropped.
+    /// The outcome of an operation of a dropped graph; `nil`: the graph has no such operation or
+    /// was not dropped.
     package func outcome(of operation: OperationID) -> OutcomeKind? {
         let word = word(of: operation.graph)
         let number = word & Self.numberMax
@@ -64,7 +66,8 @@ package struct DroppedGraphs: Hashable, Sendable {
         return place < words.count ? words[place] : Self.notDropped
     }
 
-    /// The outcome of all operations of a graph; `nil`: they have several, or there is none.
+    /// The outcome that all operations of a graph share; `nil`: they have several outcomes, or
+    /// there are no operations.
     private static func kind(_ word: UInt32) -> OutcomeKind? {
         let tag = word >> numberBits
         guard (1..<isMixed).contains(tag) else { return nil }

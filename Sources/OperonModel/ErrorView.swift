@@ -1,23 +1,23 @@
-/// Why an operation failed, as clients are shown it; nothing of the error is lost.
+/// Why an operation failed, as clients see it. It carries everything that the error carries.
 package struct ErrorView: Hashable, Sendable, Codable {
     /// `OperationError.code`.
     package var code: String
     /// A sentence for a person.
     package var message: String
-    /// Of a thrown error: the name of its type.
+    /// The name of the type of a thrown error.
     package var type: String?
-    /// Of a thrown error: its encoded value, if that is text, as JSON is.
+    /// The encoded value of a thrown error, if the value is text, as JSON is.
     package var payload: String?
-    /// The same, if it is not: in base64.
+    /// The encoded value in base64, if it is not text.
     package var payloadBase64: String?
-    /// What the error names: a kind, a signal, a version, a condition, or why something could not
-    /// be read. Of a thrown error: its own message, where `message` stands for it.
+    /// What the error names: a kind, a signal, a version, a condition, or the reason why something
+    /// could not be read. For a thrown error: its own message, where `message` is a substitute.
     package var detail: String?
-    /// Of a process.
+    /// The exit code of a process.
     package var exitCode: Int32?
-    /// Of what was too large.
+    /// The actual size of an input or output that was too large, in bytes.
     package var bytes: Int?
-    /// What it may have had.
+    /// The largest size allowed, in bytes.
     package var limit: Int?
 
     package init(code: String, message: String) {
@@ -52,15 +52,15 @@ package struct ErrorView: Hashable, Sendable, Codable {
         payloadBase64 = String(decoding: text, as: UTF8.self)
     }
 
-    /// About what it takes beside its name.
+    /// The approximate size of the texts, without the code, in bytes.
     package var byteCount: Int {
         message.utf8.count + (payload?.utf8.count ?? 0) + (payloadBase64?.utf8.count ?? 0)
     }
 }
 
 extension OperationError {
-    /// The error that this was made of. One that this version does not know, or that an older
-    /// coordinator told of in fewer words, keeps its message.
+    /// Restores the error that the view was made from. If this version does not know the error, or
+    /// an older coordinator described it with fewer fields, the message is kept.
     package init(_ view: ErrorView) {
         let detail = view.detail ?? view.message
         let sizes = (view.bytes ?? 0, view.limit ?? 0)

@@ -10,33 +10,33 @@ package struct FileRights: Hashable, Sendable {
 
     /// - Parameters:
     ///   - mode: the type and the permissions, as stat(2) gives them.
-    ///   - owner: the number of the user whose file it is.
-    ///   - user: the number of the user as whom this process runs.
+    ///   - owner: the numeric id of the user who owns the file.
+    ///   - user: the numeric id of the user that this process runs as.
     package init(mode: UInt32, owner: UInt32, user: UInt32) {
         self.mode = mode
         self.owner = owner
         self.user = user
     }
 
-    /// Whether a secret in this file is none: others can read it. The group may read a file that
-    /// root lends to it, as PostgreSQL has it for keys. What is no file, such as a pipe, is whoever
-    /// made it.
+    /// Whether other users can read the file, so that a secret in it is exposed. The group may read
+    /// a file that root owns: PostgreSQL allows the same for keys. Anything but a regular file,
+    /// such as a pipe, counts as safe: its creator decides who reads it.
     package var tellsSecrets: Bool {
         guard mode & Self.typeBits == Self.regularFile else { return false }
         let lent: UInt32 = owner == Self.root && user != Self.root ? 0o040 : 0
         return mode & 0o077 & ~lent != 0
     }
 
-    /// Whether its owner may be believed: this user, and root, who may do everything anyway. Root
-    /// trusts the files of everybody: it names them itself.
+    /// Whether this process may trust the owner: itself, or root, which can do everything anyway.
+    /// Root trusts files of all users, because root names the files itself.
     package var hasTrustedOwner: Bool { owner == user || owner == Self.root || user == Self.root }
 
-    /// Whether others can change it, or what is in it.
+    /// Whether other users can change the file, or the contents of the directory.
     package var isWritableByOthers: Bool { mode & 0o022 != 0 }
 
-    /// Whether everybody can read it.
+    /// Whether all users can read it.
     package var isReadableByAll: Bool { mode & 0o004 != 0 }
 
-    /// As for chmod(1): `644`.
+    /// The permissions as chmod(1) takes them, such as `644`.
     package var text: String { String(mode & 0o7777, radix: 8) }
 }

@@ -1,6 +1,6 @@
 extension GraphDescription {
-    /// Whether it can be run as it is meant. Every way into a coordinator asks this, so that a
-    /// mistake is the same error wherever the coordinator is.
+    /// Checks that the graph can run as described. Every path into a coordinator calls this, so
+    /// that the same mistake gives the same error wherever the coordinator runs.
     ///
     /// - Throws: `invalid`, or `limitExceeded`.
     package func check(_ limits: Limits) throws(Refusal) {
@@ -46,8 +46,8 @@ extension KeySettings {
 }
 
 extension OperationDescription {
-    /// Whether it can be run as it is meant; but not how large its input is, nor whether there is
-    /// what its dependencies name.
+    /// Checks that the operation can run as described, except for the size of its input and for the
+    /// existence of its dependencies.
     fileprivate func check(_ limits: Limits) throws(Refusal) {
         try limits.check(name: name, of: "operation")
         for dependency in dependencies {
@@ -120,7 +120,7 @@ extension OperationDescription {
         if command.directory == "" {
             throw .invalid(field: field, why: "its directory has no name")
         }
-        // The first of them, so that it is the same one every time.
+        // The first one in sorted order, so that the error is always the same.
         if let variable = command.environment.keys.filter({ !Self.isVariable($0) }).min() {
             let why = "\(variable.debugDescription) cannot be the name of a variable"
             throw .invalid(field: field, why: why)
@@ -140,15 +140,15 @@ extension OperationDescription {
         }
     }
 
-    /// Whether an environment can have a variable of this name.
+    /// Whether an environment can have a variable with this name.
     package static func isVariable(_ name: String) -> Bool {
         !name.isEmpty && !name.utf8.contains { $0 == 0 || $0 == 0x3D }
     }
 }
 
 extension CommandDescription {
-    /// Whether a command may ask for this variable of its worker. Those that begin with `OPERON_`
-    /// are what the worker itself was given, the broker's password among them.
+    /// Whether a command may inherit this variable from its worker. Variables that begin with
+    /// `OPERON_` configure the worker itself; one of them holds the broker's password.
     package static func mayInherit(_ variable: String) -> Bool {
         !variable.hasPrefix("OPERON_")
     }
@@ -157,14 +157,14 @@ extension CommandDescription {
 }
 
 extension Limits {
-    /// 36,500 days: nanoseconds of it fit 64 bits, and nothing waits longer.
+    /// 36,500 days: this fits into 64 bits of nanoseconds, and nobody needs a longer duration.
     package static let durationMax = Duration.seconds(36_500 * 86_400)
 
     /// The largest limit of a queue or a key: what 32 bits hold in messages and in stores. No
-    /// cluster has as many slots.
+    /// cluster has that many slots.
     package static let concurrencyMax = Int(Int32.max)
 
-    /// Whether this can be a name of an operation, a graph, a queue, a kind, a key or a variable.
+    /// Checks that this text can name an operation, a graph, a queue, a kind, a key or a variable.
     ///
     /// - Throws: `invalid`, or `limitExceeded`.
     package func check(name: String, of field: @autoclosure () -> String) throws(Refusal) {
@@ -185,6 +185,6 @@ extension LimitName {
 }
 
 extension String {
-    /// Whether it would spoil a terminal.
+    /// Whether the text contains a control character, which could disturb a terminal.
     package var hasControl: Bool { utf8.contains { $0 < 0x20 || $0 == 0x7F } }
 }

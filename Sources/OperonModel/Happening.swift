@@ -1,4 +1,4 @@
-/// Something that happened, as the store keeps it and clients are told: `EventView` without names.
+/// A cluster event, as the store keeps it and clients receive it: an `EventView` without names.
 package struct Happening: Hashable, Sendable {
     package enum Kind: UInt8, Hashable, Sendable, CaseIterable {
         case graphSubmitted = 1
@@ -44,7 +44,7 @@ package struct Happening: Hashable, Sendable {
     package var reason = ""
     package var key = ""
 
-    /// `AttemptEnding` without what belongs to it.
+    /// An `AttemptEnding` without its associated values.
     package enum Ending: UInt8, Hashable, Sendable, CaseIterable {
         case succeeded = 1
         case failed = 2
@@ -81,7 +81,7 @@ extension AttemptEnding {
 }
 
 extension Happening {
-    /// What clients are told of a record; `nil`: nothing.
+    /// The event that clients receive for a record; `nil`: they receive none.
     package init?(_ record: StoreRecord, at: WallTime) {
         switch record {
         case .graphAdded(let id): self.init(.graphSubmitted, at: at, graph: id)

@@ -1,11 +1,12 @@
-/// What every message carries, whoever sends it.
+/// The fields that every message has.
 package struct Envelope<Body: Hashable & Sendable>: Hashable, Sendable {
     package var reign: Reign
     package var epoch: Epoch
-    /// Counts the messages of one connection, from 1. Those of a coordinator to a worker's
-    /// connection arrive in this order; a beat says how far it has come.
+    /// Counts the messages of one connection, from 1. Messages of a coordinator to one connection
+    /// of a worker arrive in this order; the worker's beat reports the last one it received.
     package var sequence: UInt64
-    /// The worker's name and incarnation; empty and zero from a coordinator.
+    /// The name, incarnation and connection of the worker; a coordinator sends an empty name and
+    /// zeros.
     package var sender: WorkerIdentity
     package var body: Body
 
@@ -27,7 +28,7 @@ package struct Envelope<Body: Hashable & Sendable>: Hashable, Sendable {
 package typealias CoordinatorEnvelope = Envelope<CoordinatorMessage>
 package typealias WorkerEnvelope = Envelope<WorkerMessage>
 
-/// Who a worker is: the name a person knows, the life it is in, and the connection it speaks from.
+/// Identifies a worker: its name, its incarnation, and the connection that it sends on.
 package struct WorkerIdentity: Hashable, Sendable {
     package var name: String
     package var incarnation: Incarnation
@@ -47,7 +48,7 @@ package struct WorkerIdentity: Hashable, Sendable {
     )
 }
 
-/// Where a worker's connection is reached: its incarnation, and the number of the connection.
+/// Addresses one connection of a worker: its incarnation, and the number of the connection.
 package struct WorkerAddress: Hashable, Sendable {
     package let incarnation: Incarnation
     package let connection: UInt32
@@ -66,14 +67,14 @@ package enum WorkerMessage: Hashable, Sendable {
     case beat(Beat)
     case log(LogChunk)
     case progress(ProgressReport)
-    /// From a coordinator to itself, through one of its own queues: see `Tick`.
+    /// Sent by a coordinator to itself through one of its own queues: see `Tick`.
     case tick(Tick)
-    /// Asks for pieces of outputs: at least one.
+    /// Requests pieces of outputs: at least one.
     case fetch([OutputRequest])
 }
 
-/// What a coordinator sends itself through each of its queues before it gives anybody up: when it
-/// is back, whatever was in that queue before it has been handled.
+/// A message that a coordinator sends to itself through each of its queues before it gives up any
+/// worker. When the message is back, everything that was in that queue before it has been handled.
 package struct Tick: Hashable, Sendable {
     package enum Way: UInt8, Hashable, Sendable {
         case events
@@ -90,7 +91,7 @@ package struct Tick: Hashable, Sendable {
     }
 }
 
-/// An attempt that a worker has in its hands, and whose it is.
+/// An attempt that a worker holds, and the operation that the attempt belongs to.
 package struct HeldAttempt: Hashable, Sendable, Codable {
     package var attempt: AttemptID
     package var operation: OperationID
@@ -101,28 +102,31 @@ package struct HeldAttempt: Hashable, Sendable, Codable {
     }
 }
 
-/// A worker's first word on a connection, said again every beat until it is welcomed.
+/// The first message of a worker on a connection. The worker repeats it with every beat until it
+/// gets a welcome.
 package struct Hello: Hashable, Sendable {
     package var sentAt: Timestamp
     package var host: String
     package var processID: Int32
     package var slots: UInt32
-    /// The queues it serves; empty: all.
+    /// The queues that the worker serves; empty: all.
     package var queues: [String]
-    /// The kinds it knows, sorted.
+    /// The kinds that the worker knows, sorted.
     package var kinds: [String]
-    /// It knows any kind, also those that are not among `kinds`.
+    /// Whether the worker runs any kind, also kinds that are not in `kinds`.
     package var runsAnyKind = false
-    /// Attempts without a final event.
+    /// The attempts that the worker holds and that have no final event.
     package var held: [HeldAttempt]
-    /// The first event it still holds, and the last it has numbered. `first == last + 1`: none.
+    /// The first event that the worker still holds, and the last event that it has numbered.
+    /// `firstEvent == lastEvent + 1`: it holds none.
     package var firstEvent: UInt64
     package var lastEvent: UInt64
     package var isDraining: Bool
-    /// The id of its state directory, whose lock it holds; empty: it has none.
+    /// The id of the worker's state directory, whose lock the worker holds; empty: it has no
+    /// directory.
     package var worker: String
-    /// The life before this one on the same state directory: it is dead, and so is whatever it
-    /// ran. Only the holder of the lock may say so.
+    /// The previous incarnation with the same state directory. It is dead, and so is everything
+    /// that it ran. Only the holder of the lock may report this.
     package var predecessor: Incarnation?
 
     package init(
@@ -156,9 +160,9 @@ package struct Hello: Hashable, Sendable {
 
 /// Numbered events in order, without gaps.
 package struct EventBatch: Hashable, Sendable {
-    /// The number of the first; the others follow it one by one.
+    /// The number of the first event; the others have the numbers that follow.
     package var firstNumber: UInt64
-    /// When the worker sent this copy, on its clock.
+    /// The time at which the worker sent this copy, on its clock.
     package var sentAt: Timestamp
     package var events: [WorkerEvent]
 
@@ -169,17 +173,18 @@ package struct EventBatch: Hashable, Sendable {
     }
 }
 
-/// What a worker reports of an attempt. Kept until the coordinator acknowledges its number.
+/// What a worker reports about an attempt. The worker keeps the event until the coordinator
+/// acknowledges its number.
 package enum WorkerEvent: Hashable, Sendable {
     case started(HeldAttempt, at: Timestamp)
     case finished(HeldAttempt, AttemptResult)
-    /// It was not started and will not be.
+    /// The attempt was not started and will not be.
     case returned(HeldAttempt)
-    /// It runs, and adds operations to its graph.
+    /// The running attempt adds operations to its graph.
     case added(HeldAttempt, AdditionRequest)
-    /// It runs, and waits for others without a slot.
+    /// The running attempt gave up its slot and waits for other operations.
     case yielded(HeldAttempt, WaitRequest)
-    /// It runs, and asks what another operation has left.
+    /// The running attempt asks for the output of another operation.
     case read(HeldAttempt, ReadRequest)
 
     package var held: HeldAttempt {
@@ -197,9 +202,9 @@ package struct AttemptResult: Hashable, Sendable {
     package var startedAt: Timestamp
     package var endedAt: Timestamp
     package var output: Payload
-    /// The last bytes of what it printed.
+    /// The last bytes that the attempt printed.
     package var logTail: [UInt8]
-    /// How many bytes it printed before `logTail`.
+    /// How many bytes the attempt printed before `logTail`.
     package var logBytesDropped: UInt64
 
     package init(
@@ -222,28 +227,28 @@ package struct AttemptResult: Hashable, Sendable {
 package enum AttemptEnd: Hashable, Sendable {
     case succeeded
     case failed(OperationError)
-    /// It stopped because it was asked to.
+    /// The attempt stopped because it was asked to.
     case cancelled
-    /// The child process that ran it died without a result, while its worker lives.
+    /// The child process that ran the attempt died without a result; the worker still runs.
     case crashed
-    /// What it is for does not hold yet: it gives its place back, and is to be tried again when
-    /// this has passed. Counts as no failure.
+    /// The operation cannot do its work yet. It gives up its slot and is tried again after this
+    /// time. This does not count as a failure.
     case notYet(after: Duration)
 }
 
-/// What a worker holds, every beat.
+/// The heartbeat of a worker, which lists what it holds.
 package struct Beat: Hashable, Sendable {
     package var sentAt: Timestamp
     /// The highest sequence number received on this connection.
     package var received: UInt64
     /// The number of the last event sent.
     package var sent: UInt64
-    /// Attempts without a final event up to `sent`.
+    /// The attempts that the worker holds and that have no final event up to `sent`.
     package var held: [HeldAttempt]
     package var isDraining: Bool
-    /// Those for outputs that have no answer yet.
+    /// Requests for outputs that have no answer yet.
     package var requests: [OutputRequest]
-    /// Those of operations that have no verdict yet.
+    /// Requests of running operations that have no verdict yet.
     package var open: [OpenRequest]
 
     package init(
@@ -265,11 +270,11 @@ package struct Beat: Hashable, Sendable {
     }
 }
 
-/// A piece of what an operation prints; may be lost.
+/// A piece of what an operation prints. It may be lost.
 package struct LogChunk: Hashable, Sendable {
     package var held: HeldAttempt
     package var stream: LogStream
-    /// How many bytes of this stream came before.
+    /// How many bytes of this stream came before this piece.
     package var offset: UInt64
     package var bytes: [UInt8]
 
@@ -281,7 +286,7 @@ package struct LogChunk: Hashable, Sendable {
     }
 }
 
-/// How far a running operation says it is; may be lost, and only the latest counts.
+/// The progress that a running operation reports. It may be lost; only the latest report counts.
 package struct ProgressReport: Hashable, Sendable {
     package var held: HeldAttempt
     package var progress: ReportedProgress
@@ -295,7 +300,7 @@ package struct ProgressReport: Hashable, Sendable {
 package struct ReportedProgress: Hashable, Sendable, Codable {
     /// From 0 to 1.
     package var fraction: Double
-    /// What it is at, for people; at most `Limits.nameBytes`.
+    /// What the operation is doing now, for people; at most `Limits.nameBytes`.
     package var text: String?
 
     package init(fraction: Double, text: String?) {
@@ -315,36 +320,37 @@ package enum CoordinatorMessage: Hashable, Sendable {
     case welcome(Welcome)
     case dispatch(Dispatch)
     case control(Control)
-    /// To all workers: say hello.
+    /// Asks all workers to say hello.
     case resync
-    /// Your hello or message was of a connection or life that is no longer the latest.
+    /// The worker's message came from a connection or an incarnation that is no longer the latest.
     case refused(RefusalReason)
-    /// Answers to requests for outputs, at least one. Not numbered, because everything else may
-    /// overtake it.
+    /// Answers to requests for outputs, at least one. They have no sequence number, because any
+    /// other message may overtake them.
     case chunks([OutputChunk])
 }
 
 package enum RefusalReason: UInt8, Hashable, Sendable {
-    /// A newer incarnation, or a newer connection of it, speaks under this name.
+    /// A newer incarnation, or a newer connection of the same incarnation, uses this name.
     case newIncarnation = 0
-    /// Two living workers use one name.
+    /// Two living workers use the same name.
     case nameTaken = 1
 }
 
 /// The answer to a hello: from here on the worker belongs to this reign and epoch.
 package struct Welcome: Hashable, Sendable {
-    /// `sentAt` of the hello that it answers.
+    /// `sentAt` of the hello that this answers.
     package var answers: Timestamp
     package var lease: Duration
     package var beat: Duration
-    /// Bytes of events in flight.
+    /// How many bytes of events the worker may have in flight.
     package var eventWindow: UInt32
-    /// How long a worker without word from this reign stays true to it.
+    /// How long a worker keeps working for this reign without hearing from it.
     package var orphanAfter: Duration
-    /// Events up to this number are handled.
+    /// The coordinator has handled all events up to this number.
     package var acknowledged: UInt64
-    /// What of the attempts in the hello must not be started, or is to end: obeyed before anything
-    /// is started, since a worker that was given up meanwhile may list what is another's by now.
+    /// Orders for attempts in the hello that must not start or must end. The worker obeys them
+    /// before it starts anything: if it was given up in the meantime, it may list attempts whose
+    /// operations another worker runs by now.
     package var orders: [Order]
 
     package init(
@@ -366,11 +372,12 @@ package struct Welcome: Hashable, Sendable {
     }
 }
 
-/// Operations for one worker, each a stored attempt of its own.
+/// Operations for one worker, each as a stored attempt of its own.
 package struct Dispatch: Hashable, Sendable {
     package var acknowledged: UInt64
     package var operations: [DispatchedOperation]
-    /// Those that arrived and cannot be read here. Never sent: only decoding fills it.
+    /// Operations that arrived but that this process cannot read. Never sent: only decoding fills
+    /// this.
     package var unreadable: [UnreadableOperation]
 
     package init(
@@ -384,8 +391,8 @@ package struct Dispatch: Hashable, Sendable {
     }
 }
 
-/// An attempt that a worker was given and cannot read: it ends `failed(undecodable)`, so that it is
-/// not dispatched to the same worker for ever.
+/// An attempt that its worker cannot read. It ends as `failed(undecodable)`, so that it is not
+/// dispatched to the same worker forever.
 package struct UnreadableOperation: Hashable, Sendable {
     package var held: HeldAttempt
     /// One sentence for a person.
@@ -407,20 +414,23 @@ package struct DispatchedOperation: Hashable, Sendable {
     package var queue: String
     package var work: Work
     package var priority: QueuePriority
-    /// Orders operations of one priority: larger first.
+    /// Orders operations of the same priority: larger first.
     package var rank: UInt64
     package var timeout: Duration?
     package var qualityOfService: QualityOfService
-    /// The outputs of its direct dependencies, in the order they are listed; `nil`: it has none.
+    /// The outputs of its direct dependencies, in the order they are listed. An entry whose
+    /// `output` and `reference` are both `nil` has no output, or one that was dropped.
     package var inputs: [NamedInput]
-    /// It may kill the process that runs it: run it in a child process of its own.
+    /// The operation may kill the process that runs it, so the worker runs it in a child process.
     package var isIsolated: Bool
-    /// Report its start at once: an earlier attempt may still run elsewhere.
+    /// Whether the worker must report the start at once, because an earlier attempt may still run
+    /// elsewhere.
     package var announcesStart: Bool
-    /// It holds keys: the right to run ends this long after the last answered beat was sent, and
-    /// the worker ends it a second before. `nil`: it holds none.
+    /// For an operation that holds keys: its right to run ends this long after the worker sent the
+    /// last beat that was answered. The worker ends it a second before that. `nil`: it holds no
+    /// keys.
     package var exclusiveLease: Duration?
-    /// The trace that it belongs to, as W3C writes it; empty: none.
+    /// The trace that the operation belongs to, in W3C format; empty: none.
     package var traceParent: String
 
     package init(
@@ -458,13 +468,15 @@ package struct DispatchedOperation: Hashable, Sendable {
     }
 }
 
-/// The output of a dependency, by its name.
+/// The output of a dependency, under the name of the dependency.
 package struct NamedInput: Hashable, Sendable {
     package var name: String
     package var output: Payload?
-    /// Where to fetch it from; `nil`: it is here, or there is none. What is started has none left.
+    /// Where to fetch the output from; `nil`: it is already here, or there is none. An operation
+    /// that was started has no references left.
     package var reference: OutputReference?
-    /// It succeeded, and what it left is not kept any more: not even whether it left anything.
+    /// Whether the dependency succeeded but its output is no longer kept. It is then unknown
+    /// whether there was an output.
     package var isDropped = false
 
     package init(name: String, output: Payload?, reference: OutputReference? = nil) {
@@ -473,19 +485,19 @@ package struct NamedInput: Hashable, Sendable {
         self.reference = reference
     }
 
-    /// Of the output, wherever it is.
+    /// The size of the output in bytes, whether it is here or must be fetched.
     package var byteCount: Int { reference?.byteCount ?? output?.bytes.count ?? 0 }
 }
 
 /// Orders, acknowledgements, and the answer to a beat.
 package struct Control: Hashable, Sendable {
-    /// `sentAt` of the beat this answers; `nil`: it answers none.
+    /// `sentAt` of the beat that this answers; `nil`: it answers none.
     package var answers: Timestamp?
     package var acknowledged: UInt64
-    /// Send again from this event number on: it did not arrive.
+    /// The worker resends its events from this number on, because that event did not arrive.
     package var resendFrom: UInt64?
     package var orders: [Order]
-    /// On requests of operations.
+    /// Answers to the requests of running operations.
     package var verdicts: [Verdict]
 
     package init(
@@ -504,12 +516,13 @@ package struct Control: Hashable, Sendable {
 }
 
 package enum Order: Hashable, Sendable {
-    /// Give it back if it has not started, say so if it has.
+    /// Returns the attempt if it has not started; otherwise the worker reports that it started.
     case recall(HeldAttempt)
-    /// As recall, and if it has started ask it to stop.
+    /// Like `recall`; if the attempt has started, the worker also asks it to stop.
     case cancel(HeldAttempt)
-    /// It is not yours any more: end it at once, report nothing. A no-op for what is not held.
+    /// The attempt no longer belongs to this worker: end it at once and report nothing. No effect
+    /// on an attempt that the worker does not hold.
     case stop(HeldAttempt)
-    /// Take nothing more, and leave when what runs has ended.
+    /// Take no more attempts, and leave when the running ones have ended.
     case drain
 }

@@ -1,6 +1,6 @@
-/// A choice whose cases are written by their names in JSON.
+/// A type whose cases are written by name in JSON.
 public protocol NamedCase: CaseIterable, Codable {
-    /// Stable: part of file formats and of the HTTP API.
+    /// The name of the case. Stable, because it is part of file formats and of the HTTP API.
     var name: String { get }
 }
 
@@ -30,7 +30,7 @@ extension NamedCase {
     }
 }
 
-// The standard library would write the numbers of these.
+// The synthesized coding of these types would write their raw values, which are numbers.
 
 extension OperationState: NamedCase {
     /// The name of the case.

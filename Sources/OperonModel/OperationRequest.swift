@@ -1,15 +1,16 @@
-// What running operations ask of their coordinator, and the answers. A request is a numbered event
-// of its worker, so that it is handled in its place among starts and ends; it is open until its
-// verdict has come, and every beat lists those that are open. So it survives whatever is lost.
+// What running operations request from their coordinator, and the answers. A request is a numbered
+// event of its worker, so that it is handled in order with starts and ends. It stays open until its
+// verdict arrives, and every beat lists the open requests. A request therefore survives any lost
+// message.
 
 /// Operations that a running operation adds to its graph.
 ///
-/// Known by (parent, name of the child): whoever adds the same again, another attempt of the same
-/// operation for example, has added it already.
+/// An added operation is identified by its parent and its name. Adding the same operation again,
+/// for example in another attempt of the parent, has no effect.
 package struct AdditionRequest: Hashable, Sendable {
     /// Counts the requests of one incarnation, from 1.
     package var number: UInt64
-    /// The operations, as a coordinator keeps them.
+    /// The operations, encoded as a coordinator keeps them.
     package var operations: [UInt8]
 
     package init(number: UInt64, operations: [UInt8]) {
@@ -18,12 +19,14 @@ package struct AdditionRequest: Hashable, Sendable {
     }
 }
 
-/// Operations that a running operation waits for. It has given its slot back, and its place in its
-/// queue, and goes on when all of them have their outcomes and there is room for it again.
+/// Operations that a running operation waits for. The waiting operation has given up its slot and
+/// its place in its queue. It continues when all of them have outcomes and there is room for it
+/// again.
 package struct WaitRequest: Hashable, Sendable {
     /// Counts the requests of one incarnation, from 1.
     package var number: UInt64
-    /// As dependencies are named: of its graph, or `graph/operation`. At least one.
+    /// The names, as in dependencies: an operation of the same graph, or `graph/operation`. At
+    /// least one.
     package var names: [String]
 
     package init(number: UInt64, names: [String]) {
@@ -32,11 +35,11 @@ package struct WaitRequest: Hashable, Sendable {
     }
 }
 
-/// What an operation has left, for a running one that did not depend on it.
+/// Asks for the output of an operation that the running operation does not depend on.
 package struct ReadRequest: Hashable, Sendable {
     /// Counts the requests of one incarnation, from 1.
     package var number: UInt64
-    /// As dependencies are named.
+    /// The name of the operation, as in dependencies.
     package var name: String
 
     package init(number: UInt64, name: String) {
@@ -45,12 +48,12 @@ package struct ReadRequest: Hashable, Sendable {
     }
 }
 
-/// A request that has no verdict yet, in a beat.
+/// A request without a verdict, as a beat lists it.
 package struct OpenRequest: Hashable, Sendable {
     package var number: UInt64
-    /// The attempt that asks.
+    /// The attempt that made the request.
     package var held: HeldAttempt
-    /// The number of the event that told of it last.
+    /// The number of the latest event that carried the request.
     package var event: UInt64
 
     package init(number: UInt64, held: HeldAttempt, event: UInt64) {
@@ -62,22 +65,23 @@ package struct OpenRequest: Hashable, Sendable {
 
 /// The answer to a request.
 package struct Verdict: Hashable, Sendable {
-    /// That of the request.
+    /// The number of the request.
     package var number: UInt64
-    /// The event that it answers.
+    /// The number of the event that this answers.
     package var event: UInt64
     package var content: Content
 
     package enum Content: Hashable, Sendable {
-        /// This many operations are new; the others were there already.
+        /// This many operations are new; the others existed already.
         case added(UInt32)
-        /// How all that it waited for ended, in the order it named them. It goes on.
+        /// The outcomes of the operations that it waited for, in the order it named them. It
+        /// continues.
         case ended([OutcomeKind])
-        /// What it asked for; `nil`: that operation has left nothing.
+        /// The requested output; `nil`: that operation has no output.
         case output(Payload?)
-        /// Nothing of it was done.
+        /// The request was refused and had no effect.
         case refused(Refusal)
-        /// The verdict was lost with whoever gave it: ask again.
+        /// The verdict was lost with the coordinator process that gave it: ask again.
         case again
     }
 

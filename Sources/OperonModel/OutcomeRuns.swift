@@ -1,9 +1,9 @@
-/// The outcomes of the operations of a finished graph, by index: as many numbers as there are
-/// changes from one to the next, because most operations end like those beside them.
+/// The outcomes of the operations of a finished graph, by index. They are stored as runs of equal
+/// outcomes, because most operations end like their neighbours.
 package struct OutcomeRuns: Hashable, Sendable {
     private struct Run: Hashable, Sendable {
         var kind: OutcomeKind
-        /// The index behind its last.
+        /// One more than the last index of the run.
         var end: UInt32
     }
 
@@ -11,12 +11,12 @@ package struct OutcomeRuns: Hashable, Sendable {
 
     package init() {}
 
-    /// So many operations that all ended alike.
+    /// The outcomes of this many operations that all ended the same way.
     package init(repeating kind: OutcomeKind, count: UInt32) {
         if count > 0 { runs = [Run(kind: kind, end: count)] }
     }
 
-    /// Reads what `text` writes; `nil` for anything else.
+    /// Parses the format of `text`; `nil` for any other text.
     package init?(text: String) {
         for word in text.split(separator: " ") {
             guard let letter = word.first, let kind = OutcomeRuns.kind(letter),
@@ -28,13 +28,14 @@ package struct OutcomeRuns: Hashable, Sendable {
         }
     }
 
-    /// Operations in all.
+    /// The number of operations.
     package var count: UInt32 { runs.last?.end ?? 0 }
 
-    /// The outcome that all operations have; `nil`: they have several, or there are none.
+    /// The outcome that all operations share; `nil`: they have several outcomes, or there are no
+    /// operations.
     package var only: OutcomeKind? { runs.count == 1 ? runs[0].kind : nil }
 
-    /// The outcome of the operation with the next index.
+    /// Adds the outcome of the operation with the next index.
     package mutating func append(_ kind: OutcomeKind) {
         if let last = runs.last, last.kind == kind {
             runs[runs.count - 1].end += 1
@@ -43,7 +44,7 @@ package struct OutcomeRuns: Hashable, Sendable {
         }
     }
 
-    /// `nil` for an operation that there is not.
+    /// `nil` for an index beyond the last operation.
     package subscript(index: UInt32) -> OutcomeKind? {
         var low = 0
         var high = runs.count
@@ -54,7 +55,7 @@ package struct OutcomeRuns: Hashable, Sendable {
         return low < runs.count ? runs[low].kind : nil
     }
 
-    /// Operations that ended like this.
+    /// The number of operations with this outcome.
     package func count(of kind: OutcomeKind) -> Int {
         var first: UInt32 = 0
         var count: UInt32 = 0

@@ -1,9 +1,9 @@
-/// The SHA-256 of some bytes: what an output is known by, whoever produced it.
+/// The SHA-256 hash that identifies an output by its content, whichever operation produced it.
 package struct ContentHash: Hashable, Sendable {
-    /// Bytes of a hash.
+    /// The size of a hash in bytes.
     package static let byteCount = 32
 
-    /// Four times eight bytes, the first most significant.
+    /// Four words of eight bytes, most significant byte first.
     private let words: SIMD4<UInt64>
 
     /// `nil` unless there are `byteCount` bytes.
@@ -23,11 +23,11 @@ package struct ContentHash: Hashable, Sendable {
     }
 }
 
-/// An output that stays with the coordinator until a worker fetches it: too large for a dispatch.
+/// An output that is too large for a dispatch. The coordinator keeps it until a worker fetches it.
 package struct OutputReference: Hashable, Sendable {
-    /// Whose output it is.
+    /// The operation that produced the output.
     package var operation: OperationID
-    /// From 1.
+    /// At least 1.
     package var byteCount: Int
     package var hash: ContentHash
     package var contentType: String
@@ -45,17 +45,17 @@ package struct OutputReference: Hashable, Sendable {
     }
 }
 
-/// A worker's request for a piece of an output. It is open until its answer has come, and every
-/// beat lists those that are open, so that it survives whatever is lost.
+/// A worker's request for a piece of an output. It is open until its answer arrives. Every beat
+/// lists the open requests, so a request survives any lost message.
 package struct OutputRequest: Hashable, Sendable {
     /// Counts the requests of one incarnation, from 1.
     package var number: UInt64
-    /// The attempt whose input it is.
+    /// The attempt that needs the output as an input.
     package var held: HeldAttempt
-    /// Whose output it is.
+    /// The operation that produced the output.
     package var operation: OperationID
     package var offset: Int
-    /// In bytes, from 1. The answer may be shorter.
+    /// In bytes, at least 1. The answer may be shorter.
     package var length: Int
 
     package init(
@@ -73,20 +73,20 @@ package struct OutputRequest: Hashable, Sendable {
     }
 }
 
-/// The answer to a request.
+/// The answer to a request for a piece of an output.
 package struct OutputChunk: Hashable, Sendable {
-    /// That of the request.
+    /// The number of the request.
     package var number: UInt64
     package var content: Content
 
     package enum Content: Hashable, Sendable {
-        /// From the offset of the request on; at least one.
+        /// The bytes from the offset of the request on; at least one.
         case bytes([UInt8])
-        /// The attempt is not the worker's any more.
+        /// The attempt no longer belongs to the worker.
         case gone
         /// The coordinator has no such output.
         case missing
-        /// The answer was sent before this: if it has not come, it is lost.
+        /// The answer was sent before this message. If it has not arrived, it is lost.
         case sent
     }
 

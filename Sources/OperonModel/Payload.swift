@@ -2,12 +2,12 @@
 public struct Payload: Hashable, Sendable, Codable {
     /// The MIME type of the bytes.
     public var contentType: String
-    /// What is carried; never looked into.
+    /// The content. Operon never interprets it.
     public var bytes: [UInt8]
 
-    /// The type of what is not said to be anything else.
+    /// The default content type.
     public static let json = "application/json"
-    /// No bytes at all.
+    /// A payload of zero bytes.
     public static let empty = Payload(contentType: json, bytes: [])
 
     /// Wraps bytes that were encoded elsewhere.
@@ -16,18 +16,18 @@ public struct Payload: Hashable, Sendable, Codable {
         self.bytes = bytes
     }
 
-    /// The type of JSON in this form: the first form says nothing.
+    /// The content type of JSON in this version; version 1 is not mentioned.
     package static func json(version: Int) -> String {
         version == 1 ? json : "\(json); version=\(version)"
     }
 
-    /// Which form an input has; `nil`: it is no JSON.
+    /// The version of an input in JSON; `nil`: the input is not JSON.
     package var version: Int? {
         if contentType == Self.json { return 1 }
         let prefix = "\(Self.json); version="
         return contentType.hasPrefix(prefix) ? Int(contentType.dropFirst(prefix.count)) : nil
     }
 
-    /// Whether there are no bytes, whatever their type.
+    /// Whether there are no bytes, whatever the content type.
     public var isEmpty: Bool { bytes.isEmpty }
 }

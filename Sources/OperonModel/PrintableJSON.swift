@@ -1,11 +1,11 @@
-/// JSON that a terminal shows as it is written.
+/// JSON that is safe to print on a terminal.
 ///
-/// JSON encoders leave alone what only terminals act on, or readers are misled by: DEL, the C1
-/// controls (U+009B begins an escape sequence as ESC [ does) and the controls of direction
-/// (“Trojan Source”, https://trojansource.codes). Here they are escaped, which changes nothing for
-/// a program.
+/// JSON encoders do not escape characters that act on terminals or mislead readers: DEL, the C1
+/// controls (U+009B begins an escape sequence, like ESC [) and the bidirectional controls
+/// (“Trojan Source”, https://trojansource.codes). This type escapes them, which changes nothing
+/// for programs.
 package enum PrintableJSON {
-    /// - Parameter json: valid JSON in UTF-8. Such characters can only be within its strings, where
+    /// - Parameter json: valid JSON in UTF-8. These characters can only occur in its strings, where
     ///   every character may be written as `\uXXXX` (RFC 8259, 7).
     package static func escaped(_ json: [UInt8]) -> [UInt8] {
         // Most JSON is clean; it is returned without a copy.
@@ -26,7 +26,7 @@ package enum PrintableJSON {
         return out
     }
 
-    /// The control character that these bytes begin with, and how many bytes it has.
+    /// The control character at the start of these bytes, and its length in bytes.
     private static func active(_ bytes: ArraySlice<UInt8>) -> (scalar: UInt16, count: Int)? {
         func byte(_ offset: Int) -> UInt8 {
             let index = bytes.startIndex + offset

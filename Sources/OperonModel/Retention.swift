@@ -1,43 +1,43 @@
-/// How much of what has ended a coordinator keeps, with outputs, logs and attempts. What is beyond
-/// any of these bounds is dropped, the oldest first, a whole graph at a time; but never what an
-/// operation without an outcome depends on.
+/// How many finished graphs a coordinator keeps, with their outputs, logs and attempts. Graphs
+/// beyond any of these bounds are dropped, oldest first, always whole. A graph that an operation
+/// without an outcome depends on is never dropped.
 ///
-/// Of what is dropped it stays known how each operation ended, so that others may still depend on
-/// it.
+/// The outcomes of the operations of a dropped graph stay known, so that other operations can still
+/// depend on them.
 public struct Retention: Hashable, Sendable {
-    /// A graph that ended longer ago is dropped; `nil`: however long ago.
+    /// Graphs that finished longer ago than this are dropped; `nil`: no bound.
     public var time: Duration?
-    /// So many graphs that ended are kept, and what ends between two looks: a tenth of them, and no
-    /// more than 1,000; `nil`: however many.
+    /// How many finished graphs are kept; `nil`: no bound. Between two checks this may be exceeded
+    /// by a tenth, and by no more than 1,000 graphs.
     public var graphs: Int?
-    /// A graph is dropped if those that ended after it have so many operations; `nil`: however many
-    /// those have.
+    /// A graph is dropped once the graphs that finished after it have this many operations; `nil`:
+    /// no bound.
     public var operations: Int?
-    /// The same with bytes of inputs, outputs and logs; for a store in memory only.
+    /// The same bound for bytes of inputs, outputs and logs; for a store in memory only.
     package var bytes: Int?
 
-    /// What is beyond any of these bounds is dropped; without any, all is kept for ever.
+    /// Creates a retention with these bounds. Without any bound, everything is kept forever.
     public init(time: Duration? = nil, graphs: Int? = nil, operations: Int? = nil) {
         self.time = time
         self.graphs = graphs
         self.operations = operations
     }
 
-    /// For a program that keeps nothing beyond its own life, and may hold on to values by its
-    /// handles: the last 50,000 operations, which take about a kilobyte each beside their inputs
-    /// and outputs, and no more than 64 MiB of those.
+    /// For a program that keeps nothing after it ends, and whose handles may still refer to values:
+    /// the last 50,000 operations, and at most 64 MiB of inputs and outputs. Each operation takes
+    /// about a kilobyte besides its input and output.
     public static var inMemory: Retention {
         var retention = Retention(operations: 50_000)
         retention.bytes = 64 << 20
         return retention
     }
 
-    /// For a database of a program's own: 30 days, and the last 1,000,000 operations.
+    /// For a program's own database: 30 days, and the last 1,000,000 operations.
     public static var onDisk: Retention {
         Retention(time: .seconds(30 * 86_400), operations: 1_000_000)
     }
 
-    /// Whether anything is ever dropped.
+    /// Whether graphs are ever dropped.
     package var isBounded: Bool {
         time != nil || graphs != nil || operations != nil || bytes != nil
     }

@@ -1,4 +1,4 @@
-/// What a command acts on.
+/// What a command applies to.
 package enum Target: Hashable, Sendable, Codable {
     case operation(OperationID)
     case graph(GraphID)
@@ -9,9 +9,9 @@ package enum Target: Hashable, Sendable, Codable {
 package struct Suspension: Hashable, Sendable, Codable {
     /// The name of the client; empty: it has none.
     package var by: String
-    /// Empty: none was given.
+    /// The reason; empty: none was given.
     package var reason: String
-    /// `nil`: until it is resumed.
+    /// When the suspension ends; `nil`: it lasts until it is resumed.
     package var until: WallTime?
 
     package init(by: String = "", reason: String = "", until: WallTime? = nil) {
@@ -20,7 +20,7 @@ package struct Suspension: Hashable, Sendable, Codable {
         self.until = until
     }
 
-    /// Of a queue that the graph that names it suspends.
+    /// The suspension of a queue by the graph that names it.
     package static let ofGraphFile = Suspension(reason: "the graph file suspends it")
 }
 
@@ -29,7 +29,7 @@ package enum AttemptEnding: Hashable, Sendable, Codable {
     case succeeded
     case failed(OperationError)
     case cancelled
-    /// Its worker gave it back.
+    /// The worker returned the attempt.
     case returned
     /// Its worker's lease ran out, or its worker is known to be dead.
     case lost
@@ -37,53 +37,54 @@ package enum AttemptEnding: Hashable, Sendable, Codable {
     case crashed
 }
 
-/// What a store keeps of what the scheduler decided: together, in their order, they are enough to
-/// rebuild it. Records of one batch are kept in one transaction.
+/// What a store keeps of the scheduler's decisions. All records, in order, are enough to rebuild
+/// the scheduler. The records of one batch are kept in one transaction.
 package enum StoreRecord: Hashable, Sendable, Codable {
-    /// What it is made of travels beside it: see `StoreBatch.graphs`.
+    /// The contents of the graph are stored beside the record: see `StoreBatch.graphs`.
     case graphAdded(GraphID)
-    /// Further operations of a graph, from this index on, of a client or of a running operation of
-    /// the graph; what they are made of travels in `StoreBatch.graphs`.
+    /// More operations of a graph, from this index on, added by a client or by a running operation
+    /// of the graph. Their contents are in `StoreBatch.graphs`.
     case operationsAdded(GraphID, first: UInt32, by: HeldAttempt? = nil)
     case graphClosed(GraphID)
-    /// To `nobody`: it is for somebody outside to complete.
+    /// An incarnation of `nobody` means that an external party completes the operation.
     case granted(AttemptID, OperationID, ordinal: UInt32, to: Incarnation)
     case started(AttemptID, OperationID)
-    /// An attempt that was taken for lost goes on: its worker came back in time.
+    /// An attempt that was considered lost continues: its worker came back in time.
     case resumed(AttemptID, OperationID)
-    /// The attempt ended, but gave its operation no result that counts: given back, lost with
-    /// its worker, never sent because it could not be, or failed and to be tried again. What
-    /// ends with the operation's own result is told by `finished` alone.
+    /// The attempt ended without a result that counts for its operation: it was returned, was lost
+    /// with its worker, could not be sent, or failed and will be retried. If an attempt ends with
+    /// the result of its operation, only `finished` is recorded.
     case attemptEnded(AttemptID, OperationID, AttemptEnding)
     case finished(OperationID, Outcome)
-    /// Ready again at this time of the calendar.
+    /// The operation becomes ready again at this wall-clock time.
     case retryScheduled(OperationID, at: WallTime)
-    /// Ready, but not before this time of the calendar: its delay counts from its release, or a
-    /// date was named. `nil`: whatever it waited for in this way (a pause before a retry, too) is
-    /// over, and stays so when the clock is set back.
+    /// The operation is ready, but does not start before this wall-clock time, because of its delay
+    /// after its release or because of a date. `nil`: this wait (or a pause before a retry) is
+    /// over, and stays over if the clock is set back.
     case delayed(OperationID, until: WallTime?)
-    /// Its deadline has passed: however it ends after this, it has failed.
+    /// The deadline has passed: however its attempt ends after this, the operation fails.
     case deadlinePassed(OperationID)
-    /// What waits gets its outcome in the same batch, each by a record of its own. A store knows
-    /// neither the dependents of an operation nor the members of a queue: what of them runs, and
-    /// is asked to stop, is told by one of these for each.
+    /// Waiting operations get their outcomes in the same batch, each by its own record. A store
+    /// does not know the dependents of an operation or the members of a queue. Each of them that
+    /// runs and is asked to stop therefore gets its own `cancelled` record.
     case cancelled(Target, reason: String, cascade: Bool, by: String)
-    /// `nil`: resumed.
+    /// `nil` means that it was resumed.
     case suspended(Target, Suspension?)
-    /// A queue as it is now that a graph has named it, for the first time or with other settings.
-    /// If it is suspended and was not before, its graph did that.
+    /// The settings of a queue after a graph has named it, for the first time or with other
+    /// settings. If the queue is suspended now and was not before, the graph suspended it.
     case queueDefined(QueueSettings)
     case queueLimit(queue: String, maximum: Int?)
     case queuePriority(queue: String, QueuePriority)
     case priority(OperationID, QueuePriority)
-    /// How many may hold a key, as a graph says or, from then on whatever graphs say, a command.
+    /// How many operations may hold a key. A graph sets this, or a command, which overrides all
+    /// later graphs.
     case keyLimit(KeySettings, byCommand: Bool)
-    /// A queue, or a key, has no settings any more.
+    /// The queue or the key has no settings any more.
     case queueReset(String)
     case keyReset(String)
-    /// It has its next round before it: neither outcome nor attempts of that yet, and nobody asked
-    /// to cancel it. If its graph was cancelled it is so no more; what of the graph runs still
-    /// stays asked to stop.
+    /// The operation starts its next round: it has no outcome and no attempts in this round, and
+    /// nobody has asked to cancel it. If its graph was cancelled, it no longer is; operations of
+    /// the graph that still run remain asked to stop.
     case reopened(OperationID)
     case dependencyAdded(OperationID, on: OperationID, DependencyCondition)
     case dependencyRemoved(OperationID, on: OperationID)

@@ -1,15 +1,15 @@
-/// What is kept together.
+/// Records and contents that are stored in one transaction.
 package struct StoreBatch: Sendable {
     package var wall: WallTime
     package var records: [StoreRecord]
-    /// What the graphs and operations of `graphAdded` and `operationsAdded` are made of, in the
+    /// The contents of the graphs and operations of `graphAdded` and `operationsAdded`, in the
     /// order of those records.
     package var graphs: [StoredContents] = []
-    /// What attempts left, whose operations finish or are tried again in this batch.
+    /// Results of attempts whose operations finish or are retried in this batch.
     package var results: [StoredResult] = []
-    /// What clients that listen are told, numbered on from the last of the batch before.
+    /// Events for clients that listen, numbered on from the last event of the previous batch.
     package var events: [StoredEvent] = []
-    /// Workers that came, before attempts are theirs.
+    /// New workers, stored before attempts refer to them.
     package var workers: [StoredWorker] = []
 
     package init(wall: WallTime, records: [StoreRecord] = []) {
@@ -17,12 +17,12 @@ package struct StoreBatch: Sendable {
         self.records = records
     }
 
-    /// Whether there is nothing to keep.
+    /// Whether there is nothing to store.
     package var isEmpty: Bool {
         records.isEmpty && graphs.isEmpty && results.isEmpty && events.isEmpty && workers.isEmpty
     }
 
-    /// Adds what is to be kept behind it, in the same transaction.
+    /// Appends a later batch, to be stored in the same transaction.
     package mutating func append(_ later: StoreBatch) {
         wall = later.wall
         records += later.records
@@ -33,23 +33,23 @@ package struct StoreBatch: Sendable {
     }
 }
 
-/// Operations that were submitted together: a graph, or an addition to one.
+/// Operations that were submitted together: a graph, or an addition to a graph.
 package struct StoredContents: Hashable, Sendable {
     package var graph: GraphID
     package var name: String
-    /// Who submitted it; empty: nobody with a name.
+    /// The name of the client that submitted them; empty: it has none.
     package var submitter: String
     package var isOpen: Bool
-    /// The client's own key for this submission; empty: none.
+    /// The client's idempotency key for this submission; empty: none.
     package var idempotencyKey: String
     package var traceParent: String
-    /// The number of the first operation.
+    /// The index of the first operation in its graph.
     package var first: UInt32
     package var operationCount: Int
-    /// Graphs that operations of it depend on, other than its own: they are kept whole while this
-    /// one is not finished.
+    /// Other graphs that the operations depend on. They are kept whole while this graph is not
+    /// finished.
     package var needs: [GraphID]
-    /// Opaque to the store: what the runtime needs to have the same operations again.
+    /// The operations, encoded by the runtime. Opaque to the store.
     package var body: [UInt8]
 
     package init(
@@ -80,10 +80,10 @@ package struct StoredContents: Hashable, Sendable {
 package struct StoredResult: Hashable, Sendable {
     package var operation: OperationID
     package var attempt: AttemptID
-    /// Empty: it left none, or nobody will want it.
+    /// Empty: there was no output, or no operation will need it.
     package var output: Payload
     package var logTail: [UInt8]
-    /// When the attempt started and ended, on the coordinator's calendar.
+    /// When the attempt started and ended, by the coordinator's wall clock.
     package var startedAt: WallTime?
     package var endedAt: WallTime
 
@@ -121,7 +121,7 @@ package struct StoredAttempt: Hashable, Sendable {
     package var grantedAt: WallTime
     package var startedAt: WallTime?
     package var endedAt: WallTime?
-    /// `nil`: in flight.
+    /// `nil`: the attempt is in flight.
     package var ending: AttemptEnding?
 
     package init(
@@ -143,7 +143,7 @@ package struct StoredAttempt: Hashable, Sendable {
     }
 }
 
-/// What a life of a worker process is called, which attempts know by its id only.
+/// The name of an incarnation of a worker. Attempts store only the incarnation.
 package struct StoredWorker: Hashable, Sendable {
     package var incarnation: Incarnation
     package var name: String
@@ -154,7 +154,7 @@ package struct StoredWorker: Hashable, Sendable {
     }
 }
 
-/// One thing that happened, as listeners are told: opaque to the store but for its number.
+/// A cluster event for clients that listen. The store interprets only its number.
 package struct StoredEvent: Hashable, Sendable {
     /// From 1, without gaps within a reign.
     package var sequence: UInt64
@@ -166,20 +166,20 @@ package struct StoredEvent: Hashable, Sendable {
     }
 }
 
-/// Everything that a coordinator must know to go on.
+/// Everything that a coordinator needs to resume.
 package struct StoredState: Sendable {
     package var reign: Reign
-    /// Already raised.
+    /// The epoch of this start, already raised.
     package var epoch: Epoch
     package var graphs: [StoredGraph] = []
     package var queues: [StoredQueue] = []
-    /// Those whose limit somebody named.
+    /// The keys whose limit was set.
     package var keys: [StoredKey] = []
     /// Attempts that were granted and have not ended, oldest first.
     package var inFlight: [StoredInFlight] = []
-    /// Number of the last event; 0: there was none.
+    /// The number of the last event; 0: there was none.
     package var lastEvent: UInt64 = 0
-    /// By their ids.
+    /// The names of workers, by incarnation.
     package var workers: [StoredWorker] = []
 
     package init(reign: Reign, epoch: Epoch) {
@@ -191,20 +191,20 @@ package struct StoredState: Sendable {
 package struct StoredGraph: Hashable, Sendable {
     package var id: GraphID
     package var name: String
-    /// The submission and the additions to it, in order. Empty for a tombstone.
+    /// The submission and the additions to it, in order. Empty for a dropped graph.
     package var contents: [StoredContents]
     package var submittedAt: WallTime
     package var finishedAt: WallTime?
     package var isOpen: Bool
     package var isTombstone = false
-    /// Of a tombstone: how its operations finished. Empty for any other.
+    /// The outcomes of the operations of a dropped graph. Empty for any other graph.
     package var outcomes = OutcomeRuns()
     package var suspension: Suspension?
-    /// The reason; `nil`: it was not cancelled.
+    /// Why the graph was cancelled; `nil`: it was not.
     package var cancelReason: String?
-    /// Those that are not as they were submitted, by index. Empty for a tombstone.
+    /// The operations that changed since their submission, by index. Empty for a dropped graph.
     package var operations: [StoredOperation] = []
-    /// Dependencies added or removed since, in order.
+    /// Dependencies added or removed since the submission, in order.
     package var dependencyChanges: [StoreRecord] = []
 
     package init(
@@ -221,37 +221,39 @@ package struct StoredGraph: Hashable, Sendable {
     }
 }
 
-/// What became of an operation so far.
+/// What has happened to an operation so far.
 package struct StoredOperation: Hashable, Sendable {
     package var index: UInt32
     package var outcome: Outcome?
     package var finishedAt: WallTime?
-    /// From 0, one more at each `retry` command.
+    /// The number of the round, from 0. Each `retry` command raises it by one.
     package var round: UInt32 = 0
-    /// Attempts in all, of all rounds.
+    /// The number of attempts in all rounds.
     package var attempts: UInt32 = 0
-    /// Further attempts after a failure of its own, in this round.
+    /// Retries after failures of its own, in this round.
     package var retries: UInt16 = 0
-    /// Workers lost under it, and children of its own that died, in this round.
+    /// How many workers were lost and how many child processes died while they ran it, in this
+    /// round.
     package var workersLost: UInt32 = 0
     package var crashes: UInt32 = 0
     package var priority: QueuePriority?
     package var suspension: Suspension?
-    /// The reason; `nil`: nobody asked.
+    /// Why it was asked to be cancelled; `nil`: it was not.
     package var cancelReason: String?
     package var deadlinePassed = false
-    /// Ready, but not before this time (`retryScheduled`, `delayed`); `nil`: nothing was scheduled,
-    /// it is over, or an attempt was granted since.
+    /// The operation is ready but does not start before this time (`retryScheduled`, `delayed`).
+    /// `nil`: nothing was scheduled, the time is over, or an attempt was granted since.
     package var retryAt: WallTime?
-    /// An attempt of it ended without a result, and none was granted since: it goes to the front.
+    /// An attempt ended without a result and none was granted since, so the operation starts before
+    /// others of its priority.
     package var comesBack = false
-    /// An output of it is kept.
+    /// Whether an output of the operation is kept.
     package var hasOutput = false
 
     package init(index: UInt32) { self.index = index }
 }
 
-/// What commands set of a queue: what later graphs say of that counts no more.
+/// The settings of a queue that commands have set. Later graphs do not change these settings.
 package struct QueueCommands: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
 
@@ -283,13 +285,13 @@ package struct StoredQueue: Hashable, Sendable {
         self.commanded = commanded
     }
 
-    /// It is as every queue begins: a store need not have it.
+    /// Whether the queue has its initial settings, so that a store need not keep it.
     package var hasNoSettings: Bool { self == StoredQueue(name: name) }
 }
 
 package struct StoredKey: Hashable, Sendable {
     package var settings: KeySettings
-    /// A command set its limit: what later graphs say of it counts no more.
+    /// Whether a command has set the limit. Later graphs do not change it then.
     package var isCommanded: Bool
 
     package init(_ settings: KeySettings, isCommanded: Bool) {
@@ -297,12 +299,12 @@ package struct StoredKey: Hashable, Sendable {
         self.isCommanded = isCommanded
     }
 
-    /// One of this name that nobody has said anything of.
+    /// A key with this name and no settings.
     package init(_ name: String) {
         self.init(KeySettings(name: name, limit: 1), isCommanded: false)
     }
 
-    /// It is as every key begins: a store need not have it.
+    /// Whether the key has its initial settings, so that a store need not keep it.
     package var hasNoSettings: Bool { self == StoredKey(settings.name) }
 }
 

@@ -4,18 +4,18 @@
 /// Moments of different machines do not compare; messages that carry one also carry the moment at
 /// which they were sent, so that the receiver can use the difference.
 public struct Timestamp: Hashable, Comparable, Sendable, Codable {
-    /// Since the machine was started.
+    /// Nanoseconds since the machine was started.
     public let nanoseconds: Int64
 
-    /// Wraps what a clock said.
+    /// Wraps a clock reading.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    /// When the machine was started.
+    /// The time at which the machine was started.
     public static let zero = Timestamp(nanoseconds: 0)
-    /// Later than anything that happens.
+    /// Later than any event.
     public static let distantFuture = Timestamp(nanoseconds: .max)
 
-    /// Of one clock only.
+    /// Compares times of the same clock only.
     public static func < (left: Timestamp, right: Timestamp) -> Bool {
         left.nanoseconds < right.nanoseconds
     }
@@ -27,24 +27,25 @@ public struct Timestamp: Hashable, Comparable, Sendable, Codable {
         return duration < .zero ? Timestamp(nanoseconds: .min) : distantFuture
     }
 
-    /// Saturates, at both ends.
+    /// Saturates at both ends.
     public static func - (moment: Timestamp, duration: Duration) -> Timestamp {
         Timestamp(nanoseconds: moment.nanoseconds.saturatingSubtract(duration.nanoseconds))
     }
 
-    /// From `right` to `left`. Saturates: moments come from other machines' messages.
+    /// The time from `right` to `left`. Saturates, because times come from messages of other
+    /// machines.
     public static func - (left: Timestamp, right: Timestamp) -> Duration {
         .nanoseconds(left.nanoseconds.saturatingSubtract(right.nanoseconds))
     }
 }
 
-/// A moment of the calendar, in nanoseconds since 1970: for display, and for what a person wrote as
-/// a date (`notBefore`, `deadline`). Leases and timeouts never use it.
+/// A wall-clock time, in nanoseconds since 1970: for display, and for dates that a person wrote
+/// (`notBefore`, `deadline`). Leases and timeouts never use it.
 public struct WallTime: Hashable, Comparable, Sendable, Codable {
     /// Negative before 1970.
     public let nanosecondsSince1970: Int64
 
-    /// Wraps what a clock or a date said.
+    /// Wraps a clock reading or a date.
     public init(nanosecondsSince1970: Int64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
 
     /// Earlier first.
@@ -52,14 +53,14 @@ public struct WallTime: Hashable, Comparable, Sendable, Codable {
         left.nanosecondsSince1970 < right.nanosecondsSince1970
     }
 
-    /// From `right` to `left`; saturates.
+    /// The time from `right` to `left`. Saturates.
     public static func - (left: WallTime, right: WallTime) -> Duration {
         .nanoseconds(left.nanosecondsSince1970.saturatingSubtract(right.nanosecondsSince1970))
     }
 }
 
 extension WallTime {
-    /// Saturates, at both ends.
+    /// Saturates at both ends.
     public static func + (moment: WallTime, duration: Duration) -> WallTime {
         let sum = Timestamp(nanoseconds: moment.nanosecondsSince1970) + duration
         return WallTime(nanosecondsSince1970: sum.nanoseconds)

@@ -1,22 +1,22 @@
-// What clients are shown. The same values are the JSON of the HTTP API and of `--output json`:
-// fields may be added, none is renamed or taken away within a version. Times are RFC 3339 in UTC,
+// The values that clients see. They are also the JSON of the HTTP API and of `--output json`.
+// Within a version fields may be added, but none is renamed or removed. Times are RFC 3339 in UTC,
 // durations are seconds.
 
-/// Where a graph is in its life.
+/// The status of a graph.
 package enum GraphStatus: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Something of it is not finished.
+    /// At least one operation is not finished.
     case running
-    /// It starts nothing.
+    /// The graph is suspended and starts nothing.
     case suspended
-    /// It was cancelled, and some of it has not ended.
+    /// The graph was cancelled, and some operations have not ended.
     case cancelling
-    /// Everything has its outcome, and more may be added.
+    /// Every operation has its outcome, and the graph is open for more.
     case idle
-    /// Everything has its outcome, and nothing can be added.
+    /// Every operation has its outcome, and the graph is closed.
     case finished
 }
 
-/// Operations by state, finished ones by outcome.
+/// Numbers of operations by state, and of finished operations by outcome.
 package struct StateCounts: Hashable, Sendable, Codable {
     package var pending = 0
     package var ready = 0
@@ -45,10 +45,11 @@ package struct GraphView: Hashable, Sendable, Codable {
     package var submittedAt: TimeText
     package var finishedAt: TimeText?
     package var counts: StateCounts
-    /// Every operation finished, and none failed for good; a failure that a handler was there for
-    /// is one still. The exit code of whoever waits: 0, 1, 3 or 7.
+    /// The exit code for a client that waits for the graph: 1 if an operation failed, even if a
+    /// failure handler ran, else 3 if one was cancelled, else 7 if one was skipped for lack of a
+    /// success, else 0. `nil`: the graph is open, or an operation has no outcome.
     package var exitCode: Int32?
-    /// In the answer to an addition: the number of the first operation that was added.
+    /// In the answer to an addition: the index of the first operation that was added.
     package var firstAdded: UInt32?
 
     package init(
@@ -80,7 +81,7 @@ package struct SuspensionView: Hashable, Sendable, Codable {
     }
 }
 
-/// A moment of the calendar as RFC 3339 text in UTC, to the nanosecond if need be.
+/// A wall-clock time as RFC 3339 text in UTC, to the nanosecond if it has a fraction.
 package struct TimeText: Hashable, Sendable, Codable, Comparable, CustomStringConvertible {
     package let time: WallTime
 
@@ -107,7 +108,7 @@ package struct TimeText: Hashable, Sendable, Codable, Comparable, CustomStringCo
     package var description: String { DateText.text(time) }
 }
 
-/// An operation named so that a person knows it.
+/// An operation with the names and numbers by which a person knows it.
 package struct OperationName: Hashable, Sendable, Codable {
     package var graph: UInt32
     package var index: UInt32
@@ -120,7 +121,7 @@ package struct OperationName: Hashable, Sendable, Codable {
     }
 }
 
-/// One line of a list of operations.
+/// One row of a list of operations.
 package struct OperationView: Hashable, Sendable, Codable {
     package var graph: UInt32
     package var index: UInt32
@@ -131,16 +132,16 @@ package struct OperationView: Hashable, Sendable, Codable {
     package var state: OperationState
     package var outcome: OutcomeKind?
     package var error: ErrorView?
-    /// Of a cancelled operation.
+    /// Why the operation was cancelled.
     package var reason: String?
-    /// The dependency that a skipped operation was skipped for.
+    /// The dependency that caused a skipped operation to be skipped.
     package var skippedFor: OperationName?
     package var isCancelRequested = false
-    /// Attempts so far, of all rounds.
+    /// The number of attempts so far, in all rounds.
     package var attempts: UInt32 = 0
     package var round: UInt32 = 0
     package var finishedAt: TimeText?
-    /// The latest word of one that runs; `nil`: it said nothing, or that was lost.
+    /// The latest progress of a running operation; `nil`: it reported none, or the report was lost.
     package var progress: ReportedProgress?
 
     package init(
@@ -165,7 +166,7 @@ package struct OperationView: Hashable, Sendable, Codable {
 package struct AttemptView: Hashable, Sendable, Codable {
     package var id: String
     package var number: UInt32
-    /// Empty: no worker has it, as somebody outside is to complete it.
+    /// Empty: no worker runs it, because an external party completes it.
     package var worker: String
     package var grantedAt: TimeText
     package var startedAt: TimeText?
@@ -201,18 +202,18 @@ package struct DependencyView: Hashable, Sendable, Codable {
     }
 }
 
-/// One operation, whole.
+/// All that is known of one operation.
 package struct OperationDetail: Hashable, Sendable, Codable {
     package var operation: OperationView
     package var summary: String?
     package var graphName: String
-    /// Seconds that one attempt may take; `nil`: any time.
+    /// The longest time that one attempt may run, in seconds; `nil`: unlimited.
     package var timeout: Double?
-    /// `QualityOfService.name`, where it is not the default.
+    /// `QualityOfService.name`; `nil`: the default.
     package var qualityOfService: String?
     package var dependencies: [DependencyView] = []
     package var dependents: [OperationName] = []
-    /// Dependents beyond those listed.
+    /// How many more dependents there are than those listed.
     package var moreDependents = 0
     package var attempts: [AttemptView] = []
     package var reasons: [ReasonView] = []
@@ -229,9 +230,10 @@ package struct ReasonView: Hashable, Sendable, Codable {
     package var code: String
     /// A sentence for a person.
     package var text: String
-    /// The operations it is about: those it waits for, or that hold the limit or the key.
+    /// The operations that the reason refers to: those it waits for, or those that hold the limit
+    /// or the key.
     package var operations: [OperationName] = []
-    /// Operations beyond those listed.
+    /// How many more operations there are than those listed.
     package var more = 0
     package var until: TimeText?
 
@@ -240,7 +242,7 @@ package struct ReasonView: Hashable, Sendable, Codable {
         self.text = text
     }
 
-    /// Stable: none is renamed or taken away.
+    /// Stable: codes are never renamed or removed.
     package static let codes: Set<String> = [
         "dependencies", "operationSuspended", "graphSuspended", "queueSuspended", "queueLimit",
         "notBefore", "retryAt", "keyHeld", "noWorkerForKind", "noWorkerForQueue", "noFreeSlot",
@@ -251,15 +253,15 @@ package struct ReasonView: Hashable, Sendable, Codable {
 
 package struct Explanation: Hashable, Sendable, Codable {
     package var operation: OperationView
-    /// Empty for one that is finished, or that runs and waits for nothing.
+    /// Empty for an operation that is finished, or that runs and waits for nothing.
     package var reasons: [ReasonView]
-    /// For a skipped operation: from its direct cause to the root of the skipping. For one that
-    /// waits for others: from the first of them, by the first that each waits for in turn, to one
-    /// that waits for none.
+    /// For a skipped operation: the chain from its direct cause to the root of the skipping. For a
+    /// waiting operation: the chain from the first operation that it waits for, continued with the
+    /// first operation that each of them waits for, to one that waits for none.
     package var chain: [OperationView] = []
-    /// Operations of the chain that are left out before its last; `nil`: none.
+    /// How many operations are left out before the last one of the chain; `nil`: none.
     package var leftOut: Int?
-    /// Why the last of the chain is not running; `nil`: it runs, or has ended.
+    /// Why the last operation of the chain is not running; `nil`: it runs, or has ended.
     package var rootReasons: [ReasonView]?
 
     package init(operation: OperationView, reasons: [ReasonView]) {
@@ -275,9 +277,9 @@ package struct QueueView: Hashable, Sendable, Codable {
     package var suspension: SuspensionView?
     package var isSuspended: Bool
     package var ready: Int
-    /// Dispatched or executing.
+    /// Operations that are dispatched or executing.
     package var inFlight: Int
-    /// Whatever has no outcome yet, of all graphs; what waits for others as well.
+    /// Operations without an outcome, of all graphs, including those that wait for dependencies.
     package var unfinished: Int
 
     package init(
@@ -299,26 +301,27 @@ package struct QueueView: Hashable, Sendable, Codable {
     }
 }
 
-/// What `queue set` changes; `nil` leaves as it is.
+/// The changes of a `queue set` command; `nil` leaves a setting unchanged.
 package struct QueueChange: Hashable, Sendable, Codable {
     package var maxConcurrentOperationCount: Int?
-    /// Take the limit away; not together with `maxConcurrentOperationCount`.
+    /// Removes the limit; not together with `maxConcurrentOperationCount`.
     package var isUnlimited: Bool?
     package var priority: QueuePriority?
 
     package init() {}
 }
 
-/// A name that operations hold while they run.
+/// A key that operations hold while they run.
 package struct KeyView: Hashable, Sendable, Codable {
     package var name: String
-    /// How many may hold it at a time; those that had it before it was lowered keep it.
+    /// How many operations may hold the key at a time. Operations that hold it when the limit is
+    /// lowered keep it.
     package var limit: Int
-    /// How many do.
+    /// How many operations hold the key.
     package var held: Int
-    /// Ready operations that need it.
+    /// How many ready operations need the key.
     package var waiting: Int
-    /// Those that hold it, at most a hundred.
+    /// The operations that hold the key, at most a hundred.
     package var holders: [OperationName] = []
 
     package init(name: String, limit: Int, held: Int, waiting: Int) {
@@ -328,7 +331,7 @@ package struct KeyView: Hashable, Sendable, Codable {
         self.waiting = waiting
     }
 
-    /// Holders named in one answer.
+    /// The most holders that one answer lists.
     package static let holdersMax = 100
 }
 
@@ -338,13 +341,13 @@ package struct WorkerView: Hashable, Sendable, Codable {
     package var host: String
     package var slots: Int
     package var busySlots: Int
-    /// Attempts it holds, running or not.
+    /// How many attempts the worker holds, running or not.
     package var held: Int
     /// `alive`, `draining`, `gone`.
     package var status: String
     package var queues: [String]
     package var kinds: [String]
-    /// It runs other kinds as well, whatever comes; `nil`: it does not.
+    /// Whether the worker runs any other kind as well; `nil`: it does not.
     package var runsAnyKind: Bool?
     package var heardSecondsAgo: Double
 
@@ -379,7 +382,7 @@ package struct ClusterView: Hashable, Sendable, Codable {
     package var epoch: UInt32
     package var startedAt: TimeText
     package var now: TimeText
-    /// `ok`, or what is wrong: a sentence.
+    /// `ok`, or a sentence that says what is wrong.
     package var broker: String
     package var store: String
     package var workers: Int
@@ -387,7 +390,7 @@ package struct ClusterView: Hashable, Sendable, Codable {
     package var busySlots: Int
     package var openGraphs: Int
     package var counts: StateCounts
-    /// The number of the last event so far; 0: there was none; `nil`: it is not told.
+    /// The number of the last event; 0: there was none; `nil`: the answer does not include it.
     package var lastEvent: UInt64?
 
     package init(
@@ -419,19 +422,19 @@ package struct ClusterView: Hashable, Sendable, Codable {
     }
 }
 
-/// What a command did.
+/// The effect of a command.
 package struct CommandView: Hashable, Sendable, Codable {
-    /// Operations it acted on.
+    /// How many operations the command applied to.
     package var affected: Int
-    /// Of those, the ones that ended by it at once.
+    /// How many of those the command finished at once.
     package var finished: Int
-    /// Of those, the ones that run and were asked to stop, or run on.
+    /// How many of those are in flight: they were asked to stop, or continue.
     package var running: Int
-    /// Dependents that it released or that wait on for what runs.
+    /// How many dependents the command released or left waiting for operations in flight.
     package var released: Int
-    /// No start is possible any more.
+    /// Whether no further start is possible.
     package var isEffective: Bool
-    /// Names, at most a few.
+    /// The names of a few of the operations.
     package var named: [OperationName] = []
 
     package init(affected: Int, finished: Int, running: Int, released: Int, isEffective: Bool) {
@@ -443,9 +446,9 @@ package struct CommandView: Hashable, Sendable, Codable {
     }
 }
 
-/// One thing that happened.
+/// One cluster event.
 package struct EventView: Hashable, Sendable, Codable {
-    /// From 1, without gaps within a reign.
+    /// The number of the event, from 1, without gaps within a reign.
     package var sequence: UInt64
     package var at: TimeText
     /// `graphSubmitted`, `graphAdded`, `graphClosed`, `graphFinished`, `graphCancelled`,
@@ -475,7 +478,7 @@ package struct EventView: Hashable, Sendable, Codable {
 
 package struct GraphPage: Hashable, Sendable, Codable {
     package var graphs: [GraphView]
-    /// To be given as `after` for the next page; `nil`: this was the last.
+    /// The value of `after` for the next page; `nil`: this was the last page.
     package var next: UInt32?
 
     package init(graphs: [GraphView], next: UInt32?) {
@@ -494,10 +497,10 @@ package struct OperationPage: Hashable, Sendable, Codable {
     }
 }
 
-/// Operations of a queue, graph by graph.
+/// One page of the operations of a queue, ordered by graph.
 package struct QueuePage: Hashable, Sendable, Codable {
     package var operations: [OperationView]
-    /// To be given as `after` for the next page; `nil`: this was the last.
+    /// The value of `after` for the next page; `nil`: this was the last page.
     package var next: String?
 
     package init(operations: [OperationView], next: String?) {
@@ -510,12 +513,12 @@ package struct QueuePage: Hashable, Sendable, Codable {
 package struct LogView: Hashable, Sendable, Codable {
     package var operation: OperationName
     package var attempt: String
-    /// The last bytes; what is no UTF-8 is replaced.
+    /// The last bytes of the log; bytes that are not UTF-8 are replaced.
     package var text: String
-    /// Bytes that were printed before and are not kept are unknown to be there or not.
+    /// Whether earlier bytes may be missing, because only the last ones are kept.
     package var isTail: Bool
-    /// Bytes that were printed directly before it and are not told, because whoever follows did not
-    /// read them in time; `nil`: none.
+    /// How many bytes directly before `text` are missing, because the client that follows the log
+    /// read too slowly; `nil`: none.
     package var missedBytes: UInt64?
 
     package init(operation: OperationName, attempt: String, text: String, isTail: Bool) {

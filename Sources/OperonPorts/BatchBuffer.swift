@@ -1,10 +1,10 @@
 import NIOConcurrencyHelpers
 
-/// Hands what arrives to one consumer, everything that is waiting at a time: the busier the
-/// consumer, the larger its batches.
+/// Hands arriving elements to one consumer. Each batch holds everything that is waiting, so the
+/// busier the consumer is, the larger its batches are.
 ///
-/// It knows what was taken, which an `AsyncStream` with a buffer of its own does not, so whoever
-/// fills it can stop while the consumer is behind.
+/// The buffer knows what the consumer has taken, which an `AsyncStream` with a buffer of its own
+/// does not. So a producer can stop while the consumer is behind.
 package final class BatchBuffer<Element: Sendable>: Sendable {
     private struct State {
         var waiting: [Element] = []
@@ -21,26 +21,26 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
         }
     }
 
-    /// Counts the cost of what waits.
+    /// Counts the cost of the waiting elements.
     package let gate: RoomGate
     private let state = NIOLockedValueBox(State())
     private let onRoom: NIOLockedValueBox<(@Sendable () -> Void)?>
 
-    /// `onRoom` is called when the consumer has made room where there was none.
+    /// `onRoom` is called when the consumer has made room in a full buffer.
     package init(costLimit: Int, onRoom: (@Sendable () -> Void)? = nil) {
         gate = RoomGate(limit: costLimit)
         self.onRoom = NIOLockedValueBox(onRoom)
     }
 
-    /// As in `init`, for an owner that comes to be after its buffer.
+    /// Sets `onRoom` later, for an owner that is created after its buffer.
     package func setOnRoom(_ onRoom: @escaping @Sendable () -> Void) {
         self.onRoom.withLockedValue { $0 = onRoom }
     }
 
-    /// Whether the consumer keeps up.
+    /// Whether the waiting elements cost no more than the limit.
     package var hasRoom: Bool { gate.hasRoom }
 
-    /// What arrives, for one consumer. Ends after `finish` with the last batch.
+    /// The arriving elements, for one consumer. After `finish` it ends with the last batch.
     package var stream: AsyncStream<[Element]> {
         AsyncStream {
             await self.next()
@@ -49,7 +49,7 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
         }
     }
 
-    /// Returns whether there is room for more. `cost` is counted until it is taken.
+    /// Returns whether there is room for more. `cost` counts until the consumer takes the elements.
     @discardableResult
     package func append(_ elements: [Element], cost: Int) -> Bool {
         guard !elements.isEmpty else { return true }
@@ -75,14 +75,14 @@ package final class BatchBuffer<Element: Sendable>: Sendable {
         return true
     }
 
-    /// Nothing more arrives.
+    /// Ends the stream: later elements are ignored.
     package func finish() {
         let consumer = state.withLockedValue { state in
             state.isFinished = true
             defer { state.consumer = nil }
             return state.consumer
         }
-        // A consumer waits only when nothing does.
+        // A consumer waits only while the buffer is empty.
         consumer?.resume(returning: nil)
         gate.open()
     }

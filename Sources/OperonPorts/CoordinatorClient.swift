@@ -1,16 +1,16 @@
 package import OperonModel
 
-/// What clients ask of a coordinator, whatever way they reach it: in the same process or over HTTP.
+/// The requests that clients make to a coordinator, in the same process or over HTTP.
 ///
-/// Graphs are named by their number, by their name (the newest of that name) or by `@latest`;
-/// operations by their name or their number in their graph. Every answer is true of what is on the
-/// disk: nothing is told that a power cut could take back.
+/// A graph is named by its number, by its name (the newest graph of that name) or by `@latest`; an
+/// operation by its name or its number within its graph. Every answer reflects synced state only,
+/// so a power cut cannot make it untrue.
 package protocol CoordinatorClient: Sendable {
     func submit(_ submission: Submission) async throws(ClientError) -> GraphView
-    /// Adds operations to an open graph; their dependencies may name operations that it has. The
-    /// answer tells the number of the first of them.
+    /// Adds operations to an open graph. Their dependencies may name operations that the graph
+    /// already has. The answer contains the number of the first added operation.
     func add(_ addition: Submission, to graph: String) async throws(ClientError) -> GraphView
-    /// Nothing can be added any more.
+    /// Closes an open graph: it accepts no more operations.
     func close(graph: String) async throws(ClientError) -> GraphView
 
     /// Newest first.
@@ -23,14 +23,14 @@ package protocol CoordinatorClient: Sendable {
     ) async throws(ClientError) -> OperationPage
     func operation(_ operation: OperationSelector) async throws(ClientError) -> OperationDetail
     func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation
-    /// What it was given as its own: `nil` for one that is neither of a registered kind nor
-    /// external, or has none.
+    /// The operation's own input. `nil` if it has none, or if its kind is built in and it is not
+    /// external.
     func input(of operation: OperationSelector) async throws(ClientError) -> Payload?
-    /// `nil`: it left none.
+    /// `nil` if the operation left no output.
     func output(of operation: OperationSelector) async throws(ClientError) -> Payload?
-    /// One for each attempt whose output is kept, the last attempt last.
+    /// One entry for each attempt whose log is stored, the last attempt last.
     func log(of operation: OperationSelector) async throws(ClientError) -> [LogView]
-    /// What its attempts print from now on, until it is finished.
+    /// Everything that the operation's attempts print from now on, until it is finished.
     func followLog(
         of operation: OperationSelector
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error>
@@ -44,13 +44,13 @@ package protocol CoordinatorClient: Sendable {
         _ request: SuspendRequest
     ) async throws(ClientError) -> CommandView
     func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView
-    /// Gives finished operations their next round, and those that were skipped because of them.
+    /// Starts the next round of finished operations and of those that were skipped because of them.
     func retry(
         graph: String,
         _ request: RetryRequest
     ) async throws(ClientError) -> CommandView
-    /// Ends the attempt of an `external` operation: this one, or whichever is executing. The first
-    /// one to do so does, and every other is refused.
+    /// Ends an attempt of an `external` operation: the given attempt, or the executing one if none
+    /// is given. The first completion counts; every later one is refused.
     func complete(
         _ operation: OperationSelector,
         attempt: AttemptID?,
@@ -60,7 +60,8 @@ package protocol CoordinatorClient: Sendable {
         of operation: OperationSelector,
         to priority: QueuePriority
     ) async throws(ClientError) -> OperationView
-    /// Done, or refused with `alreadyStarted`; `on` may be an operation of another graph.
+    /// Adds the dependency, or refuses with `alreadyStarted`. `on` may be an operation of another
+    /// graph.
     func addDependency(
         of operation: OperationSelector,
         on dependency: OperationSelector,
@@ -73,36 +74,38 @@ package protocol CoordinatorClient: Sendable {
 
     func queues() async throws(ClientError) -> [QueueView]
     func queue(_ name: String) async throws(ClientError) -> QueueView
-    /// Operations of a queue, of all graphs: graph by graph, each in the order of submission.
+    /// The operations of a queue in all graphs, graph by graph, each in the order of submission.
     func operations(
         ofQueue name: String,
         _ query: QueueOperationQuery
     ) async throws(ClientError) -> QueuePage
-    /// Returns when nothing in the queue is unfinished, or after this many seconds.
+    /// Returns when every operation in the queue is finished, or after this many seconds.
     func waitUntilEmpty(
         queue name: String,
         within seconds: Double
     ) async throws(ClientError) -> QueueView
-    /// Makes the queue if there is none of this name.
+    /// Creates the queue if none has this name.
     func setQueue(_ name: String, _ change: QueueChange) async throws(ClientError) -> QueueView
-    /// Takes the settings of a queue back. One that no graph names is gone then.
+    /// Removes the settings of a queue. A queue that no graph names then ceases to exist.
     func resetQueue(_ name: String) async throws(ClientError) -> QueueView
     func keys() async throws(ClientError) -> [KeyView]
     func key(_ name: String) async throws(ClientError) -> KeyView
-    /// How many operations may hold a key, whatever graphs say from then on. Makes the key if there
-    /// is none of this name.
+    /// Sets how many operations may hold a key. From then on graphs cannot change this limit.
+    /// Creates the key if none has this name.
     func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView
-    /// Takes the limit of a key back. One that no graph names is gone then.
+    /// Removes the limit of a key. A key that no graph names then ceases to exist.
     func resetKey(_ name: String) async throws(ClientError) -> KeyView
     func workers() async throws(ClientError) -> [WorkerView]
-    /// By its name or its id: it is given nothing more and ends when it has finished what it has.
+    /// Drains a worker, given by its name or its id: it gets no more attempts and ends when those
+    /// it has are finished.
     func drain(worker: String) async throws(ClientError) -> WorkerView
     func status() async throws(ClientError) -> ClusterView
-    /// A copy of all that the coordinator keeps, with everything that it told anybody before.
+    /// A copy of the coordinator's store. It contains everything that the coordinator has reported
+    /// to any client before.
     func backup() async throws(ClientError) -> StoreBackup
 
-    /// What happens from now on, or from after a number that was seen; of one graph only, if one
-    /// is named. Numbers that are not there any more are told as a gap.
+    /// Events from now on, or those after a number that the caller has seen; only those of one
+    /// graph if a graph is given. Events that are no longer stored are reported as a gap.
     func events(
         after sequence: UInt64?,
         graph: String?
@@ -111,21 +114,23 @@ package protocol CoordinatorClient: Sendable {
 
 package enum ClientEvent: Hashable, Sendable {
     case event(EventView)
-    /// From the first to the last number of which nothing is told: these events are not kept any
-    /// more. From the first of all, if what was seen is not what the coordinator has, as after its
-    /// store was replaced by an older copy: then nothing that was seen counts.
+    /// The first and the last number of a range of events that are no longer stored. The range
+    /// starts at the first event of all if the caller has seen events that the coordinator does not
+    /// have, for instance because an older copy replaced its store. In that case the caller must
+    /// discard everything it has seen.
     case gap(UInt64, UInt64)
 }
 
-/// A graph, or an addition to one, on its way to a coordinator.
+/// A graph, or an addition to a graph, that is submitted to a coordinator.
 package struct Submission: Sendable {
     package var graph: GraphDescription
-    /// Further operations may be added later.
+    /// Whether operations may be added later.
     package var isOpen = false
-    /// The same key with the same graph gives the same answer, with another graph a refusal. Of
-    /// additions to one graph the last `Limits.additionKeys` are remembered.
+    /// A submission with the same key and the same graph gets the same answer; one with the same
+    /// key and another graph is refused. For additions, each graph remembers the last
+    /// `Limits.additionKeys` keys.
     package var idempotencyKey: String?
-    /// W3C trace context of whoever submits.
+    /// The W3C trace context of the submitter.
     package var traceParent: String?
 
     package init(graph: GraphDescription) { self.graph = graph }
@@ -133,8 +138,7 @@ package struct Submission: Sendable {
 
 package struct OperationSelector: Hashable, Sendable {
     package var graph: String
-    /// A name, or a number where no operation has that name; or `@7`, which is number 7 whatever
-    /// the others are called.
+    /// A name; or a number, if no operation has that name; or `@7`, which always means number 7.
     package var operation: String
 
     package init(graph: String, operation: String) {
@@ -142,12 +146,12 @@ package struct OperationSelector: Hashable, Sendable {
         self.operation = operation
     }
 
-    /// By its numbers alone.
+    /// Selects an operation by its numbers alone.
     package init(_ id: OperationID) {
         self.init(graph: "\(id.graph)", operation: "@\(id.index)")
     }
 
-    /// Of `@7`; `nil`: a name, or what may be one.
+    /// The number in a selector such as `@7`; `nil` if `operation` is a name or could be one.
     package var number: UInt32? {
         operation.hasPrefix("@") ? UInt32(operation.dropFirst()) : nil
     }
@@ -162,7 +166,7 @@ package enum TargetSelector: Hashable, Sendable {
 package struct GraphQuery: Hashable, Sendable {
     package var status: GraphStatus?
     package var name: String?
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     package var after: UInt32?
     package var limit = 50
     package init() {}
@@ -178,22 +182,23 @@ package struct OperationQuery: Hashable, Sendable {
 }
 
 package struct QueueOperationQuery: Hashable, Sendable {
-    /// `nil`: those that are not finished, unless an outcome is named.
+    /// `nil` selects unfinished operations, unless `outcome` is set.
     package var state: OperationState?
     package var outcome: OutcomeKind?
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     package var after: String?
     package var limit = 100
     package init() {}
 
-    /// Whether it asks for finished operations.
+    /// Whether the query asks for finished operations.
     package var wantsFinished: Bool { state == .finished || state == nil && outcome != nil }
 }
 
 package struct CancelRequest: Hashable, Sendable, Codable {
     package var reason = ""
     package var cascade = false
-    /// Seconds to wait until it is effective and what ran has ended; `nil`: not at all.
+    /// Seconds to wait until the cancel is effective and running attempts have ended; `nil`: do not
+    /// wait.
     package var wait: Double?
     package init() {}
 }
@@ -201,60 +206,62 @@ package struct CancelRequest: Hashable, Sendable, Codable {
 package struct SuspendRequest: Hashable, Sendable, Codable {
     package var reason = ""
     package var until: TimeText?
-    /// Seconds to wait until it is effective.
+    /// Seconds to wait until the suspension is effective.
     package var wait: Double?
     package init() {}
 }
 
 package struct RetryRequest: Hashable, Sendable, Codable {
-    /// By name; empty: every operation that failed.
+    /// Names of operations; if empty, every failed operation.
     package var operations: [String] = []
-    /// Those that were cancelled, too.
+    /// Whether cancelled operations are retried as well.
     package var cancelled = false
     package init() {}
 }
 
-/// How graphs travel and are kept as text: the graph file.
+/// Converts graphs to and from text, in the format of the graph file.
 package protocol GraphCodec: Sendable {
-    /// In pieces, so that a large graph is never a second time in memory as one text.
+    /// Returns the text in pieces, so that a large graph is not in memory a second time as one
+    /// text.
     func encode(_ graph: GraphDescription) throws -> any Sequence<[UInt8]> & Sendable
     /// - Parameter contentType: `application/json`, `application/jsonl` or `application/yaml`.
-    /// - Throws: an error whose description names line and thing.
+    /// - Throws: an error whose description names the line and the item.
     func decode(_ bytes: [UInt8], contentType: String, name: String) throws -> GraphDescription
 }
 
-/// Why a client got no answer.
+/// Why a client did not get what it asked for.
 package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: String, Hashable, Sendable, Codable {
-        /// The request makes no sense; `refusal` says why.
+        /// The request is not valid; `refusal` says why.
         case invalid
         /// There is no such object.
         case notFound
-        /// It cannot be done to what is there: started, finished, closed, another use of a key.
+        /// The state of the object does not allow it: it has started, is finished or closed, or the
+        /// idempotency key was used for something else.
         case conflict
-        /// A limit.
+        /// The request exceeds a limit.
         case tooLarge
-        /// No token, or not a good one.
+        /// The token is missing or not valid.
         case unauthorized
         /// The token does not allow it.
         case forbidden
-        /// The coordinator cannot do it now: its store is full, or it leaves.
+        /// The coordinator cannot do it now: its store is full, or it is stopping.
         case unavailable
-        /// Nobody answers there.
+        /// There is no answer from that address.
         case unreachable
-        /// Not done in the time that was given.
+        /// It was not done within the given time.
         case timedOut
-        /// A mistake of the program.
+        /// A defect of the program.
         case `internal`
     }
 
     package var code: Code
-    /// A sentence for a person that says what to do.
+    /// A sentence for a person; it says what to do.
     package var message: String
     package var refusal: Refusal?
-    /// It is this program that wants no answer any more: `closed`.
+    /// Whether this program shut the client down: see `closed`.
     package private(set) var isClosed = false
-    /// The task that asked was cancelled: `givenUp`.
+    /// Whether the calling task was cancelled: see `givenUp`.
     package private(set) var isGivenUp = false
 
     package init(_ code: Code, _ message: String, refusal: Refusal? = nil) {
@@ -263,7 +270,7 @@ package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
         self.refusal = refusal
     }
 
-    /// What was refused, as a client is told it.
+    /// The error that a client gets for a refusal.
     package init(_ refusal: Refusal) {
         let code: Code =
             switch refusal {
@@ -274,13 +281,13 @@ package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
             }
         var message = "\(refusal)"
         if code == .conflict {
-            // A sentence by itself; any other stands behind a place in a file.
+            // This message stands alone, so make it a sentence; others follow a position in a file.
             message = message.prefix(1).uppercased() + message.dropFirst() + "."
         }
         self.init(code, message, refusal: refusal)
     }
 
-    /// The client was shut down, here: asking again is of no use.
+    /// This program shut the client down, so asking again cannot help.
     package static let closed: ClientError = {
         var error = ClientError(
             .conflict,
@@ -290,7 +297,8 @@ package struct ClientError: Error, Hashable, Sendable, CustomStringConvertible {
         return error
     }()
 
-    /// The task that asked was cancelled, here: whoever can throw `CancellationError` does.
+    /// The calling task was cancelled. Callers that can throw `CancellationError` throw that
+    /// instead.
     package static let givenUp: ClientError = {
         var error = ClientError(
             .timedOut,

@@ -1,26 +1,29 @@
 package import OperonModel
 
-/// Carries encoded messages between a coordinator and its workers. It may lose everything in it at
-/// any time, with the connection or the broker; it keeps the order of one sender to one receiver
-/// and never changes a byte. Whatever must not be lost is repaired above it.
+/// Carries encoded messages between a coordinator and its workers. When the connection or the
+/// broker fails, a transport may lose every message in it. It keeps the order of messages from one
+/// sender to one receiver and never changes a byte. The layers above recover messages that must not
+/// be lost.
 ///
-/// One value serves one role. `run()` keeps it connected, for ever, until its task is cancelled;
-/// everything that happens meanwhile arrives in `events`, which has one consumer.
+/// One value serves one role. `run()` keeps it connected until its task is cancelled. Everything
+/// that arrives meanwhile goes to `events`, which has one consumer.
 package protocol CoordinatorTransport: Sendable {
-    /// Connects, and connects again whenever the connection is lost, until the task is cancelled
-    /// or it is certain that trying again is useless (a bad address, bad credentials, another
-    /// coordinator holds the prefix), which it throws as a `PortError`.
+    /// Connects, and reconnects whenever the connection is lost, until the task is cancelled. If
+    /// trying again is certain to be useless (a bad address, bad credentials, another coordinator
+    /// holds the prefix), it throws a `PortError`.
     func run() async throws
 
-    /// In order; `up` first.
+    /// Events in order; `up` comes first.
     var events: AsyncStream<[CoordinatorTransportEvent]> { get }
 
     /// Sends to one worker connection, in order with everything sent to it before. Suspends while
-    /// more than the limit of outgoing bytes waits; dropped while there is no connection.
+    /// more outgoing bytes wait than the limit allows. Drops the message while there is no
+    /// connection.
     func send(_ body: [UInt8], to address: WorkerAddress, priority: UInt8) async
 
-    /// As `send` of bytes, for a transport within one process, which need not encode anything:
-    /// `cost` is about how many bytes it would be. `false`: this transport carries bytes only.
+    /// Sends like `send` of bytes, for a transport within one process, which does not need to
+    /// encode. `cost` is the approximate size of the encoded message in bytes. Returns `false` if
+    /// this transport carries only bytes.
     func send(
         _ envelope: CoordinatorEnvelope,
         cost: Int,
@@ -28,16 +31,16 @@ package protocol CoordinatorTransport: Sendable {
         priority: UInt8
     ) async -> Bool
 
-    /// Sends to one worker connection behind everything else, in order with what was sent to it in
-    /// this way before. Suspends while a mebibyte of such messages waits; dropped while there is no
-    /// connection.
+    /// Sends to one worker connection, behind everything sent by `send` and in order with earlier
+    /// bulk messages to it. Suspends while a mebibyte of bulk messages waits. Drops the message
+    /// while there is no connection.
     func sendBulk(_ body: [UInt8], to address: WorkerAddress) async
 
     /// Sends to every worker that is connected now.
     func broadcast(_ body: [UInt8]) async
 
-    /// Sends to itself, on the way that workers' messages of this lane take: it arrives behind
-    /// everything that waits there.
+    /// Sends to itself through the queue that carries the workers' messages of this lane, so the
+    /// message arrives after everything that already waits there.
     func sendToSelf(_ body: [UInt8], lane: WorkerLane) async
 
     /// Sends everything accepted so far, closes the connection and ends `run()` and `events`.
@@ -45,7 +48,7 @@ package protocol CoordinatorTransport: Sendable {
 }
 
 extension CoordinatorTransport {
-    /// For transports in which nothing waits.
+    /// For transports that never queue messages.
     package func sendBulk(_ body: [UInt8], to address: WorkerAddress) async {
         await send(body, to: address, priority: 0)
     }
@@ -62,35 +65,36 @@ extension CoordinatorTransport {
 package enum CoordinatorTransportEvent: Hashable, Sendable {
     /// Connected, bound and consuming: what workers send from now on arrives.
     case up
-    /// The connection is lost; what was in it may be.
+    /// The connection is lost, and possibly the messages in it.
     case down(reason: String)
-    /// A message from a worker. Beats have a way of their own, so that a backlog of events costs
-    /// nobody a lease.
+    /// A message from a worker. Beats travel separately, so that a backlog of events does not make
+    /// leases expire.
     case message([UInt8])
-    /// The same from a worker in this process, as it was.
+    /// An unencoded message from a worker in this process.
     case envelope(WorkerEnvelope)
-    /// Nobody was there to take a message for this address. A hint, not a proof.
+    /// No receiver took a message for this address. This is a hint, not a proof.
     case returned(WorkerAddress)
-    /// The broker reads nothing more for the moment (an alarm), or does again.
+    /// The broker has stopped reading because of an alarm (`true`), or reads again (`false`).
     case blocked(Bool, reason: String)
 }
 
-/// The worker's side.
+/// The worker's side of a transport.
 package protocol WorkerTransport: Sendable {
-    /// As `CoordinatorTransport.run`. Each connection gets the next number.
+    /// As `CoordinatorTransport.run`. The transport numbers its connections in order.
     func run() async throws
 
-    /// In order; `up` first, or `noCoordinator` and then `up`.
+    /// Events in order; `up` comes first, or `noCoordinator` followed by `up`.
     var events: AsyncStream<[WorkerTransportEvent]> { get }
 
-    /// Sends to the coordinator, whoever that is, in order within its lane. Suspends while more
-    /// than the limit of outgoing bytes waits; dropped while there is no connection.
+    /// Sends to the current coordinator, in order within its lane. Suspends while more outgoing
+    /// bytes wait than the limit allows. Drops the message while there is no connection.
     func send(_ body: [UInt8], lane: WorkerLane) async
 
-    /// As `send` of bytes, for a transport within one process: see `CoordinatorTransport`.
+    /// Sends like `send` of bytes, for a transport within one process: see `CoordinatorTransport`.
     func send(_ envelope: WorkerEnvelope, cost: Int, lane: WorkerLane) async -> Bool
 
-    /// Closes this connection and opens the next one: the worker's remedy for a silent one.
+    /// Closes this connection and opens the next one. The worker uses this when a connection is
+    /// silent.
     func reconnect() async
 
     /// Sends everything accepted so far, closes the connection and ends `run()` and `events`.
@@ -108,37 +112,38 @@ extension WorkerTransport {
 package enum WorkerLane: Hashable, Sendable {
     /// Hellos, events and logs.
     case events
-    /// Heartbeats: ahead of everything else in the socket, and worthless when old.
+    /// Heartbeats. They reach the socket before everything else that waits; old ones are worthless.
     case beats
 }
 
 package enum WorkerTransportEvent: Hashable, Sendable {
     /// This connection is up: its queue is declared, bound and consumed.
     case up(connection: UInt32)
-    /// Connected, but no coordinator has ever declared what it takes to be up. Said once for each
-    /// time this is so; `up` follows as soon as one has.
+    /// Connected, but no coordinator has ever declared the exchanges and queues that `up` needs.
+    /// This event comes once each time that is so; `up` follows as soon as a coordinator has
+    /// declared them.
     case noCoordinator
     case down(reason: String)
     case message([UInt8])
-    /// The same from a coordinator in this process, as it was.
+    /// An unencoded message from a coordinator in this process.
     case envelope(CoordinatorEnvelope)
-    /// No coordinator was there to take a message. A hint, not a proof.
+    /// No coordinator took a message. This is a hint, not a proof.
     case returned(lane: WorkerLane)
     case blocked(Bool, reason: String)
 }
 
-/// Why a port gave up, in words a user can act on.
+/// Why a transport gave up, in words that a user can act on.
 package struct PortError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
-        /// The address cannot be read.
+        /// The address is not valid.
         case invalidAddress
-        /// The other side refused who we are.
+        /// The other side refused the credentials.
         case accessRefused
-        /// Nobody there, at the first try.
+        /// There was no answer at the first attempt to connect.
         case unreachable
         /// Another coordinator holds the prefix.
         case prefixHeld
-        /// The other side does not speak as it should.
+        /// The other side violates the protocol.
         case protocolViolation
     }
 

@@ -1,76 +1,80 @@
 package import OperonModel
 
-/// Where a coordinator keeps what it must know after its death. One coordinator at a time: a
-/// second one on the same store is refused.
+/// Where a coordinator keeps the state that must outlive its process. Only one coordinator at a
+/// time can open a store; a second one is refused.
 ///
-/// Every call may block on a disk; none may be made on a cooperative thread without leaving it.
+/// Every call may block on a disk, so an implementation must not do its work on a cooperative
+/// thread.
 package protocol OperationStore: Sendable {
-    /// Everything that was committed; raises the epoch, which is on the disk when this returns.
-    /// To be called once, before anything else.
+    /// Returns everything that was committed and raises the epoch. The new epoch is synced when
+    /// this returns. Call it once, before anything else.
     ///
     /// - Throws: `StoreError`.
     func open() async throws -> StoredState
 
-    /// Keeps a batch in one transaction: all of it or nothing.
+    /// Stores a batch in one transaction: all of it or nothing.
     ///
-    /// - Throws: `StoreError`; `isTransient` ones (full, busy) left nothing behind and may be tried
-    ///   again in order; after any other the store's fate is unknown and the process must end.
+    /// - Throws: `StoreError`. After a transient error (`isTransient`: full, busy) nothing of the
+    ///   batch was stored, and the batches may be tried again in order. After any other error the
+    ///   state of the store is unknown and the process must end.
     func commit(_ batch: StoreBatch) async throws
 
-    /// Returns when everything committed before is on the disk, so that a power cut loses none of
-    /// it.
+    /// Returns when everything committed before is synced, so that a power cut loses none of it.
     func sync() async throws
 
-    /// How long what was committed may pile up before the next sync, unless somebody waits for it.
-    /// `nil`: nothing is ever to be synced, as nothing outlives the process.
+    /// The longest time between a commit and its sync when no caller waits for the sync. `nil` if
+    /// nothing ever needs a sync because nothing outlives the process.
     var syncInterval: Duration? { get }
 
-    /// Where its file is, for what lies beside it; `nil`: it has none.
+    /// The path of the store's file, for files that belong next to it; `nil` if the store has no
+    /// file.
     var filePath: String? { get }
 
-    /// What a finished operation left, if it is still kept.
+    /// The output of a finished operation, if it is still stored.
     func output(of operation: OperationID) async throws -> Payload?
 
-    /// The tail of what the attempts of an operation printed, the last attempt's last.
+    /// The end of what each attempt of an operation printed, the last attempt last.
     func log(of operation: OperationID) async throws -> [StoredLog]
 
-    /// All attempts of an operation, the first first.
+    /// All attempts of an operation in order, the first one first.
     func attempts(of operation: OperationID) async throws -> [StoredAttempt]
 
-    /// Events with numbers above `after`, in order, at most `limit`, and fewer if they are large:
-    /// see `StoredEvent.pageBytes`. Where the oldest were dropped the first number tells.
+    /// Events with numbers above `after`, in order. At most `limit`, and fewer if they are large:
+    /// see `StoredEvent.pageBytes`. If the oldest events were dropped, the first number shows it.
     func events(after: UInt64, limit: Int) async throws -> [StoredEvent]
 
-    /// Finished graphs that are kept for nothing: what is beyond these bounds, but for what an
-    /// unfinished operation depends on. In their order.
+    /// The finished graphs that exceed these bounds, except those that an unfinished operation
+    /// depends on. In the order of their ids.
     func prunable(beyond bounds: StoreRetention.Bounds) async throws -> [GraphID]
 
-    /// Drops all of these graphs but a tombstone (id, name, outcomes). One that is not finished, or
-    /// dropped already, is left as it is.
+    /// Drops these graphs: only the id, the name and the outcomes of each stay. Ignores graphs that
+    /// are not finished or are already dropped.
     func drop(_ graphs: [GraphID]) async throws
 
-    /// Drops the names of those of these workers that no attempt has which is kept. Reads all
+    /// Removes the names of those of these workers that no stored attempt refers to. Reads all
     /// attempts.
     ///
-    /// - Returns: those that were dropped.
+    /// - Returns: the workers whose names were removed.
     func forget(workers: [Incarnation]) async throws -> [Incarnation]
 
-    /// Copies everything, as it is when the copy is whole, while the store goes on.
+    /// Copies the whole store while it stays in use. The copy has the state of the moment at which
+    /// it is complete.
     ///
-    /// - Throws: `StoreError`: a store in memory has nothing to copy; one copy at a time (`busy`).
+    /// - Throws: `StoreError` if the store is in memory, which has nothing to copy, or if another
+    ///   copy is under way (`busy`).
     func backup() async throws -> StoreBackup
 
     func close() async
 }
 
 extension OperationStore {
-    /// At this pace a disk that syncs in a few milliseconds does little else than to take what is
-    /// written.
+    /// At this interval, a disk that syncs in a few milliseconds spends most of its time on writes.
     package var syncInterval: Duration? { .milliseconds(20) }
 
     package var filePath: String? { nil }
 
-    /// Drops what is kept for nothing, where no coordinator knows of it. The number of graphs.
+    /// Drops the graphs that exceed these bounds, for a store that no coordinator uses. Returns
+    /// their number.
     package func prune(
         finishedBefore before: WallTime?,
         keeping count: Int?
@@ -83,27 +87,27 @@ extension OperationStore {
 }
 
 extension StoredEvent {
-    /// Bytes of events in one answer of a store, or one event more: each may carry an error with
-    /// what was thrown, and there are as many answers at a time as there are readers.
+    /// The most bytes of events in one answer of a store; the last event may exceed it. There is a
+    /// bound because each event may carry an error, and each reader holds one answer in memory.
     package static let pageBytes = 1 << 20
 }
 
-/// Why a store cannot do what it should.
+/// Why a store cannot do what it was asked to do.
 package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     package struct Code: Hashable, Sendable {
         private enum Value { case full, busy, held, newer, damaged, failed }
         private let value: Value
-        /// No space is left. Nothing was kept; may be tried again.
+        /// There is no space left. Nothing was stored; the caller may try again.
         package static let full = Code(value: .full)
-        /// Somebody else reads it just now. Nothing was kept; may be tried again.
+        /// Another reader or copy uses the store. Nothing was stored; the caller may try again.
         package static let busy = Code(value: .busy)
-        /// Another coordinator has it.
+        /// Another coordinator holds the store.
         package static let held = Code(value: .held)
-        /// A later version of the program wrote it.
+        /// A later version of the program wrote the store.
         package static let newer = Code(value: .newer)
-        /// It is torn, or no store at all.
+        /// The file is damaged, or is not a store.
         package static let damaged = Code(value: .damaged)
-        /// The disk or the system refused; what is there now is unknown.
+        /// The disk or the system refused an operation; the state of the store is unknown.
         package static let failed = Code(value: .failed)
     }
 

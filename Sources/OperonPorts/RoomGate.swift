@@ -1,7 +1,7 @@
 import NIOConcurrencyHelpers
 
-/// Counts what waits and lets those who add to it wait while there is too much: the bound on every
-/// buffer of the transports. It holds at most the limit and one message for each sender.
+/// Counts waiting elements and suspends those who add more while there are too many. Every buffer
+/// of the transports is bounded this way: it holds at most the limit and one message per sender.
 package final class RoomGate: Sendable {
     private struct State {
         var used = 0
@@ -10,7 +10,7 @@ package final class RoomGate: Sendable {
         var isOpen = false
 
         mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
-            // The order does not matter: each only learns that there is room.
+            // The order does not matter: each waiter only learns that there is room.
             let taken = Array(waiters.values)
             waiters = [:]
             return taken
@@ -20,7 +20,7 @@ package final class RoomGate: Sendable {
     private let limit: Int
     private let state = NIOLockedValueBox(State())
 
-    /// `limit` in the unit of `add` and `remove`, usually bytes.
+    /// `limit` has the unit of `add` and `remove`, usually bytes.
     package init(limit: Int) { self.limit = limit }
 
     package var used: Int { state.withLockedValue { $0.used } }
@@ -36,7 +36,7 @@ package final class RoomGate: Sendable {
         }
     }
 
-    /// Returns whether this made room where there was none.
+    /// Returns whether this call made room in a full gate.
     @discardableResult
     package func remove(_ amount: Int) -> Bool {
         let (waiters, madeRoom) = state.withLockedValue { state in
@@ -49,7 +49,7 @@ package final class RoomGate: Sendable {
         return madeRoom
     }
 
-    /// Nobody waits here any more: what is counted will never be taken.
+    /// Ends all waiting for good: nobody will take what is counted.
     package func open() {
         let waiters = state.withLockedValue { state in
             state.isOpen = true
@@ -69,8 +69,8 @@ package final class RoomGate: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isWaiting = state.withLockedValue { state in
-                    // Cancelling sets the flag first and takes the lock then, so no cancel is
-                    // missed between these two lines.
+                    // Cancelling sets the flag before it takes the lock, so no cancel is missed
+                    // between this check and the next line.
                     guard state.used > limit, !state.isOpen, !Task.isCancelled else {
                         return false
                     }

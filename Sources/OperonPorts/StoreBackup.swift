@@ -1,8 +1,9 @@
-/// A copy of a store on its way to somewhere: one file that could take its place.
+/// A copy of a store in transfer: one file that can replace the store.
 package struct StoreBackup: Sendable {
     /// Bytes of the whole file.
     package var byteCount: Int
-    /// They come as fast as they are taken. Whoever lets go of it needs no more of them.
+    /// The content, produced as fast as it is consumed. A consumer that releases the stream ends
+    /// the transfer.
     package var pieces: AsyncThrowingStream<[UInt8], any Error>
 
     package init(byteCount: Int, pieces: AsyncThrowingStream<[UInt8], any Error>) {

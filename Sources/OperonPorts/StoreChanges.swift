@@ -1,7 +1,7 @@
 package import OperonModel
 
-/// What a batch changes, worked out before anything is kept: what each record means, in one place
-/// for all stores. Several records about one operation become one change.
+/// The changes that a batch makes, computed before anything is stored. It defines the meaning of
+/// each record once for all stores. Several records about one operation become one change.
 package struct StoreChanges: Sendable {
     package struct Attempt: Hashable, Sendable {
         package var operation: OperationID
@@ -14,17 +14,17 @@ package struct StoreChanges: Sendable {
     }
 
     package private(set) var graphs: [GraphID: GraphEntry] = [:]
-    /// In the order of submission; those of `newGraphs` and additions.
+    /// In the order of submission; new graphs and additions.
     package private(set) var contents: [StoredContents] = []
     package private(set) var operations: [OperationID: StoredOperation] = [:]
     package private(set) var attempts: [AttemptID: Attempt] = [:]
-    /// Who is in flight now, of the operations where that changed; `nil`: no attempt.
+    /// The attempt now in flight, for each operation where that changed; `nil`: none.
     package private(set) var open: [OperationID: AttemptID?] = [:]
     package private(set) var queues: [String: StoredQueue] = [:]
     package private(set) var keys: [String: StoredKey] = [:]
-    /// In order.
+    /// In the order of the records.
     package private(set) var dependencyChanges: [StoreRecord] = []
-    /// `nil`: what was kept is dropped.
+    /// `nil`: the stored output is dropped.
     package private(set) var outputs: [OperationID: Payload?] = [:]
     package private(set) var logs: [Log] = []
     package private(set) var droppedLogs: [(operation: OperationID, attempt: AttemptID)] = []
@@ -36,7 +36,8 @@ package struct StoreChanges: Sendable {
     private let wall: WallTime
     private let limits: Limits
 
-    /// - Throws: `StoreError` if the batch says what cannot be, and whatever `rows` throws.
+    /// - Throws: `StoreError` if the batch contradicts the store or itself; any error that `rows`
+    ///   throws.
     package init(_ batch: StoreBatch, to rows: some StoreRows, limits: Limits) throws {
         wall = batch.wall
         self.limits = limits
@@ -222,7 +223,7 @@ extension StoreChanges {
             }
         case .graph(let id):
             try change(id, rows) { $0.cancelReason = $0.cancelReason ?? reason }
-        // Members that run are told one by one; the queue itself goes on.
+        // Running members are cancelled one by one; the queue itself stays active.
         case .queue: break
         }
     }
@@ -267,7 +268,7 @@ extension StoreChanges {
         _ rows: some StoreRows
     ) throws -> StoredAttempt? {
         if let known = open[operation] { return known.flatMap { attempts[$0]?.attempt } }
-        // What this batch changed of it counts.
+        // Changes that this batch has made to the attempt take precedence.
         guard let found = try rows.openAttempt(of: operation) else { return nil }
         return attempts[found.id]?.attempt ?? found
     }
@@ -339,7 +340,7 @@ extension StoreChanges {
         open[operation] = .some(nil)
         try change(operation, rows) { operation in
             operation.comesBack = true
-            // A failure that is tried again is counted by `retryScheduled`.
+            // `retryScheduled` counts failures that are retried.
             if ending == .lost { operation.workersLost += 1 }
             if ending == .crashed { operation.crashes += 1 }
         }
@@ -435,7 +436,7 @@ extension StoreChanges {
         }
     }
 
-    /// An operation that is tried often keeps what its last attempts printed.
+    /// Bounds the logs of an operation with many attempts: the logs of its last attempts stay.
     private mutating func trimLogs(_ rows: some StoreRows) throws {
         for new in logs where (operations[new.operation]?.attempts ?? 0) > 1 {
             let old = try rows.logSizes(of: new.operation).filter { old in
@@ -459,9 +460,9 @@ extension StoreChanges {
             last += 1
         }
         let kept = UInt64(limits.storedEvents)
-        // Not one by one: dropping costs a write as well.
+        // Not one by one, because dropping costs a write as well.
         if try last - rows.firstEvent >= kept + kept / 10 { dropsEventsThrough = last - kept }
-        // Of a million at once most would be dropped in the same transaction.
+        // Of a very large batch, most events would be dropped in the same transaction.
         events = new
         if let end = dropsEventsThrough {
             events.removeAll { $0.sequence <= end && $0.sequence < last }
@@ -470,7 +471,7 @@ extension StoreChanges {
 }
 
 extension AttemptEnding {
-    /// How an attempt ended whose result its operation finished with.
+    /// The ending of the attempt whose result finished its operation.
     fileprivate init(_ outcome: Outcome) {
         switch outcome {
         case .succeeded: self = .succeeded

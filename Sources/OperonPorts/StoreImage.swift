@@ -1,7 +1,7 @@
 package import OperonModel
 
-/// What a store keeps, as a value: the model that every store is compared with, and the store of
-/// simulations.
+/// The content of a store as a value. Every store is compared with this model, and simulations use
+/// it as their store.
 package struct StoreImage: Sendable {
     private struct Graph: Sendable {
         var entry: GraphEntry
@@ -11,7 +11,7 @@ package struct StoreImage: Sendable {
         var outputs: [UInt32: Payload] = [:]
         var logs: [UInt32: [StoredLog]] = [:]
         var dependencyChanges: [StoreRecord] = []
-        /// Bytes of inputs, outputs and logs, once it has ended and was weighed.
+        /// Bytes of inputs, outputs and logs; set by `weigh()` once the graph has ended.
         var weight: Int?
 
         var bytes: Int {
@@ -22,7 +22,7 @@ package struct StoreImage: Sendable {
         }
     }
 
-    /// What is left of a graph that was dropped, beside its outcomes.
+    /// What remains of a dropped graph, besides its outcomes.
     private struct Tombstone: Sendable {
         let name: String
         let submittedAt: WallTime
@@ -62,12 +62,12 @@ package struct StoreImage: Sendable {
         self.limits = limits
     }
 
-    /// Raises the epoch, for the coordinator that opens the store.
+    /// Raises the epoch for the coordinator that opens the store.
     package mutating func raiseEpoch() { epoch = Epoch(rawValue: epoch.rawValue + 1) }
 
-    /// Keeps all of a batch, or nothing.
+    /// Stores all of a batch, or nothing.
     ///
-    /// - Throws: `StoreError` (`failed`) if the batch says what cannot be.
+    /// - Throws: `StoreError` (`failed`) if the batch contradicts the store or itself.
     package mutating func apply(_ batch: StoreBatch) throws(StoreError) {
         let changes: StoreChanges
         do {
@@ -127,20 +127,20 @@ package struct StoreImage: Sendable {
         graphs[id.graph]?.logs[id.index] = logs
     }
 
-    /// Finished graphs that are kept for nothing.
+    /// The finished graphs that exceed these bounds.
     package func prunable(beyond bounds: StoreRetention.Bounds) -> [GraphID] {
         StoreRetention.dropped(graphs.values.map(\.entry), beyond: bounds) { id in
             graphs[id].map { $0.weight ?? $0.bytes } ?? 0
         }
     }
 
-    /// Finds once for all what finished graphs take, for those who ask again and again.
+    /// Computes the size of each finished graph once, for callers that ask often.
     package mutating func weigh() {
-        // Each by itself: their order does not matter.
+        // The graphs are independent, so their order does not matter.
         for id in Array(graphs.keys) {
             guard let graph = graphs[id] else { continue }
             if !graph.entry.hasEnded {
-                // Another round of it makes it another one.
+                // A graph that was reopened changes its size.
                 graphs[id]?.weight = nil
             } else if graph.weight == nil {
                 graphs[id]?.weight = graph.bytes
@@ -156,7 +156,8 @@ package struct StoreImage: Sendable {
         }
     }
 
-    /// Drops the names of those of these workers that no attempt has; which those were.
+    /// Removes the names of those of these workers that no attempt refers to, and returns those
+    /// workers.
     package mutating func forget(workers gone: [Incarnation]) -> [Incarnation] {
         var used: Set<Incarnation> = []
         for graph in graphs.values {
@@ -167,7 +168,7 @@ package struct StoreImage: Sendable {
         return unused
     }
 
-    /// Drops finished graphs but for a tombstone.
+    /// Drops finished graphs; only their entries and outcomes remain.
     package mutating func drop(_ dropped: [GraphID]) {
         for id in dropped {
             guard let old = graphs[id], old.entry.hasEnded else { continue }
@@ -187,10 +188,10 @@ package struct StoreImage: Sendable {
     }
 }
 
-// MARK: - What was kept
+// MARK: - Reading
 
 extension StoreImage {
-    /// What a coordinator must know to go on.
+    /// The state that a coordinator needs to resume.
     package var state: StoredState {
         var state = StoredState(reign: reign, epoch: epoch)
         state.lastEvent = lastEvent
@@ -237,7 +238,7 @@ extension StoreImage {
     }
 
     package func events(after: UInt64, limit: Int) -> [StoredEvent] {
-        // Their numbers have no gaps.
+        // Event numbers have no gaps.
         guard let first = kept.first?.sequence, after < lastEvent else { return [] }
         let start = after < first ? 0 : Int(after - first) + 1
         var events: [StoredEvent] = []
@@ -283,7 +284,8 @@ extension StoreImage: StoreRows {
 }
 
 extension [StoredAttempt] {
-    /// In the order of their numbers, each once. Nearly always it is the last one.
+    /// Keeps the attempts in the order of their numbers, each once. The new attempt is nearly
+    /// always the last one.
     fileprivate mutating func keep(_ attempt: StoredAttempt) {
         guard let last, attempt.id <= last.id else { return append(attempt) }
         if last.id == attempt.id {
@@ -297,7 +299,7 @@ extension [StoredAttempt] {
 }
 
 extension StoredGraph {
-    /// What the entry says of a graph; its operations, outcomes and changes are left to be set.
+    /// Makes a graph from its entry; the caller sets operations, outcomes and changes.
     package init(_ entry: GraphEntry, contents: [StoredContents]) {
         self.init(
             id: entry.id,
@@ -327,7 +329,7 @@ extension StoredInFlight {
 }
 
 extension StoreRecord {
-    /// The operation whose dependencies it changes; `nil` for any other record.
+    /// The operation whose dependencies the record changes; `nil` for other records.
     package var changedDependent: OperationID? {
         switch self {
         case .dependencyAdded(let operation, _, _), .dependencyRemoved(let operation, _): operation

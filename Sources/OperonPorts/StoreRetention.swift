@@ -1,16 +1,17 @@
 package import OperonModel
 
-/// Which finished graphs a store drops: decided here for all stores.
+/// Decides, for all stores, which finished graphs are dropped.
 package enum StoreRetention {
-    /// Within what finished graphs are kept.
+    /// The bounds within which finished graphs are kept.
     package struct Bounds: Hashable, Sendable {
-        /// What finished before is dropped.
+        /// Graphs that finished before this time are dropped.
         package var finishedBefore: WallTime?
-        /// The newest so many are kept.
+        /// The number of newest graphs that are kept.
         package var graphs: Int?
-        /// What has so many operations beyond it, or more, is dropped.
+        /// A graph is dropped if the newer finished ones have this many operations or more.
         package var operations: Int?
-        /// What has so many bytes beyond it, or more, is dropped; of a store that counts them.
+        /// A graph is dropped if the newer finished ones take this many bytes or more. Only for
+        /// stores that count bytes.
         package var bytes: Int?
 
         package init(finishedBefore: WallTime? = nil, graphs: Int? = nil) {
@@ -18,7 +19,7 @@ package enum StoreRetention {
             self.graphs = graphs
         }
 
-        /// At a moment.
+        /// The bounds of a retention at the time `now`.
         package init(_ retention: Retention, at now: WallTime) {
             finishedBefore = retention.time.map { now + (.zero - $0) }
             graphs = retention.graphs
@@ -27,13 +28,13 @@ package enum StoreRetention {
         }
     }
 
-    /// Those that finished before `before`, and those beyond the newest `count`, but none that an
-    /// unfinished graph needs.
+    /// The finished graphs that exceed any of the bounds, except those that an unfinished graph
+    /// needs.
     ///
     /// - Parameters:
-    ///   - graphs: all that are known, in any order.
-    ///   - bytes: what a graph takes; not asked without a bound.
-    /// - Returns: the ids in their order.
+    ///   - graphs: all known graphs, in any order.
+    ///   - bytes: the size of a graph; not called if `bounds` has no limit of bytes.
+    /// - Returns: the ids in ascending order.
     package static func dropped(
         _ graphs: [GraphEntry],
         beyond bounds: Bounds,

@@ -1,11 +1,11 @@
 package import OperonModel
 
-/// What a store keeps of a graph beside what it is made of and what became of its operations.
+/// What a store keeps of a graph, apart from its contents and the progress of its operations.
 package struct GraphEntry: Hashable, Sendable {
     package let id: GraphID
     package var name: String
     package var submittedAt: WallTime
-    /// When nothing of it was left to do and nothing could be added any more.
+    /// When all its operations were finished and no more could be added.
     package var finishedAt: WallTime?
     package var isOpen: Bool
     package var isTombstone = false
@@ -14,7 +14,7 @@ package struct GraphEntry: Hashable, Sendable {
     package var operationCount: UInt32
     /// Operations with an outcome.
     package var finishedCount: UInt32 = 0
-    /// Other graphs that operations of it depend on, in their order.
+    /// Other graphs that its operations depend on, in ascending order.
     package var needs: [GraphID] = []
 
     package init(
@@ -33,7 +33,7 @@ package struct GraphEntry: Hashable, Sendable {
 
     package var hasEnded: Bool { !isOpen && finishedCount == operationCount }
 
-    /// What is left of it when it is dropped.
+    /// What remains of the entry when the graph is dropped.
     package var tombstone: GraphEntry {
         var entry = self
         entry.isTombstone = true
@@ -51,29 +51,29 @@ package struct GraphEntry: Hashable, Sendable {
     }
 }
 
-/// What a store looks up to find what a batch changes. Before the batch, that is: what the batch
-/// itself changed is remembered by `StoreChanges`.
+/// Lookups that a store offers to compute the changes of a batch. They return the state before the
+/// batch; `StoreChanges` itself tracks the changes within the batch.
 package protocol StoreRows {
     func graph(_ id: GraphID) throws -> GraphEntry?
-    /// `nil`: it is as it was submitted.
+    /// `nil`: the operation is unchanged since its submission.
     func operation(_ id: OperationID) throws -> StoredOperation?
     /// The attempt of an operation that is in flight.
     func openAttempt(of operation: OperationID) throws -> StoredAttempt?
-    /// Operations of a graph that have an attempt in flight, in their order.
+    /// Operations of a graph that have an attempt in flight, in ascending order.
     func openOperations(of graph: GraphID) throws -> [OperationID]
-    /// One in flight or ended.
+    /// An attempt that is in flight or has ended.
     func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt?
     func queue(_ name: String) throws -> StoredQueue?
     func key(_ name: String) throws -> StoredKey?
-    /// Bytes of the logs of an operation, by attempt, the first first.
+    /// Bytes of the logs of an operation by attempt, the first attempt first.
     func logSizes(of operation: OperationID) throws -> [(attempt: AttemptID, bytes: Int)]
-    /// Number of the oldest event that is kept; one more than `lastEvent` if none is.
+    /// Number of the oldest stored event; one more than `lastEvent` if none is stored.
     var firstEvent: UInt64 { get throws }
     var lastEvent: UInt64 { get throws }
 }
 
 extension StoreError {
-    /// A batch says what cannot be: the coordinator that sent it cannot go on.
+    /// The batch contradicts the store or itself. The coordinator that sent it cannot continue.
     static func contradiction(_ what: String) -> StoreError {
         StoreError(.failed, "The store was told what cannot be: \(what). This is a defect.")
     }

@@ -1,19 +1,19 @@
 import Glibc
 import OperonPorts
 
-/// A copy of a store that is read from its beginning to its end, and is gone when nobody reads it
-/// any more: its name is taken away at once, so that nothing is left of it, whatever happens.
+/// A copy of a store that is read once, from its beginning to its end. The file is unlinked as soon
+/// as it is open, so the system deletes it when the last reader is gone, even after a crash.
 final class BackupFile: Sendable {
     let byteCount: Int
     private let descriptor: Int32
-    /// Reading blocks, and neither commits nor syncs shall wait for it.
+    /// A thread for reading, which blocks; neither commits nor syncs may wait for it.
     private let thread: BlockingThread
     private let atEnd: @Sendable () -> Void
 
     private static let pieceBytes = 256 << 10
 
-    /// - Parameter atEnd: is told when the copy is gone.
-    /// - Throws: `StoreError`, or that there is no thread.
+    /// - Parameter atEnd: called when the copy is gone.
+    /// - Throws: `StoreError`, or an error if the system has no thread.
     init(takingOver path: String, atEnd: @escaping @Sendable () -> Void) throws {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         let code = errno
@@ -40,7 +40,7 @@ final class BackupFile: Sendable {
         atEnd()
     }
 
-    /// `nil`: that was all.
+    /// The next piece; `nil` at the end.
     func next() async throws -> [UInt8]? {
         let piece = try await thread.perform { [descriptor] in try Self.read(descriptor) }
         return piece.isEmpty ? nil : piece

@@ -1,10 +1,10 @@
 import Glibc
 import NIOConcurrencyHelpers
 
-/// One thread that does what it is given, in order: what blocks on a disk must not block a thread
-/// of the cooperative pool.
+/// One thread that runs its jobs in order. Work that blocks on a disk must not block a thread of
+/// the cooperative pool.
 ///
-/// Owned by a `SQLiteStore`, which stops it when it is closed.
+/// Owned by a `SQLiteStore` or a `BackupFile`, which stops it at its own end.
 final class BlockingThread: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
@@ -12,12 +12,12 @@ final class BlockingThread: Sendable {
     }
 
     private let state = NIOLockedValueBox(State())
-    /// `true`: there is something to do.
+    /// `true` if the thread has something to do.
     private let hasWork = ConditionLock(value: false)
 
     /// Starts the thread.
     ///
-    /// - Throws: the number of the error if the system has no more threads.
+    /// - Throws: the error number if the system has no more threads.
     init() throws(ThreadFailure) {
         let start = unsafe Unmanaged.passRetained(self)
         var thread = pthread_t()
@@ -42,7 +42,7 @@ final class BlockingThread: Sendable {
         let code: Int32
     }
 
-    /// Runs `job` behind what was given before, and waits for what it returns.
+    /// Runs `job` after all earlier jobs and returns its result.
     func perform<Value: Sendable>(
         _ job: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
@@ -56,7 +56,7 @@ final class BlockingThread: Sendable {
         wake()
     }
 
-    /// Ends the thread behind what it was given.
+    /// Ends the thread after all earlier jobs.
     func stop() {
         state.withLockedValue { $0.isStopping = true }
         wake()

@@ -4,15 +4,16 @@ import NIOConcurrencyHelpers
 import OperonModel
 import OperonPorts
 
-/// An open store. Everything but `sync` is called on the thread that has the database, one call
-/// after the other, which protects `file` and `tables`; `log` and `failure` are safe by themselves.
+/// An open store. Everything except `sync` is called on the database thread, one call after the
+/// other; that protects `file` and `tables`. `log` and `failure` have locks of their own.
 final class Connection: @unchecked Sendable {
     private let file: StoreFile
     private var tables: StoreTables?
     private let options: SQLiteStore.Options
-    /// SQLite's log, opened a second time: to wait for the disk beside the thread of the database.
+    /// A second descriptor of SQLite's log, so that `sync` can wait for the disk without blocking
+    /// the database thread.
     private let log = NIOLockedValueBox<Int32>(-1)
-    /// Why nothing can be done any more.
+    /// The error after which the store refuses everything.
     private let failure = NIOLockedValueBox<StoreError?>(nil)
 
     /// - Throws: `StoreError`.
@@ -23,7 +24,7 @@ final class Connection: @unchecked Sendable {
         tables = file.queue.inDatabase { StoreTables($0, limits: options.limits) }
     }
 
-    /// Loads, and raises the epoch.
+    /// Loads the stored state and raises the epoch.
     func begin() throws -> StoredState {
         do {
             var state = try read { try $0.load() }
@@ -45,7 +46,8 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    /// The log exists since the epoch was raised, and is the same file until the store is closed.
+    /// Opens SQLite's log. The log exists since the epoch was raised and stays the same file until
+    /// the store is closed.
     private func openLog() throws(StoreError) {
         let descriptor = unsafe Glibc.open(file.path + "-wal", O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -69,7 +71,8 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    /// As `read`; an error that is not known to have left nothing behind is the last.
+    /// Like `read`. Only a transient error is known to have left nothing behind; after any other
+    /// the store refuses everything.
     func write<Value>(_ body: (StoreTables) throws -> Value) throws -> Value {
         do {
             return try read(body)
@@ -83,8 +86,8 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    /// The log may be what fills the disk: what it says is copied to the file, where there is room
-    /// for that, and its own room given back.
+    /// The log may be what fills the disk. If there is room for it in the database file, the
+    /// content of the log is copied there and the log is truncated.
     private func makeRoom() throws {
         do {
             try read { tables in _ = try tables.database.checkpoint(.truncate) }
@@ -92,16 +95,17 @@ final class Connection: @unchecked Sendable {
             failure.withLockedValue { $0 = $0 ?? error }
             throw error
         } catch {
-            // Nothing is lost, and nothing gained.
+            // No room was gained and nothing was lost.
         }
     }
 
-    /// Waits until the log is on the disk: with it everything that was committed before.
+    /// Waits until the log is on the disk, and with it everything that was committed before.
     func sync() throws {
         if let error = failure.withLockedValue({ $0 }) { throw error }
         let code = log.withLockedValue { fdatasync($0) == 0 ? 0 : errno }
         guard code == 0 else {
-            // The kernel forgets what it could not write: asking again would be answered with yes.
+            // The kernel forgets data that it could not write, so a second sync would falsely
+            // succeed.
             let error = StoreError(
                 .failed,
                 "The disk did not take the store “\(file.path)”: \(StoreFile.reason(code))."
@@ -111,7 +115,7 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    /// Copies the log into the file and deletes it.
+    /// Copies the log into the database file and deletes the log.
     func close() throws {
         file.queue.inDatabase { _ in tables = nil }
         defer {
@@ -129,10 +133,10 @@ final class Connection: @unchecked Sendable {
 
     // MARK: - Backup
 
-    /// Pages of one step: some milliseconds, for which commits wait.
+    /// Pages per step. A step takes some milliseconds, and commits wait for it.
     private static let stepPages: Int32 = 1_000
 
-    /// - Parameter isDraft: it gets its name when it is whole.
+    /// - Parameter isDraft: whether the copy gets its name only when it is complete.
     func beginBackup(to target: String, isDraft: Bool = true) throws -> RunningCopy {
         guard try StoreFile.size(of: target) == nil else {
             throw StoreError(
@@ -147,13 +151,13 @@ final class Connection: @unchecked Sendable {
         }
     }
 
-    /// Whether all is copied.
+    /// Copies the next pages. Returns whether everything is copied.
     func stepBackup(_ copy: RunningCopy) throws -> Bool {
         try read { _ in try copy.step(pages: Self.stepPages) }
     }
 }
 
-/// A backup on its way. Used on the thread of the store that is copied, one call after the other.
+/// A backup in progress. Used on the database thread of the copied store, one call after the other.
 final class RunningCopy: @unchecked Sendable {
     private let target: String
     private let draft: String
@@ -188,13 +192,13 @@ final class RunningCopy: @unchecked Sendable {
         }
     }
 
-    /// Gives the copy its reign and its name, when it is on the disk.
+    /// Gives the copy its reign and, once it is on the disk, its name.
     func finish() throws {
         do {
             try queue.inDatabase { database in
                 backup?.finish()
                 backup = nil
-                // Without a log beside it, it is one file to carry away.
+                // Without a log next to it, the copy is a single file.
                 try database.execute(sql: "PRAGMA journal_mode = DELETE")
                 try database.execute(sql: "PRAGMA synchronous = FULL")
                 let tables = StoreTables(database, limits: Limits())
@@ -216,7 +220,7 @@ final class RunningCopy: @unchecked Sendable {
             backup?.finish()
             backup = nil
         }
-        // It goes away whatever is wrong with it.
+        // Ignore errors: the copy is removed in any case.
         try? queue.close()
         StoreFile.remove(draft)
     }

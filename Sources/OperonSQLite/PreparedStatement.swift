@@ -1,17 +1,17 @@
 import GRDB
 import GRDBSQLite
 
-/// A row is not what was written.
+/// A row differs from what was written.
 struct RowDamage: Error {
     let what: String
 }
 
-/// A statement that is prepared once and used a million times: values are bound and read in the
-/// order of their columns, without a box for each. The only file that calls SQLite itself.
+/// A statement that is prepared once and used many times. Values are bound and read in the order of
+/// their columns, without an allocation for each. This is the only file that calls SQLite directly.
 ///
-/// The last column of most tables is the check sum of those before it: `bindSum` and `readSum`
-/// count what was bound or read since the start of the row. To be used on the thread that has the
-/// database.
+/// The last column of most tables is a checksum over the columns before it. `bindSum` and `readSum`
+/// cover the values that were bound or read since the start of the row. Use it only on the database
+/// thread.
 @safe final class PreparedStatement {
     private let statement: Statement
     private let handle: OpaquePointer
@@ -42,7 +42,7 @@ struct RowDamage: Error {
         let code = value.withUTF8 { bytes in
             unsafe sum.add(UnsafeRawBufferPointer(bytes))
             return unsafe bytes.withMemoryRebound(to: CChar.self) { characters in
-                // An empty text has no address, which would be bound as no value.
+                // The pointer of an empty text is null, which SQLite would bind as NULL.
                 unsafe sqlite3_bind_text64(
                     handle,
                     position,
@@ -80,7 +80,7 @@ struct RowDamage: Error {
 
     func bindSum() throws { try bind(sum.value) }
 
-    /// Runs a statement that gives no rows.
+    /// Runs a statement that returns no rows.
     func execute() throws {
         defer { reset() }
         let code = unsafe sqlite3_step(handle)
@@ -89,7 +89,7 @@ struct RowDamage: Error {
 
     // MARK: - Reading
 
-    /// Goes to the next row; `false`: there is none. `reset` ends reading.
+    /// Moves to the next row; `false` if there is none. `reset` ends reading.
     func step() throws -> Bool {
         position = 0
         sum = RowSum()
@@ -103,7 +103,7 @@ struct RowDamage: Error {
     func reset() {
         position = 0
         sum = RowSum()
-        // It says again what `step` said.
+        // `sqlite3_reset` repeats the error that `step` already reported.
         _ = unsafe sqlite3_reset(handle)
     }
 
@@ -126,7 +126,7 @@ struct RowDamage: Error {
         }
     }
 
-    /// The number in the first column, before the row is read.
+    /// The number in the first column, without moving on to the next column.
     func peekInteger() throws -> Int64 {
         unsafe sqlite3_column_int64(handle, 0)
     }
@@ -143,7 +143,7 @@ struct RowDamage: Error {
             sum.addNothing()
             return nil
         case SQLITE_TEXT:
-            // The text first: asking for its size may convert it.
+            // Read the text first: asking for its size may convert it.
             let start = unsafe sqlite3_column_text(handle, position)
             let count = unsafe Int(sqlite3_column_bytes(handle, position))
             let bytes = unsafe UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
@@ -165,7 +165,7 @@ struct RowDamage: Error {
         return unsafe Array(bytes)
     }
 
-    /// - Throws: `RowDamage` unless the row is as it was written.
+    /// - Throws: `RowDamage` if the row differs from what was written.
     func readSum() throws {
         let expected = sum.value
         guard unsafe sqlite3_column_int64(handle, position) == expected else {
@@ -184,7 +184,7 @@ struct RowDamage: Error {
         return DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
     }
 
-    /// SQLite copies what is bound before the call returns.
+    /// Tells SQLite to copy bound values before the call returns.
     private static var copied: sqlite3_destructor_type {
         unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self)
     }
@@ -197,12 +197,12 @@ struct RowDamage: Error {
     )!
 }
 
-/// A copy of a database that goes on while others use it: between two steps the source may be
-/// written, through the same connection, and the copy follows.
+/// A copy of a database in progress, while the database stays in use. Between two steps the source
+/// may be written through the same connection, and the copy includes these changes.
 @safe final class RunningBackup {
     private let handle: OpaquePointer
 
-    /// `nil`: SQLite refuses, and `destination` knows why.
+    /// `nil` if SQLite refuses; `destination` has the error.
     init?(from source: Database, to destination: Database) {
         guard let target = unsafe destination.sqliteConnection,
             let origin = unsafe source.sqliteConnection,
@@ -211,7 +211,7 @@ struct RowDamage: Error {
         unsafe self.handle = handle
     }
 
-    /// Copies some pages; whether all are copied.
+    /// Copies some pages. Returns whether all are copied.
     func step(pages: Int32) throws -> Bool {
         switch unsafe sqlite3_backup_step(handle, pages) {
         case SQLITE_DONE: return true

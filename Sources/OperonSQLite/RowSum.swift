@@ -1,8 +1,9 @@
-/// A check sum over the values of a row, kept in the row: SQLite notices a page that is torn, not
-/// a bit that the disk changed inside a value.
+/// A checksum over the values of a row, stored in the row. SQLite detects a torn page, but not a
+/// bit that the disk changed inside a value.
 ///
-/// Every step is invertible, and folds what the multiplication took to the upper half into the
-/// lower one, so two rows that differ in one word never meet before 32 bits of it are taken.
+/// Every step is invertible and folds the upper half of the product into the lower half. So two
+/// rows that differ in one word always have different states; only the cut to 32 bits can make
+/// their sums equal.
 struct RowSum {
     private var state: UInt64 = 0x9E37_79B9_7F4A_7C15
 
@@ -28,7 +29,8 @@ struct RowSum {
         add(rest)
     }
 
-    /// Four bytes in the file. Folded by the last step already: to fold it again would undo that,
-    /// and nothing would tell of the upper half of the last word.
+    /// The sum; it takes four bytes in the file. The last step has already folded the state.
+    /// Folding it again would undo that, and the sum would not depend on the upper half of the last
+    /// word.
     var value: Int64 { Int64(Int32(truncatingIfNeeded: state)) }
 }

@@ -1,7 +1,7 @@
 import OperonModel
 
-/// What does not fit a number, as a text that people can read: fields between bars, a bar in a
-/// field behind a backslash.
+/// Values that do not fit in a number, as text that people can read. Bars separate the fields; a
+/// bar within a field has a backslash before it.
 enum RowText {
     static func text(_ error: OperationError) -> String {
         var fields = [error.code]
@@ -19,7 +19,7 @@ enum RowText {
         return join(fields)
     }
 
-    /// - Throws: `RowDamage` for anything that `text` does not write.
+    /// - Throws: `RowDamage` for any text that `text` does not write.
     static func error(_ text: String?) throws(RowDamage) -> OperationError {
         let fields = split(text ?? "")
         switch (fields[0], fields.count) {

@@ -4,17 +4,17 @@ import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonPorts
 
-/// A store in one SQLite file, with SQLite's log (`-wal`) beside it while it is open.
+/// A store in one SQLite file, with SQLite's log (`-wal`) next to it while it is open.
 ///
-/// Two threads of its own block, so that no other does: one has the database, one waits for the
-/// disk. So commits go on while a `sync` waits.
+/// The store has two threads that may block, so that no others have to: one uses the database, the
+/// other waits for the disk. So commits continue while a `sync` waits.
 package final class SQLiteStore: OperationStore {
     package struct Options: Sendable {
         package var limits = Limits()
-        /// Pages of 4 KiB that the file may have; `nil`: as many as the disk has room for.
+        /// The most pages of 4 KiB that the file may have; `nil`: limited only by the disk.
         package var pagesMax: Int?
-        /// For a command that looks after a store and rules nothing: the epoch stays, and a store
-        /// that is not there is not made.
+        /// For a command that maintains a store but coordinates nothing: the epoch is not raised,
+        /// and a missing store is not created.
         package var isMaintenance = false
 
         package init() {}
@@ -25,23 +25,23 @@ package final class SQLiteStore: OperationStore {
     private let options: Options
     private let newReign: Reign
     private let opened = NIOLockedValueBox<OpenStore?>(nil)
-    /// A copy is being made or read.
+    /// Whether a copy is being made or read.
     private let isCopying = NIOLockedValueBox(false)
 
-    /// - Parameter newReign: the random id of the store, if it has to be made.
+    /// - Parameter newReign: the random id of the store if it has to be created.
     package init(path: String, newReign: Reign, options: Options = Options()) {
         self.path = path
         self.newReign = newReign
         self.options = options
     }
 
-    /// Draws the id for a new store.
+    /// Draws a random reign for a new store.
     package convenience init(path: String, options: Options = Options()) {
         self.init(path: path, newReign: .drawn(), options: options)
     }
 
-    /// The order in which everything stands: the file, its lock, its checks, what it holds, the
-    /// epoch, and the disk's word that the epoch is there.
+    /// Opens in a fixed order: the file, its lock, its checks, its content, the new epoch, and the
+    /// sync of the epoch.
     package func open() async throws -> StoredState {
         guard opened.withLockedValue({ $0 == nil }) else {
             throw StoreError(.failed, "The store “\(path)” is open already.")
@@ -53,7 +53,7 @@ package final class SQLiteStore: OperationStore {
                 try SQLiteVersion.current().check()
                 if !options.isMaintenance { try StoreFile.makeIfMissing(path, reign: reign) }
                 let connection = try Connection(path: path, options: options)
-                // The copy that a life before this one did not finish.
+                // A copy that a previous run did not finish.
                 if !options.isMaintenance { StoreFile.remove(Self.copyPath(of: path)) }
                 return (connection, try connection.begin())
             }
@@ -130,7 +130,8 @@ package final class SQLiteStore: OperationStore {
         try await perform { try $0.write { try $0.forget(workers) } }
     }
 
-    /// Deletes what tombstones left, some rows at a time: commits go on in between.
+    /// Deletes the rows that dropped graphs have left, some at a time, so that commits can run in
+    /// between.
     private func sweep() async throws {
         for id in try await perform({ try $0.read { $0.unswept } }) {
             var next: UInt32? = 0
@@ -140,15 +141,15 @@ package final class SQLiteStore: OperationStore {
         }
     }
 
-    /// Copies the store as it is when the copy ends, while it goes on: to a file that does not
-    /// exist. The copy has a reign of its own, because what is done with it is not what is done
-    /// here. A copy whose task is cancelled leaves nothing.
+    /// Copies the store to a new file while the store stays in use. The copy has the state of the
+    /// moment at which it ends. It gets a reign of its own, because its history differs from then
+    /// on. If the task is cancelled, no file remains.
     package func backup(to target: String) async throws {
         try await copy { connection in try connection.beginBackup(to: target) }
     }
 
-    /// The same to a file beside the store that is gone when it is read. There is one at a time:
-    /// it takes as much room as the store itself.
+    /// Copies the store to a file next to it that is deleted once it is read. There is only one
+    /// such copy at a time, because it takes as much space as the store.
     package func backup() async throws -> StoreBackup {
         let isFirst = isCopying.withLockedValue { isCopying in
             defer { isCopying = true }
@@ -179,7 +180,7 @@ package final class SQLiteStore: OperationStore {
         )
     }
 
-    /// No name that anybody would give a copy of his own: what is there is removed.
+    /// An unusual name, because any file that already has it is removed.
     private static func copyPath(of path: String) -> String { path + ".operon-backup-draft" }
 
     private func copy(
@@ -197,7 +198,7 @@ package final class SQLiteStore: OperationStore {
         }
     }
 
-    /// Gives back to the disk what deleted rows left; nothing else is done meanwhile.
+    /// Returns the space of deleted rows to the disk. The store does nothing else meanwhile.
     package func vacuum() async throws {
         try await perform { connection in
             try connection.write { tables in
@@ -207,7 +208,7 @@ package final class SQLiteStore: OperationStore {
         }
     }
 
-    /// What is wrong with it, in sentences; none if nothing is. Reads everything.
+    /// The problems of the store, as sentences; empty if there are none. Reads everything.
     package func check() async throws -> [String] {
         try await perform { try $0.read { try $0.problems() } }
     }
@@ -218,7 +219,7 @@ package final class SQLiteStore: OperationStore {
             return value
         }
         guard let store else { return }
-        // Nothing can be done about a disk that refuses now; the log of SQLite stays.
+        // Errors cannot be handled now; if the disk refuses, SQLite's log stays.
         _ = try? await store.disk.perform {}
         store.disk.stop()
         _ = try? await store.database.perform { try store.connection.close() }
@@ -233,7 +234,7 @@ private struct OpenStore: Sendable {
 }
 
 extension Reign {
-    /// A random one; never 0, which means “not known yet”.
+    /// A random reign. It is never 0, which means “not known yet”.
     package static func drawn() -> Reign {
         var generator = SystemRandomNumberGenerator()
         return Reign(rawValue: UInt64.random(in: 1...UInt64.max, using: &generator))

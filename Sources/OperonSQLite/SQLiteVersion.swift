@@ -1,14 +1,14 @@
 import GRDB
 import OperonPorts
 
-/// The version of the SQLite that the program found when it was started: the system's, which may be
-/// older than the one that it was built with.
+/// The version of the SQLite library that this process uses. It is the system's library, which may
+/// be older than the one that the program was built with.
 ///
-/// The corruption by a WAL reset (https://www.sqlite.org/changes.html, fixed in 3.51.3) needs a
+/// The WAL-reset corruption (https://www.sqlite.org/changes.html, fixed in 3.51.3) needs a
 /// checkpoint on one connection while another one writes. A store has one connection and an
-/// exclusive lock, so that versions before are safe here.
+/// exclusive lock, so earlier versions are safe here.
 struct SQLiteVersion: Hashable, Comparable, CustomStringConvertible {
-    /// Every table of a store is STRICT, which is known since 3.37 (2021).
+    /// Every table of a store is STRICT, which SQLite supports since 3.37 (2021).
     static let oldest = SQLiteVersion(major: 3, minor: 37)
 
     let major: Int
@@ -19,7 +19,7 @@ struct SQLiteVersion: Hashable, Comparable, CustomStringConvertible {
         self.minor = minor
     }
 
-    /// As `sqlite_version()` says it: `3.40.1`.
+    /// Reads the form of `sqlite_version()`, such as `3.40.1`.
     init?(_ text: String) {
         let parts = text.split(separator: ".").map { Int($0) }
         guard parts.count >= 2, let major = parts[0], let minor = parts[1] else { return nil }
@@ -32,7 +32,7 @@ struct SQLiteVersion: Hashable, Comparable, CustomStringConvertible {
         (one.major, one.minor) < (other.major, other.minor)
     }
 
-    /// - Throws: `StoreError`, before a file is touched.
+    /// - Throws: `StoreError`, before any file is touched.
     func check() throws(StoreError) {
         guard self < Self.oldest else { return }
         throw StoreError(
@@ -41,7 +41,7 @@ struct SQLiteVersion: Hashable, Comparable, CustomStringConvertible {
         )
     }
 
-    /// Of this process.
+    /// The version that this process uses.
     static func current() throws -> SQLiteVersion {
         let text = try DatabaseQueue().inDatabase { database in
             try String.fetchOne(database, sql: "SELECT sqlite_version()")

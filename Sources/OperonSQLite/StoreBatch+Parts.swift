@@ -1,8 +1,8 @@
 import OperonModel
 
 extension StoreBatch {
-    /// The same in several batches of so many records; with the last of them what attempts left,
-    /// and what listeners are told.
+    /// Splits the batch into batches of at most `size` records. The last of them has the results of
+    /// attempts and the events.
     func parts(of size: Int) -> [StoreBatch] {
         var graphs = self.graphs[...]
         var parts: [StoreBatch] = stride(from: 0, to: records.count, by: size).map { start in
@@ -13,7 +13,7 @@ extension StoreBatch {
             graphs = graphs.dropFirst(count)
             return part
         }
-        // Before the attempts that are theirs.
+        // Workers come before the attempts that refer to them.
         parts[0].workers = workers
         parts[parts.count - 1].graphs += graphs
         parts[parts.count - 1].results = results

@@ -3,7 +3,8 @@ import OperonModel
 import OperonPorts
 
 extension StoreTables {
-    /// What is wrong, in sentences: reads every page and every row. At most some of each kind.
+    /// The problems of the store as sentences, at most some of each kind. Reads every page and
+    /// every row.
     func problems() throws -> [String] {
         var problems: [String] = []
         let pages = try String.fetchAll(database, sql: "PRAGMA integrity_check(20)")
@@ -34,7 +35,7 @@ extension StoreTables {
         return problems
     }
 
-    /// Reads all rows of a table; what is damaged or belongs to no operation.
+    /// Reads all rows of a table. Reports damaged rows and rows that belong to no operation.
     private func tally(
         _ table: String,
         by key: String,

@@ -3,18 +3,18 @@ import Glibc
 import OperonModel
 import OperonPorts
 
-/// The file of a store: made whole, opened by one at a time, checked before it is believed. What
-/// is no store, or not whole, is refused and left as it is.
+/// The file of a store. It is created whole, opened by one process at a time, and checked before it
+/// is used. A file that is not a store, or not whole, is refused and not changed.
 ///
-/// Every call blocks. Belongs to the thread of its store. Nobody else in the process may open and
-/// close the file: closing any descriptor of it gives up the lock of the whole process.
+/// Every call blocks and belongs on the thread of the store. No other code in the process may open
+/// and close the file: closing any descriptor of it releases the lock of the whole process.
 final class StoreFile {
     let path: String
     let queue: DatabaseQueue
-    /// Whether its last owner closed it: else SQLite's log is still there.
+    /// Whether its last user closed it. If not, SQLite's log is still there.
     let wasClosed: Bool
 
-    /// Opens an existing store for its only user.
+    /// Opens an existing store for this process alone.
     ///
     /// - Throws: `StoreError`.
     init(path: String, options: SQLiteStore.Options) throws(StoreError) {
@@ -46,22 +46,24 @@ final class StoreFile {
         var configuration = Configuration()
         configuration.foreignKeysEnabled = false
         configuration.prepareDatabase { database in
-            // Before anything is read: SQLite then needs no memory shared with others, and keeps
-            // the lock on the file that it takes with the first read.
+            // Must come before the first read. SQLite then needs no shared memory and keeps the
+            // lock on the file that the first read takes.
             try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
             try database.execute(sql: "PRAGMA cell_size_check = ON")
             try database.execute(sql: "PRAGMA trusted_schema = OFF")
-            // NORMAL: a commit is written, but not waited for; `sync` does that. SQLite itself
-            // waits for its log before it copies it into the file, and for the file before it
-            // begins the log again. So what a `sync` that returned has seen is on the disk for
-            // good, in one or the other, and what comes after it is lost whole or not at all.
+            // NORMAL: a commit is written but not waited for; `sync` waits. SQLite itself syncs its
+            // log before it copies the log into the file, and syncs the file before it restarts the
+            // log. So everything before a completed `sync` is on the disk for good, in the log or
+            // in the file; what comes after it is lost in whole transactions or not at all.
             try database.execute(sql: "PRAGMA synchronous = NORMAL")
             try database.execute(sql: "PRAGMA journal_mode = WAL")
-            // 16 MiB between two copies of the log into the file: each waits for the disk.
+            // 16 MiB of log between two copies of the log into the file, because each copy waits
+            // for the disk.
             try database.execute(sql: "PRAGMA wal_autocheckpoint = 4096")
-            // The log of one huge submission is given back to the disk afterwards.
+            // After one huge submission, its log is given back to the disk.
             try database.execute(sql: "PRAGMA journal_size_limit = 67108864")
-            // 64 MiB: the upper pages and the ends of all tables of a store of some gigabytes.
+            // 64 MiB: enough for the upper pages and the ends of all tables of a store of some
+            // gigabytes.
             try database.execute(sql: "PRAGMA cache_size = -65536")
             if let pages = options.pagesMax {
                 try database.execute(sql: "PRAGMA max_page_count = \(pages)")
@@ -72,15 +74,15 @@ final class StoreFile {
 
     // MARK: - Checks
 
-    /// Up to this size a check of the whole file costs some tenths of a second: always.
+    /// A file up to this size is always checked in full, which takes some tenths of a second.
     private static let checkedAlwaysBytes: Int64 = 64 << 20
-    /// Beyond this size a check takes longer than anybody wants to wait for a coordinator, and is
-    /// left to `operon store check`. Every row that is used has a check sum of its own.
+    /// Larger files are not checked in full when a coordinator starts, because that would take too
+    /// long; `operon store check` does it. Every row that is used has a checksum of its own.
     private static let checkedAfterCrashBytes: Int64 = 1 << 30
 
     private func validate(bytes: Int64) throws {
-        // Nothing that a kill of the process can do needs a check; a power cut on a disk that does
-        // not keep its word does, and after it the log of SQLite is still there.
+        // Killing the process can do no damage that needs a check. A power cut can, on a disk that
+        // does not do what it reports; SQLite's log is still there after one.
         let limit = wasClosed ? Self.checkedAlwaysBytes : Self.checkedAfterCrashBytes
         try queue.inDatabase { database in
             try checkOwner(database)
@@ -90,7 +92,8 @@ final class StoreFile {
                     throw StoreFile.refused(path, problems.first ?? "SQLite finds it damaged")
                 }
             }
-            // SQLite reads what a last page lacks as zeros. Without a log nothing is to come.
+            // SQLite reads missing bytes of the last page as zeros. Without a log, nothing can
+            // still complete the file.
             let pages = try StoreFile.number("page_count", database)
             let pageBytes = try StoreFile.number("page_size", database)
             if wasClosed, bytes < pages * pageBytes {
@@ -126,7 +129,7 @@ final class StoreFile {
         }
     }
 
-    /// Brings the tables of an older version up to date.
+    /// Migrates the tables of an older version.
     func migrate() throws(StoreError) {
         do {
             try queue.inDatabase { database in
@@ -148,16 +151,16 @@ final class StoreFile {
 
     // MARK: - Making
 
-    /// Makes an empty store unless there is a file already. It appears under its name when it is
-    /// whole and on the disk, so that a crash leaves no half a store, and two coordinators that
-    /// start at once find the same.
+    /// Creates an empty store if there is no file yet. The file gets its name only when it is
+    /// complete and on the disk. So a crash leaves no half-made store, and two coordinators that
+    /// start at the same time use the same one.
     static func makeIfMissing(_ path: String, reign: Reign) throws(StoreError) {
         guard try size(of: path) == nil else { return }
         let draft = "\(path).new-\(getpid())-\(reign)"
         try makeFile(draft, for: path)
         defer { remove(draft) }
         do {
-            // Not in WAL mode: nothing is left beside it.
+            // Not in WAL mode, so that no other file remains next to it.
             let queue = try DatabaseQueue(path: draft)
             try queue.inDatabase { database in
                 try database.execute(sql: "PRAGMA synchronous = FULL")
@@ -178,7 +181,7 @@ final class StoreFile {
         try publish(draft, as: path)
     }
 
-    /// Makes an empty file that only its owner may read; SQLite's log takes over its mode.
+    /// Creates an empty file that only its owner may read. SQLite gives its log the same mode.
     static func makeFile(_ draft: String, for path: String) throws(StoreError) {
         let descriptor = unsafe open(draft, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
@@ -191,10 +194,11 @@ final class StoreFile {
         close(descriptor)
     }
 
-    /// Whether it is there or not.
+    /// Removes the file if it exists.
     static func remove(_ path: String) { _ = unsafe unlink(path) }
 
-    /// Gives a finished file its name, unless somebody else was faster.
+    /// Gives a finished file its name, unless another process has already created a file with that
+    /// name.
     static func publish(_ draft: String, as path: String) throws(StoreError) {
         if unsafe link(draft, path) != 0, errno != EEXIST {
             throw StoreError(.failed, "The store “\(path)” cannot be made: \(reason(errno)).")
@@ -210,7 +214,7 @@ final class StoreFile {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// In bytes; `nil`: there is no such file.
+    /// The size in bytes; `nil` if there is no such file.
     static func size(of path: String) throws(StoreError) -> Int64? {
         var facts = stat()
         guard unsafe stat(path, &facts) == 0 else {
@@ -223,7 +227,7 @@ final class StoreFile {
         return Int64(facts.st_size)
     }
 
-    /// Whoever may write a store may have any command run.
+    /// A user who can write a store can have any command run.
     private static func checkRights(_ path: String) throws(StoreError) {
         guard let rights = rights(of: path) else { return }
         guard rights.hasTrustedOwner else {
@@ -256,7 +260,7 @@ final class StoreFile {
         )
     }
 
-    /// What went wrong, for a person, and whether it may be tried again.
+    /// The error in words for a person, and whether the call may be tried again.
     static func error(_ error: any Error, _ path: String, isOpening: Bool = false) -> StoreError {
         if let error = error as? StoreError { return error }
         if let damage = error as? RowDamage { return refused(path, "it has \(damage.what)") }

@@ -3,9 +3,9 @@ import OperonModel
 import OperonPorts
 
 extension StoreTables {
-    /// Reads everything that a coordinator must know, and remembers what every batch needs.
+    /// Reads everything that a coordinator must know, and keeps in memory what every batch needs.
     ///
-    /// - Throws: `RowDamage` if anything is not as it was written, or not whole.
+    /// - Throws: `RowDamage` if anything is missing or differs from what was written.
     func load() throws -> StoredState {
         var state = try loadMeta()
         var rows = try loadGraphs()
@@ -43,10 +43,10 @@ extension StoreTables {
     private struct Graphs {
         var graphs: [StoredGraph] = []
         var entries: [GraphEntry] = []
-        /// Tombstones whose rows are still there.
+        /// Dropped graphs whose rows are not deleted yet.
         var unswept: Set<GraphID> = []
         var dropped = DroppedGraphs()
-        /// Place of a graph in `graphs` and `entries`. Only looked up.
+        /// Index of a graph in `graphs` and `entries`. Never iterated.
         var places: [GraphID: Int] = [:]
     }
 
@@ -72,8 +72,8 @@ extension StoreTables {
         try insert.execute()
     }
 
-    /// Numbers of graphs of which nothing is stored: every graph leaves a row, but somebody may
-    /// have deleted old ones.
+    /// The most graph numbers without a row. Every graph leaves a row, but somebody may have
+    /// deleted old ones.
     private static let missingGraphsMax = 1 << 20
 
     private func loadGraphs() throws -> Graphs {
@@ -88,7 +88,7 @@ extension StoreTables {
             if row.entry.isTombstone, row.outcomes.count != row.entry.operationCount {
                 throw RowDamage(what: "a tombstone of graph \(row.entry.id) that is not whole")
             }
-            // Each number below the highest takes memory in every coordinator.
+            // Every number below the highest one takes memory in each coordinator.
             let next = (rows.entries.last?.id.rawValue).map { Int($0) + 1 } ?? 0
             missing += Int(row.entry.id.rawValue) - next
             guard missing <= Self.missingGraphsMax else {
@@ -168,7 +168,8 @@ extension StoreTables {
                 isFirst = false
                 continue
             }
-            // Once, whatever the row says: doubling would take twice the memory.
+            // Reserve once, within bounds that do not trust the row; growth by doubling would take
+            // twice the memory.
             if body.capacity < bytes { body.reserveCapacity(min(bytes, body.count << 10)) }
             body += piece
         }
@@ -180,7 +181,7 @@ extension StoreTables {
         let select = try statement("\(Self.selectOperations) ORDER BY id")
         defer { select.reset() }
         var place: Int?
-        // Grown here, not inside of the graph, whose array would be copied each time.
+        // Collected here and not inside the graph, because its array would be copied each time.
         var operations: [StoredOperation] = []
         var id = GraphID(rawValue: 0)
         var hasMore = try select.step()
@@ -198,7 +199,7 @@ extension StoreTables {
             hasMore = try select.step()
             let next = hasMore ? try select.peekInteger() : nil
             if next.map({ OperationID(key: $0).graph }) != id {
-                // What is left of a tombstone is on its way out.
+                // The rows that a dropped graph still has are about to be deleted.
                 if !rows.entries[graph].isTombstone { rows.graphs[graph].operations = operations }
                 operations = []
             }
@@ -235,7 +236,8 @@ extension StoreTables {
         return open
     }
 
-    /// How often an operation was tried is told by its attempt in flight, if it has one.
+    /// Merges attempts in flight into operations: such an attempt gives the number of attempts of
+    /// its operation.
     private func merge(
         _ open: ArraySlice<(operation: OperationID, attempt: StoredAttempt)>,
         into operations: inout [StoredOperation]
@@ -267,7 +269,7 @@ extension StoreTables {
         defer { select.reset() }
         var queues: [StoredQueue] = []
         while try select.step() { queues.append(try select.readQueue()) }
-        // SQLite's order is that of the bytes.
+        // SQLite sorts by bytes.
         return queues.sorted { $0.name < $1.name }
     }
 

@@ -3,7 +3,8 @@ import OperonModel
 import OperonPorts
 
 extension StoreTables: StoreRows {
-    /// Of a graph that was dropped no more than that.
+    /// The entry of a graph. Once the rows of a dropped graph are deleted, its entry has only the
+    /// id and the number of operations.
     func graph(_ id: GraphID) -> GraphEntry? { graphs[id] ?? tombstone(of: id) }
 
     private func tombstone(of id: GraphID) -> GraphEntry? {
@@ -68,7 +69,7 @@ extension StoreTables: StoreRows {
         return sizes
     }
 
-    // MARK: - What clients ask for
+    // MARK: - Queries of clients
 
     func output(of operation: OperationID) throws -> Payload? {
         let select = try statement("SELECT * FROM outputs WHERE operation = ?")
@@ -140,7 +141,7 @@ extension StoreTables: StoreRows {
 
     // MARK: - Outcomes
 
-    /// The outcomes of a finished graph, from its operations.
+    /// The outcomes of a finished graph, read from its operations.
     func outcomes(of id: GraphID) throws -> OutcomeRuns {
         let select = try statement(
             "\(Self.selectOperations) WHERE id >= ? AND id <= ? ORDER BY id"
@@ -159,7 +160,7 @@ extension StoreTables: StoreRows {
         return outcomes
     }
 
-    /// The outcomes that a tombstone keeps.
+    /// The outcomes that are kept for a dropped graph.
     func buriedOutcomes(of id: GraphID) throws -> OutcomeRuns {
         let select = try statement("SELECT * FROM graphs WHERE id = ?")
         try select.bind(Int64(id.rawValue))
@@ -177,7 +178,8 @@ extension StoreTables: StoreRows {
 }
 
 extension StoredOperation {
-    /// With the attempt of this ordinal in flight, which need not be the last.
+    /// The operation with an attempt in flight that has this ordinal, which need not be the
+    /// highest.
     func tried(_ ordinal: UInt32) -> StoredOperation {
         var operation = self
         operation.attempts = max(attempts, ordinal)
@@ -201,14 +203,14 @@ extension PreparedStatement {
         return number
     }
 
-    /// What is counted on from there: no counter comes so far by itself.
+    /// Reads a number that is counted up further. No counter gets beyond half its range by itself.
     func readCount() throws -> UInt32 {
         let count: UInt32 = try readNumber()
         guard count <= UInt32.max / 2 else { throw RowDamage(what: "a count beyond all counting") }
         return count
     }
 
-    /// The number of a row, after which others are numbered.
+    /// Reads the number of a row; new rows get numbers after it.
     func readRowNumber() throws -> Int64 {
         let number = try readInteger()
         guard (0...Int64.max / 2).contains(number) else {

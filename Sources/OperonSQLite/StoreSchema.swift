@@ -1,23 +1,24 @@
 import GRDB
 
-/// The tables, as a list of steps that only grows: a store says how many of them it has had.
+/// The tables, as a list of steps that only grows. A store records how many of the steps it has
+/// had.
 enum StoreSchema {
-    /// “OPRN”: tells a store from the databases of other programs.
+    /// “OPRN”: distinguishes a store from the databases of other programs.
     static let applicationID: Int64 = 0x4F50_524E
 
     static var version: Int64 { Int64(steps.count) }
 
-    /// Never change one that was released: add another.
+    /// Never change a released step; add another one.
     private static let steps: [String] = [first, keys, workers]
 
-    /// Applies the steps that a store has not had, inside the caller's transaction.
+    /// Applies the steps that a store has not had yet, within the caller's transaction.
     static func migrate(_ database: Database, from version: Int64) throws {
         for step in steps.dropFirst(Int(version)) { try database.execute(sql: step) }
         try database.execute(sql: "PRAGMA user_version = \(StoreSchema.version)")
     }
 
-    /// What SQLite says of the tables, in an order of its own: a store whose tables are others
-    /// than these steps make was changed by somebody else, or is damaged.
+    /// SQLite's definitions of the tables, sorted. If they differ from what these steps create,
+    /// another program has changed the store, or it is damaged.
     static func description(_ database: Database) throws -> [String] {
         let sql = """
             SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_schema
@@ -26,7 +27,7 @@ enum StoreSchema {
         return try String?.fetchAll(database, sql: sql).map { $0 ?? "" }
     }
 
-    /// What `description` says of a store that is as it should be.
+    /// The `description` of an intact store.
     static func expected() throws -> [String] {
         try DatabaseQueue().write { database in
             for step in steps { try database.execute(sql: step) }
@@ -34,7 +35,7 @@ enum StoreSchema {
         }
     }
 
-    /// How many operations may hold a key.
+    /// The limits of keys.
     private static let keys = """
         CREATE TABLE keys (
           name TEXT PRIMARY KEY,
@@ -44,7 +45,7 @@ enum StoreSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// What workers were called whose attempts are kept, or that came lately.
+    /// The names of workers that have stored attempts or connected recently.
     private static let workers = """
         CREATE TABLE workers (
           id INTEGER PRIMARY KEY,
@@ -72,8 +73,8 @@ enum StoreSchema {
           FROM attempts_in_flight;
         """
 
-    /// Times are nanoseconds since 1970. An operation is one number, graph × 2³² + index: the
-    /// smallest key there is, and the order in which they are read.
+    /// Times are nanoseconds since 1970. An operation is one number, graph × 2³² + index: this
+    /// is the smallest possible key and gives the order in which operations are read.
     private static let first = """
         CREATE TABLE meta (
           id INTEGER PRIMARY KEY CHECK (id = 1),

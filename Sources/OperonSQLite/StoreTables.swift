@@ -2,8 +2,8 @@ import GRDB
 import OperonModel
 import OperonPorts
 
-/// The rows of a store: what is looked up and written, by statements that are prepared once. What
-/// every batch needs is kept in memory as well: graphs, queues, and attempts in flight.
+/// Looks up and writes the rows of a store, with statements that are prepared once. Data that every
+/// batch needs is also kept in memory: graphs, queues, and attempts in flight.
 ///
 /// Belongs to the thread of its store.
 final class StoreTables {
@@ -11,11 +11,11 @@ final class StoreTables {
     let limits: Limits
     private var statements: [String: PreparedStatement] = [:]
 
-    /// Those that are kept, and tombstones whose rows are still there.
+    /// Graphs that are kept, and dropped graphs whose rows are not deleted yet.
     private(set) var graphs: [GraphID: GraphEntry] = [:]
-    /// Tombstones of which nothing else is left: four bytes each.
+    /// Dropped graphs whose rows are deleted; four bytes each.
     private(set) var dropped = DroppedGraphs()
-    /// Rows of `contents` by graph: the first, and those behind it.
+    /// Rows of `contents` by graph: the first row, and those after it.
     private var firstContents: [GraphID: Int64] = [:]
     private var moreContents: [GraphID: [Int64]] = [:]
     /// Graphs that have rows in `dependency_changes`.
@@ -25,15 +25,15 @@ final class StoreTables {
     private(set) var open: [OperationID: StoredAttempt] = [:]
     private(set) var firstEvent: UInt64 = 1
     private(set) var lastEvent: UInt64 = 0
-    /// Tombstones whose rows are still there.
+    /// Dropped graphs whose rows are not deleted yet.
     private(set) var unswept: [GraphID] = []
-    /// Operations that were looked up in this batch, and have a row.
+    /// Operations that this batch has looked up and that have a row.
     private var found: Set<OperationID> = []
-    /// Which operations may have a row: most have none before their end, and need not be looked up.
+    /// Operations that may have a row. Most have none until they end and need no lookup.
     private var rows: [GraphID: IndexSet] = [:]
-    /// No attempt that came after this one is known.
+    /// No known attempt is newer than this one.
     private(set) var newestAttempt: AttemptID
-    /// Those that are used for every operation.
+    /// The statements that are used for every operation.
     private var hotStatements: [PreparedStatement?]
 
     init(_ database: Database, limits: Limits) {
@@ -50,7 +50,7 @@ final class StoreTables {
         return new
     }
 
-    /// The statement of this text, prepared when it is first wanted.
+    /// The statement with this text, prepared at its first use.
     func statement(_ sql: String) throws -> PreparedStatement {
         if let known = statements[sql] { return known }
         let new = try PreparedStatement(database, sql)
@@ -58,7 +58,7 @@ final class StoreTables {
         return new
     }
 
-    /// Sets what is kept in memory.
+    /// Sets the data that is kept in memory.
     func remember(
         graphs: [GraphEntry],
         dropped: DroppedGraphs,
@@ -81,7 +81,7 @@ final class StoreTables {
 
     // MARK: - Transactions
 
-    /// Does `body` in one transaction: all of it or nothing.
+    /// Runs `body` in one transaction: all of it takes effect, or nothing.
     func transaction<Value>(_ body: () throws -> Value) throws -> Value {
         try statement("BEGIN IMMEDIATE").execute()
         do {
@@ -89,7 +89,7 @@ final class StoreTables {
             try statement("COMMIT").execute()
             return value
         } catch {
-            // After some errors SQLite has rolled back already.
+            // After some errors SQLite has already rolled back.
             if database.isInsideTransaction { try statement("ROLLBACK").execute() }
             throw error
         }
@@ -99,8 +99,9 @@ final class StoreTables {
         guard batch.records.count > Self.recordsAtOnce else {
             return remember(try transaction { try write(batch) })
         }
-        // A graph of a million that is cancelled: all of it in one transaction, but not all of it
-        // in memory. What is remembered in between is undone with the transaction.
+        // A large batch, such as the cancellation of a graph with a million operations, is written
+        // in one transaction, but its changes are not all in memory at once. If the transaction
+        // fails, the data kept in memory is restored.
         let before = (graphs, queues, keys, open, firstEvent, lastEvent, newestAttempt)
         do {
             try transaction {
@@ -112,7 +113,7 @@ final class StoreTables {
         }
     }
 
-    /// Records whose changes are worked out together.
+    /// The most records whose changes are computed together.
     private static let recordsAtOnce = 10_000
 
     private func write(_ batch: StoreBatch) throws -> StoreChanges {
@@ -122,7 +123,7 @@ final class StoreTables {
         return changes
     }
 
-    /// What is kept in memory after changes that were written.
+    /// Updates the data that is kept in memory after changes were written.
     private func remember(_ changes: StoreChanges) {
         for id in changes.graphs.keys.sorted() { graphs[id] = changes.graphs[id] }
         for queue in changes.queues.values {
@@ -141,7 +142,7 @@ final class StoreTables {
         if let last = changes.dropsEventsThrough { firstEvent = last + 1 }
     }
 
-    /// Whether an attempt that a batch changed is in flight after it.
+    /// Whether an attempt that a batch changed is in flight after the batch.
     private func isOpen(_ change: StoreChanges.Attempt, after changes: StoreChanges) -> Bool {
         let id = change.attempt.id
         return changes.open[change.operation].map { $0 == id }
@@ -199,7 +200,7 @@ final class StoreTables {
         }
     }
 
-    /// - Parameter tombstone: 1: its rows are being deleted, 2: they are deleted.
+    /// - Parameter tombstone: for a dropped graph, 1 while its rows are being deleted, then 2.
     func write(_ graph: GraphEntry, outcomes: OutcomeRuns = OutcomeRuns(), tombstone: Int64 = 0)
         throws
     {
@@ -222,7 +223,7 @@ final class StoreTables {
         try insert.execute()
     }
 
-    /// SQLite takes no value over a gigabyte, and is faster with smaller ones.
+    /// SQLite refuses values over a gigabyte and is faster with smaller ones.
     private static let pieceBytes = 8 << 20
 
     private func write(_ contents: StoredContents) throws {
@@ -259,8 +260,8 @@ final class StoreTables {
         throws
     {
         var row = operation
-        // How often it was tried is told by its attempt in flight, until that has ended: the first
-        // attempt of most operations needs no row of theirs.
+        // Until the attempt in flight has ended, it gives the number of attempts. So most
+        // operations need no row of their own during their first attempt.
         if isToldByAttempt { row.attempts = 0 }
         if row == StoredOperation(index: id.index) {
             guard found.contains(id) else { return }
@@ -268,7 +269,8 @@ final class StoreTables {
             try delete.bind(id.key)
             return try delete.execute()
         }
-        // Before it is there: what a transaction that fails leaves here costs a look, no more.
+        // Note the row before it exists: if the transaction fails, a wrong note only costs a
+        // lookup.
         noteRow(of: id)
         let insert = try statement(.insertOperation)
         try insert.bind(id.key)
@@ -292,7 +294,7 @@ final class StoreTables {
 
     private func write(_ change: StoreChanges.Attempt, of changes: StoreChanges) throws {
         let attempt = change.attempt
-        // What was in flight before the batch, and what is after it.
+        // Whether it was in flight before the batch, and whether it is after it.
         let wasOpen = open[change.operation]?.id == attempt.id
         let isOpen = isOpen(change, after: changes)
         if wasOpen, !isOpen, changes.open[change.operation] == .some(nil) {
@@ -317,7 +319,7 @@ final class StoreTables {
         try insert.execute()
     }
 
-    /// An attempt that goes on was among those that had ended.
+    /// Removes an attempt that was resumed from those that have ended.
     private func deleteEnded(_ change: StoreChanges.Attempt) throws {
         let delete = try statement(
             "DELETE FROM attempts WHERE operation = ? AND epoch = ? AND number = ?"
@@ -414,7 +416,7 @@ final class StoreTables {
         try insert.execute()
     }
 
-    /// The largest id of a table; 0: it is empty.
+    /// The largest id in a table; 0 if the table is empty.
     private func last(in table: String) throws -> Int64 {
         let select = try statement("SELECT coalesce(max(id), 0) FROM \(table)")
         defer { select.reset() }
@@ -424,7 +426,7 @@ final class StoreTables {
 
     // MARK: - Retention
 
-    /// Makes tombstones of finished graphs, whose rows `sweep` deletes bit by bit.
+    /// Drops a finished graph. `sweep` deletes its rows in steps.
     func bury(_ id: GraphID) throws {
         guard let old = graphs[id], old.hasEnded, !old.isTombstone else { return }
         let graph = old.tombstone
@@ -455,29 +457,29 @@ final class StoreTables {
         unswept.append(id)
     }
 
-    /// Each by its key: whatever is kept beside it, a graph is dropped in as many steps.
+    /// Deletes by key, so that the number of steps does not depend on what else is stored.
     static let deletePieces = """
         DELETE FROM pieces WHERE id >= ? AND id < ?
         AND EXISTS (SELECT 1 FROM contents WHERE id = ? AND graph = ?)
         """
     static let deleteContents = "DELETE FROM contents WHERE id = ? AND graph = ?"
 
-    /// Where the contents of a graph are. What a transaction that fails leaves here deletes nothing
-    /// of another graph.
+    /// Notes the row of a graph's contents. A wrong note of a failed transaction is harmless:
+    /// deleting checks that the row belongs to the graph.
     func noteContents(_ row: Int64, of graph: GraphID) {
         guard let first = firstContents[graph] else {
             firstContents[graph] = row
             return
         }
-        // A transaction that failed is tried again.
+        // A failed transaction is tried again.
         guard row > moreContents[graph]?.last ?? first else { return }
         moreContents[graph, default: []].append(row)
     }
 
     func noteChange(of graph: GraphID) { changedGraphs.insert(graph) }
 
-    /// Deletes the rows of some operations of a tombstone, from an index on; the index to go on
-    /// with, `nil` at the end.
+    /// Deletes the rows of some operations of a dropped graph, starting at an index. Returns the
+    /// next index, or `nil` at the end.
     func sweep(_ id: GraphID, from first: UInt32) throws -> UInt32? {
         let step: UInt32 = 10_000
         let count = graphs[id]?.operationCount ?? 0
@@ -508,7 +510,8 @@ final class StoreTables {
         return nil
     }
 
-    /// Drops the names of those of these workers that no attempt has; which those were.
+    /// Removes the names of those of these workers that no attempt refers to, and returns those
+    /// workers.
     func forget(_ workers: [Incarnation]) throws -> [Incarnation] {
         let select = try PreparedStatement(
             database,
@@ -527,7 +530,7 @@ final class StoreTables {
         return unused
     }
 
-    /// Notes that an operation has a row, which a batch looks for.
+    /// Notes that an operation which a batch looks up has a row.
     func note(rowOf id: OperationID) { found.insert(id) }
 
     /// Notes that an operation may have a row from now on.
@@ -536,7 +539,7 @@ final class StoreTables {
     func mayHaveRow(_ id: OperationID) -> Bool { rows[id.graph]?.contains(id.index) ?? false }
 }
 
-/// Numbers from 0 on, a bit for each.
+/// A set of numbers from 0 up, with one bit for each.
 private struct IndexSet {
     private var words: [UInt64] = []
 
@@ -554,7 +557,7 @@ private struct IndexSet {
     }
 }
 
-/// A statement that is looked up by its number, not by its text.
+/// A statement that is looked up by number and not by text.
 enum HotStatement: Int, CaseIterable {
     case insertOperation, selectOperation, insertAttempt, insertInFlight, deleteInFlight
     case insertEvent
@@ -574,7 +577,7 @@ enum HotStatement: Int, CaseIterable {
 }
 
 extension OperationID {
-    /// What it is in a table.
+    /// The key of the operation in a table.
     var key: Int64 { Int64(bitPattern: UInt64(graph.rawValue) << 32 | UInt64(index)) }
 
     init(key: Int64) {
@@ -587,6 +590,6 @@ extension OperationID {
 }
 
 extension Incarnation {
-    /// What it is in a table.
+    /// The key of the incarnation in a table.
     var key: Int64 { Int64(bitPattern: rawValue) }
 }

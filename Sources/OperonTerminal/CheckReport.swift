@@ -1,11 +1,11 @@
 import OperonModel
 
-/// What an examination found, one finding after the other, for a person and for a program.
+/// The findings of the doctor's checks, in order, for a person and for a program.
 package struct CheckReport: Hashable, Sendable {
     package enum Mark: String, Hashable, Sendable {
         /// As it should be.
         case fine
-        /// It works, but somebody should look at it.
+        /// It works but needs attention.
         case warning
         /// It does not work.
         case failure
@@ -13,7 +13,7 @@ package struct CheckReport: Hashable, Sendable {
 
     package struct Finding: Hashable, Sendable {
         package var mark: Mark
-        /// One word: what was looked at.
+        /// One word for what was checked.
         package var subject: String
         /// What was found.
         package var text: String
@@ -38,12 +38,12 @@ package struct CheckReport: Hashable, Sendable {
         return marks.contains(.failure) ? .failure : marks.contains(.warning) ? .warning : .fine
     }
 
-    /// The version of the JSON form: raised when something is taken away or changes its meaning.
+    /// The version of the JSON form, raised when a key is removed or changes its meaning.
     package static let version = 1
 
     // MARK: - Text
 
-    /// A line for each finding, and one below it for what to do.
+    /// One line for each finding, followed by a line that says what to do, if there is something.
     package func lines(style: TerminalStyle) -> [String] {
         findings.flatMap { finding in
             let sign: (String, String, Tint) =

@@ -1,8 +1,8 @@
 package import OperonModel
 
-/// Durations and moments in words, without a locale.
+/// Formats durations and dates, without a locale.
 package enum DurationText {
-    /// A clock: `0:07`, `12:03`, `1:02:03`, `3d 04:05:06`. Below zero counts as zero.
+    /// A clock: `0:07`, `12:03`, `1:02:03`, `3d 04:05:06`. A negative duration counts as zero.
     package static func clock(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)
         let (minutes, second) = seconds.quotientAndRemainder(dividingBy: 60)
@@ -13,7 +13,8 @@ package enum DurationText {
         return "\(minutes):\(padded(second))"
     }
 
-    /// A measurement: `850µs` is written `0.9ms`, then `12ms`, `1.2s`, and a clock from a minute.
+    /// A measured duration: `850µs` is written `0.9ms`, then `12ms`, `1.2s`, and a clock from a
+    /// minute on.
     package static func short(_ duration: Duration) -> String {
         let microseconds = max(0, duration.nanoseconds / 1_000)
         if microseconds < 10_000 { return tenths(microseconds, unit: 1_000) + "ms" }
@@ -63,8 +64,8 @@ package enum DurationText {
         return remainder < 0 ? (quotient - 1, remainder + unit) : (quotient, remainder)
     }
 
-    /// Year, month and day of the proleptic Gregorian calendar, counted in eras of 400 years that
-    /// begin on a first of March: http://howardhinnant.github.io/date_algorithms.html
+    /// Year, month and day of the proleptic Gregorian calendar, computed in eras of 400 years that
+    /// begin on March 1st: http://howardhinnant.github.io/date_algorithms.html
     private static func civilDate(daysSince1970: Int64) -> (Int64, Int64, Int64) {
         let shifted = daysSince1970 + 719_468
         let (era, ofEra) = floored(shifted, by: 146_097)

@@ -1,29 +1,29 @@
 package import OperonModel
 
-/// Where each operation of a graph is, for somebody who watches it from afar: a list that was read
-/// once, and the events since.
+/// Tracks the phase of each operation of a graph for a client, from a list that the client read
+/// once and the events since then.
 ///
-/// Events are about what an operation *is* then, not about how it changed, so an event that the
-/// list knows already does no harm, and after a gap the list is simply read again.
+/// An event states the phase that an operation is in, not how it changed. Applying an event that
+/// the list already includes is therefore harmless, and after a gap the list is simply read again.
 package struct GraphProgress: Sendable {
     private var phases: [ProgressPhase?] = []
     private var startedAt: [UInt32: TimeText] = [:]
-    /// Operations that have no outcome.
+    /// The number of known operations without an outcome.
     package private(set) var unfinishedCount = 0
 
     package init() {}
 
-    /// How many operations are known, all of them from the first on.
+    /// One more than the highest index of a known operation.
     package var count: Int { phases.count }
 
-    /// What a list says of an operation: what changes by it.
+    /// Takes over a listed operation. Returns the change, if there is one.
     package mutating func listed(_ operation: OperationView) -> Change? {
-        // benign: a list tells the outcome of whatever is finished.
+        // benign: a list has the outcome of every finished operation.
         let phase = ProgressPhase(operation.state, operation.outcome ?? .failed)
         return move(operation.index, operation.name, to: phase, duration: nil, detail: "")
     }
 
-    /// What an event says: what changes by it, if it is about an operation of this graph.
+    /// Applies an event. Returns the change, if the event concerns an operation of this graph.
     package mutating func apply(_ event: EventView) -> Change? {
         guard let operation = event.operation else { return nil }
         var detail = ""
@@ -74,7 +74,7 @@ package struct GraphProgress: Sendable {
         return Change(old: old, name: name, new: phase, duration: duration, detail: detail)
     }
 
-    /// What changed; `old` is `nil` for an operation that was not known.
+    /// A change of phase; `old` is `nil` for an operation that was unknown.
     package struct Change: Hashable, Sendable {
         package let old: ProgressPhase?
         package let name: String

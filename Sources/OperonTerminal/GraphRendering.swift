@@ -2,7 +2,7 @@ package import OperonModel
 
 /// Draws a graph as text: for Graphviz, for Mermaid, or as a tree for reading.
 ///
-/// Every walk is a loop: the depth of a graph is its user's.
+/// All traversals are loops, not recursion, because users choose the depth of a graph.
 package struct GraphRendering: Sendable {
     package enum Format: String, Hashable, Sendable, CaseIterable {
         case dot
@@ -11,7 +11,7 @@ package struct GraphRendering: Sendable {
     }
 
     private let graph: GraphDescription
-    /// For each operation, where its dependencies are; `nil`: there is none of that name.
+    /// For each operation, the indices of its dependencies; `nil`: no operation has that name.
     private let dependencies: [[Edge]]
 
     private struct Edge {
@@ -20,10 +20,10 @@ package struct GraphRendering: Sendable {
         let condition: DependencyCondition
     }
 
-    /// Lines of a tree: what a person may still scroll through.
+    /// The most lines of a tree: about as many as a person can scroll through.
     package static let treeLinesMax = 10_000
-    /// Mermaid's own limit of edges (its `maxEdges`, 500 by default) makes a larger drawing an
-    /// error in the browser, so it is said instead of drawn.
+    /// The limit of edges in Mermaid (its `maxEdges`, 500 by default). A browser shows an error for
+    /// a larger drawing, so further arrows are left out, and the text says how many.
     package static let mermaidEdgesMax = 500
 
     package init(_ graph: GraphDescription) {
@@ -41,7 +41,7 @@ package struct GraphRendering: Sendable {
         }
     }
 
-    /// The whole drawing, with a line end after each line.
+    /// The whole drawing; each line ends with a newline.
     package func text(_ format: Format, style: TerminalStyle) -> String {
         switch format {
         case .dot: dot()
@@ -52,8 +52,8 @@ package struct GraphRendering: Sendable {
 
     // MARK: - Graphviz
 
-    /// A directed graph, an arrow from each dependency to its dependent. Nodes are numbered, so
-    /// that no name can be taken for anything else.
+    /// A directed graph with an arrow from each dependency to its dependent. Nodes have numbers as
+    /// ids, so that no name can be mistaken for syntax.
     package func dot() -> String {
         var text = "digraph \(TextEscapes.dot(graph.name)) {\n"
         text += "  rankdir=LR;\n  node [shape=box, style=rounded];\n"
@@ -117,8 +117,9 @@ package struct GraphRendering: Sendable {
 
     // MARK: - Tree
 
-    /// What nothing waits for stands at the left, and under each operation what it waits for. An
-    /// operation that was shown with its dependencies before is marked instead of repeated.
+    /// Operations without dependents are at the left, and the dependencies of each operation are
+    /// listed under it. An operation whose dependencies were already listed is marked instead of
+    /// repeated.
     package func tree(
         style: TerminalStyle,
         linesMax: Int = GraphRendering.treeLinesMax
@@ -129,7 +130,7 @@ package struct GraphRendering: Sendable {
             if let index = edge.index { isDependency[index] = true }
         }
         for root in isDependency.indices where !isDependency[root] { show(root, in: &walk) }
-        // Only operations on or behind a cycle are left; a graph that is valid has none.
+        // Only operations on or behind a cycle are left; a valid graph has none.
         for index in isDependency.indices where !walk.expanded[index] { show(index, in: &walk) }
         return walk.text()
     }
@@ -138,7 +139,7 @@ package struct GraphRendering: Sendable {
         guard !walk.isCut else { return }
         walk.line(graph.operations[root].name, prefix: "", note: "")
         walk.expanded[root] = true
-        // A level of the tree: an operation, and how many of its dependencies were shown.
+        // One level of the tree: an operation, and how many of its dependencies have been listed.
         var levels = [(index: root, next: 0, prefix: "")]
         while let level = levels.last {
             let edges = dependencies[level.index]
@@ -169,15 +170,15 @@ package struct GraphRendering: Sendable {
     }
 }
 
-/// A tree being written.
+/// The state of a tree that is being written.
 private struct TreeWalk {
     private let style: TerminalStyle
     private let linesMax: Int
     private var lines = ""
     private var count = 0
-    /// There is more that did not fit.
+    /// Whether lines were left out because they did not fit.
     var isCut = false
-    /// Operations that were shown with their dependencies.
+    /// Whether the dependencies of each operation have been listed.
     var expanded: [Bool]
 
     init(style: TerminalStyle, linesMax: Int, count: Int) {
@@ -188,7 +189,7 @@ private struct TreeWalk {
 
     var isFull: Bool { count >= linesMax }
 
-    /// After an operation whose dependencies stand further up.
+    /// The mark after an operation whose dependencies are listed further up.
     var repeated: String { style.hasUnicode ? " ↑" : " ^" }
 
     func branch(isLast: Bool) -> (here: String, below: String) {

@@ -1,11 +1,12 @@
-/// What each operation of a run did, made when it is looked at: of a million operations the reports
-/// would take more memory than the graph.
+/// The reports of the operations of a run. Each is made when it is read: the reports of a million
+/// operations would take more memory than the graph.
 package struct OperationReports: RandomAccessCollection, Sendable {
     private let make: @Sendable (Int) -> OperationReport
     package let startIndex = 0
     package let endIndex: Int
 
-    /// `make` gives the report of the operation with an index from 0 to `count`, always the same.
+    /// `make` returns the report of the operation with an index in 0..<`count`, always the same for
+    /// an index.
     package init(count: Int, make: @escaping @Sendable (Int) -> OperationReport) {
         endIndex = count
         self.make = make

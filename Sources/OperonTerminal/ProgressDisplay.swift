@@ -1,10 +1,10 @@
 package import OperonModel
 
-/// Shows a run to a person while it goes on: keeps the counters, and writes them as one line per
-/// group on a terminal, or as one line per change of state where nothing can be overprinted.
+/// Shows the progress of a run to a person. It keeps the counters, and writes them as one line per
+/// group on a terminal, or as one line per change of state where overprinting is impossible.
 ///
-/// It has no clock and no task. Whoever drives it passes the time, calls `tick` at least as often
-/// as the display should move, and `finish` once at the end.
+/// It has no clock and no task. The caller passes the time, calls `tick` at least as often as the
+/// display should change, and calls `finish` once at the end.
 package actor ProgressDisplay {
     private var model: ProgressModel
     private var printer: LinePrinter
@@ -13,7 +13,8 @@ package actor ProgressDisplay {
     private let isQuiet: Bool
     private var isFinished = false
 
-    /// `isQuiet`: counts, but shows neither progress nor changes of state; `print` still prints.
+    /// - Parameter isQuiet: counts, but shows neither progress nor changes of state; `print` still
+    ///   prints.
     package init(printer: LinePrinter, startedAt: Timestamp, isQuiet: Bool = false) {
         model = ProgressModel(startedAt: startedAt)
         self.printer = printer
@@ -22,7 +23,7 @@ package actor ProgressDisplay {
         change = StateChangeLine(style: printer.style)
     }
 
-    /// The counters as they are now.
+    /// The current counters.
     package var progress: ProgressModel { model }
 
     package func addGroup(name: String) -> Int { model.addGroup(name: name) }
@@ -36,7 +37,7 @@ package actor ProgressDisplay {
         model.operationsAdded(count, to: group, in: phase, work: work)
     }
 
-    /// One operation's change of state.
+    /// A change of state of one operation.
     package struct Move: Sendable {
         let name: String
         let old: ProgressPhase
@@ -62,8 +63,8 @@ package actor ProgressDisplay {
         }
     }
 
-    /// Counts changes of state. On a pipe an operation that starts or ends is printed: waiting is
-    /// not news; nor is anything without `areNews`.
+    /// Counts changes of state. Without overprinting it prints a line for each operation that
+    /// starts or ends; not for other changes, and not without `areNews`.
     package func operationsMoved(
         _ moves: [Move],
         in group: Int,
@@ -89,17 +90,17 @@ package actor ProgressDisplay {
         if printer.overprints { redraw(at: now) } else { printer.print(lines) }
     }
 
-    /// Prints lines above the progress. Untrusted text goes through `TerminalText` first.
+    /// Prints lines above the progress. Untrusted text must go through `TerminalText` first.
     package func print(_ lines: [String], at now: Timestamp) {
         printer.print(lines)
         redraw(at: now)
     }
 
-    /// Time has passed.
+    /// Redraws if a redraw is due.
     package func tick(at now: Timestamp) { redraw(at: now) }
 
-    /// Draws the final state and leaves it on the screen. Nothing is drawn after it, whoever still
-    /// says that time has passed.
+    /// Draws the final state and leaves it on the screen. Nothing is drawn after it, even if `tick`
+    /// is called again.
     package func finish(at now: Timestamp) {
         guard !isQuiet, !isFinished else { return }
         isFinished = true

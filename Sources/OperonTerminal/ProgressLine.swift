@@ -1,9 +1,9 @@
 package import OperonModel
 
-/// Writes one group of a `ProgressModel` as one line of at most a given width.
+/// Formats one group of a `ProgressModel` as one line of at most a given width.
 ///
-/// What does not fit is left out, least important first; the name, how many are finished and that
-/// something failed stay longest.
+/// Parts that do not fit are left out, least important first. The name, the number of finished
+/// operations, and the fact that something failed stay longest.
 package struct ProgressLine: Hashable, Sendable {
     private let style: TerminalStyle
 
@@ -11,11 +11,11 @@ package struct ProgressLine: Hashable, Sendable {
         self.style = style
     }
 
-    /// The longest bar, in columns: a longer one says no more.
+    /// The longest bar, in columns: a longer one would tell no more.
     private static let barMax = 30
-    /// The shortest bar that is still a picture.
+    /// The shortest bar that is still readable, in columns.
     private static let barMin = 8
-    /// A name gets at least this, while there is anything else to leave out.
+    /// The smallest width of the name while other parts can still be left out, in columns.
     private static let nameMin = 8
 
     /// One line without a line end, at most `width` columns wide (at least 1).
@@ -45,11 +45,11 @@ package struct ProgressLine: Hashable, Sendable {
         return line
     }
 
-    /// One word of the line.
+    /// One part of the line.
     private struct Part {
         let text: String
         let tint: Tint
-        /// The smallest is left out first; each is unique within a line.
+        /// The part with the smallest value is left out first; values are unique within a line.
         let importance: Int
     }
 
@@ -57,7 +57,7 @@ package struct ProgressLine: Hashable, Sendable {
         parts.reduce(0) { $0 + 1 + TerminalText.width($1.text) }
     }
 
-    /// In the order of the line.
+    /// The parts in the order of the line.
     private func parts(of group: ProgressGroup, at now: Timestamp) -> [Part] {
         var parts = [
             Part(text: "\(group.finished)/\(group.total)", tint: .strong, importance: 100)
@@ -101,7 +101,8 @@ package struct StateChangeLine: Hashable, Sendable {
         self.style = style
     }
 
-    /// For example `[3/40] succeeded count-a (1.2s)`. `detail` is why, for what did not succeed.
+    /// For example `[3/40] succeeded count-a (1.2s)`. `detail` is the reason of any other outcome
+    /// than success.
     package func text(
         for group: ProgressGroup,
         operation: String,

@@ -1,6 +1,6 @@
 package import OperonModel
 
-/// Where an operation is, as progress counts it: its state, and its outcome once it has one.
+/// The phase of an operation in progress displays: its state, or its outcome once it has one.
 package enum ProgressPhase: UInt8, Hashable, Sendable, CaseIterable {
     case pending
     case ready
@@ -10,7 +10,7 @@ package enum ProgressPhase: UInt8, Hashable, Sendable, CaseIterable {
     case cancelled
     case skipped
 
-    /// What was given to a worker and has not started counts as ready: to a person it still waits.
+    /// A dispatched operation that has not started counts as ready: for a person it still waits.
     package init(_ state: OperationState, _ outcome: OutcomeKind?) {
         switch (state, outcome) {
         case (.pending, _): self = .pending
@@ -32,7 +32,7 @@ package enum ProgressPhase: UInt8, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The word in progress and reports.
+    /// The name of the phase in progress and reports.
     package var name: String {
         switch self {
         case .pending: "pending"
@@ -46,8 +46,8 @@ package enum ProgressPhase: UInt8, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// Counts what happens, per group (a graph or a queue), and estimates what is left. It knows no
-/// clock and writes nothing: whoever drives it says what happened and when.
+/// Counts operations by phase, per group (a graph or a queue), and estimates the time left. It has
+/// no clock and writes nothing: the caller reports each change and its time.
 package struct ProgressModel: Hashable, Sendable {
     /// The groups, in the order in which they were added.
     package private(set) var groups: [ProgressGroup] = []
@@ -58,14 +58,14 @@ package struct ProgressModel: Hashable, Sendable {
         self.startedAt = startedAt
     }
 
-    /// Adds a group without operations; its index is how it is named from then on.
+    /// Adds a group without operations and returns its index, which identifies it from then on.
     package mutating func addGroup(name: String) -> Int {
         groups.append(ProgressGroup(name: name, startedAt: startedAt))
         return groups.count - 1
     }
 
-    /// Counts `count` operations that were added in one phase. `work` is what all of them together
-    /// are expected to take, in any unit that is the same for the whole group.
+    /// Counts `count` operations that were added in one phase. `work` is the expected work of all
+    /// of them together, in any unit that is the same for the whole group.
     package mutating func operationsAdded(
         _ count: Int,
         to group: Int,
@@ -76,7 +76,8 @@ package struct ProgressModel: Hashable, Sendable {
         groups[group].added(count, in: phase, work: work)
     }
 
-    /// Counts one operation that went from one phase to another. `work` is what it was added with.
+    /// Counts one operation that moved from one phase to another. `work` is the work it was added
+    /// with.
     package mutating func operationMoved(
         in group: Int,
         from old: ProgressPhase,
@@ -91,16 +92,16 @@ package struct ProgressModel: Hashable, Sendable {
     package var isFinished: Bool { groups.allSatisfy { $0.finished == $0.total } }
 }
 
-/// One line's worth of progress.
+/// The progress of one group, shown as one line.
 package struct ProgressGroup: Hashable, Sendable {
     package let name: String
     private var counts: [Int]
     private let startedAt: Timestamp
     private var firstStart: Timestamp?
     private var lastFinish: Timestamp?
-    /// Work of operations that ran to an end.
+    /// The work of operations that ran to their end.
     private var workDone = 0.0
-    /// Work of operations that may still run.
+    /// The work of operations that may still run.
     private var workLeft = 0.0
 
     init(name: String, startedAt: Timestamp) {
@@ -109,18 +110,18 @@ package struct ProgressGroup: Hashable, Sendable {
         counts = Array(repeating: 0, count: ProgressPhase.allCases.count)
     }
 
-    /// How many are in one phase.
+    /// The number of operations in one phase.
     package subscript(phase: ProgressPhase) -> Int { counts[Int(phase.rawValue)] }
 
-    /// All operations.
+    /// The number of all operations.
     package var total: Int { counts.reduce(0, +) }
 
-    /// Those that have an outcome.
+    /// The number of operations with an outcome.
     package var finished: Int {
         self[.succeeded] + self[.failed] + self[.cancelled] + self[.skipped]
     }
 
-    /// 0…1: finished operations among all; 1 for an empty group.
+    /// Finished operations as a fraction of all, 0…1; 1 for an empty group.
     package var fraction: Double { total == 0 ? 1 : Double(finished) / Double(total) }
 
     /// From the start to now, or to the last outcome once every operation has one.
@@ -129,13 +130,13 @@ package struct ProgressGroup: Hashable, Sendable {
         return max(.zero, end - startedAt)
     }
 
-    /// The time left, if work goes on as fast as it went since the first operation started; `nil`
-    /// before the first end and when nothing is left. What was skipped or cancelled counts neither
-    /// as done nor as left: it took no time.
+    /// The time left if work continues as fast as since the first operation started. `nil` before
+    /// the first operation succeeds or fails, and once all are finished. Skipped and cancelled
+    /// operations count neither as done nor as left, because they took no time.
     package func timeLeft(at now: Timestamp) -> Duration? {
         guard let firstStart, workDone > 0, finished < total else { return nil }
         let seconds = (now - firstStart).seconds * workLeft / workDone
-        // Beyond a year an estimate says nothing, and a Duration could overflow.
+        // Beyond a year an estimate is meaningless, and a Duration could overflow.
         guard seconds >= 0, seconds < 365 * 86_400 else { return nil }
         return .nanoseconds(Int64(seconds * 1e9))
     }
@@ -158,12 +159,13 @@ package struct ProgressGroup: Hashable, Sendable {
         switch (old.isFinished, new.isFinished) {
         case (false, false), (true, true): break
         case (false, true):
-            // Sums of many small numbers may end a little below zero.
+            // Rounding errors in the sum of many small numbers may make it slightly negative.
             workLeft = max(0, workLeft - work)
             if new == .succeeded || new == .failed { workDone += work }
             lastFinish = now
         case (true, false):
-            // Reopened by `retry`: what it did before is not undone, it is to be done again.
+            // Reopened by `retry`: the work done before still counts, and the work must be done
+            // again.
             workLeft += work
         }
     }

@@ -1,8 +1,8 @@
 import OperonModel
 
 extension RunReport {
-    /// The JSON form, in pieces of about `pieceBytes` bytes, so that a report of a million
-    /// operations is never one string. One operation is one line; keys are in a fixed order.
+    /// Writes the JSON form in pieces of about `pieceBytes` bytes, so that a report of a million
+    /// operations is never one string. Each operation is one line; keys have a fixed order.
     package func writeJSON(pieceBytes: Int = 64 << 10, _ write: ([UInt8]) -> Void) {
         var json = JSONText()
         json.bytes.reserveCapacity(pieceBytes + 4_096)
@@ -100,8 +100,8 @@ extension AttemptReport {
     }
 }
 
-/// JSON being written. The commas between keys are the caller's: every `key` but an object's first
-/// comes after one.
+/// JSON that is being written. The caller writes the commas between keys: one before every `key`
+/// except the first of an object.
 struct JSONText {
     var bytes: [UInt8] = []
 
@@ -109,7 +109,7 @@ struct JSONText {
 
     mutating func string(_ text: String) { TextEscapes.appendJSON(text, to: &bytes) }
 
-    /// `,"name":` — a key of ours, which needs no escape.
+    /// `,"name":` — for Operon's own keys, which need no escapes.
     mutating func key(_ name: String) { raw(",\"\(name)\":") }
 
     mutating func seconds(_ name: String, _ duration: Duration?) {
@@ -117,7 +117,7 @@ struct JSONText {
         raw(duration.map(DurationText.decimalSeconds) ?? "null")
     }
 
-    /// The error's code and sentence, and what belongs to its code.
+    /// The code and the sentence of the error, and the values that belong to the code.
     mutating func error(_ error: OperationError) {
         key("error")
         raw("{\"code\":")

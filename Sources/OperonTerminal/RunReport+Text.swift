@@ -1,30 +1,30 @@
 import OperonModel
 
-/// How a command tells what it did.
+/// How a command reports what it did.
 package enum OutputFormat: String, Hashable, Sendable, CaseIterable {
     /// Sentences for people, on standard error.
     case text
     /// The versioned JSON form, on standard output.
     case json
-    /// Nothing: the exit code says it.
+    /// No report: the exit code says enough.
     case quiet
 }
 
 extension RunReport {
-    /// How much of what failed is shown; the whole is in the logs.
+    /// How many details of failures are shown; the logs have everything.
     package struct TextLimits: Hashable, Sendable {
-        /// Operations whose log is shown.
+        /// The most operations whose log is shown.
         package var failures = 5
-        /// Last lines of each log.
+        /// How many of the last lines of each log are shown.
         package var logLines = 20
-        /// Lines on why operations did not run.
+        /// The most lines about why operations did not run.
         package var reasons = 10
 
         package init() {}
     }
 
-    /// The summary for a person: what failed and its last lines, why anything did not run, the
-    /// counts, and how long it took next to how long it had to take.
+    /// The summary for a person: the failed operations and the last lines of their logs, why other
+    /// operations did not run, the counts, and the duration next to the shortest possible duration.
     package func summary(style: TerminalStyle, limits: TextLimits = TextLimits()) -> [String] {
         var lines = failureLines(style: style, limits: limits)
         lines += skippedLines(style: style, limits: limits)
@@ -57,7 +57,8 @@ extension RunReport {
         return lines
     }
 
-    /// One line per root: a thousand operations behind one failure have one reason.
+    /// One line per root: a thousand operations that are skipped because of one failure share a
+    /// line.
     private func skippedLines(style: TerminalStyle, limits: TextLimits) -> [String] {
         var groups = ReasonGroups<SkipRoot>()
         for operation in operations where operation.outcome == .skipped {
@@ -77,7 +78,7 @@ extension RunReport {
         for operation in operations where operation.outcome == .cancelled {
             groups.add(operation.reason)
         }
-        // Without a reason the counts say as much.
+        // Without a reason the line would add nothing to the counts.
         return groups.lines(limit: limits.reasons, style: style) { reason, count in
             guard !reason.isEmpty else { return nil }
             return style.tinted("\(count) cancelled", .attention) + ": " + shown(reason, style)
@@ -100,7 +101,8 @@ extension RunReport {
         return style.tinted(shown(graph, style), .strong) + ": " + what
     }
 
-    /// The bound is what the graph and the slots ask for, so the ratio is what scheduling cost.
+    /// The lower bound follows from the graph and the slots, so the ratio shows the cost of
+    /// scheduling.
     private func timeLine(style: TerminalStyle) -> String {
         var line = "took " + DurationText.short(makespan)
         guard lowerBound > .zero else { return line }
@@ -129,7 +131,7 @@ private struct SkipRoot: Hashable {
 }
 
 extension OutcomeKind {
-    /// What an operation did, after its name.
+    /// The outcome as a verb, after the name of an operation.
     fileprivate var verb: String {
         switch self {
         case .succeeded: "succeeded"
@@ -140,7 +142,7 @@ extension OutcomeKind {
     }
 }
 
-/// Counts by reason, in the order in which the reasons came up.
+/// Counts by reason, in the order in which the reasons first occurred.
 private struct ReasonGroups<Reason: Hashable> {
     private var index: [Reason: Int] = [:]
     private var groups: [(reason: Reason, count: Int)] = []

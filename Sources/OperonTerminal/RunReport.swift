@@ -1,14 +1,14 @@
 package import OperonModel
 
-/// What a run did, told when it is over: for people, for programs, or for nobody.
+/// What a run did, reported at its end: for people, for programs, or not at all.
 ///
-/// A plain value. The durations of an operation and its attempts count from the start of the run.
+/// A plain value. The times of operations and attempts count from the start of the run.
 package struct RunReport: Sendable {
     /// The version of the JSON form. Keys may be added within a version; none changes its meaning.
     package static let version = 1
 
     package var graph: String
-    /// Wall clock at the start of the run.
+    /// The wall-clock time at the start of the run.
     package var startedAt: WallTime
     /// From the start of the run to the last outcome.
     package var makespan: Duration
@@ -16,9 +16,9 @@ package struct RunReport: Sendable {
     package var criticalPath: Duration
     /// The sum of the measured durations.
     package var work: Duration
-    /// How many operations could run at once.
+    /// The number of operations that could run at once.
     package var slots: Int
-    /// In the order of submission: an index into these is an operation's index.
+    /// The operations in the order of submission: the index here is the index of the operation.
     package var operations: OperationReports
 
     package init(
@@ -39,12 +39,12 @@ package struct RunReport: Sendable {
         self.operations = operations
     }
 
-    /// No schedule on these slots is shorter: max(critical path, work / slots).
+    /// The shortest possible duration on these slots: max(critical path, work / slots).
     package var lowerBound: Duration {
         slots > 0 ? max(criticalPath, work / slots) : criticalPath
     }
 
-    /// How many operations ended each way; those without an outcome are in none.
+    /// The number of operations by outcome; operations without an outcome are in `unfinished`.
     package var counts: OutcomeCounts {
         var counts = OutcomeCounts()
         for operation in operations {
@@ -63,13 +63,13 @@ package struct RunReport: Sendable {
     }
 }
 
-/// How many operations ended each way.
+/// The number of operations by outcome.
 package struct OutcomeCounts: Hashable, Sendable {
     package var succeeded = 0
     package var failed = 0
     package var cancelled = 0
     package var skipped = 0
-    /// Without an outcome: the run was ended before they had one.
+    /// Operations without an outcome, because the run ended before they had one.
     package var unfinished = 0
 
     package init() {}
@@ -80,19 +80,19 @@ package struct OutcomeCounts: Hashable, Sendable {
 /// What one operation did.
 package struct OperationReport: Hashable, Sendable {
     package var name: String
-    /// `nil` if the run was ended before it had one.
+    /// `nil` if the run ended before the operation had one.
     package var outcome: OutcomeKind?
     /// Why it failed.
     package var error: OperationError?
     /// Why it was cancelled; empty: no reason was given.
     package var reason: String
-    /// Start of its last attempt that started.
+    /// The start of the last attempt that started.
     package var start: Duration?
-    /// When its outcome was known.
+    /// When the outcome became known.
     package var end: Duration?
-    /// Who ran its last attempt.
+    /// The worker that ran the last attempt.
     package var worker: String?
-    /// In the order of their start.
+    /// The attempts in the order of their start.
     package var attempts: [AttemptReport]
     /// Why it was skipped.
     package var cause: SkipCause?
@@ -126,9 +126,9 @@ package struct OperationReport: Hashable, Sendable {
 
 /// Why an operation was skipped.
 package struct SkipCause: Hashable, Sendable {
-    /// The direct dependency whose outcome forbade it.
+    /// The direct dependency whose outcome caused the skipping.
     package var dependency: String
-    /// The operation at the start of the chain: the first that was not itself skipped.
+    /// The operation at the start of the chain: the first one that was not skipped itself.
     package var root: String
     /// How the root ended.
     package var rootOutcome: OutcomeKind
@@ -140,31 +140,31 @@ package struct SkipCause: Hashable, Sendable {
     }
 }
 
-/// One try at an operation.
+/// One attempt to run an operation.
 package struct AttemptReport: Hashable, Sendable {
-    /// How a try ended.
+    /// How an attempt ended.
     package enum End: String, Hashable, Sendable, CaseIterable {
         case succeeded
         case failed
         case cancelled
-        /// Its worker did not come back with it.
+        /// The worker did not come back with the attempt.
         case lost
-        /// The child process that ran it died without a result.
+        /// The child process that ran the attempt died without a result.
         case crashed
-        /// Its worker gave it back: a drain, a recall.
+        /// The worker returned the attempt because of a drain or a recall.
         case returned
-        /// The run was ended before it was.
+        /// The run ended before the attempt did.
         case unfinished
     }
 
-    /// What the operation saw as `OPERON_ATTEMPT`: counts its attempts from 1.
+    /// The value of `OPERON_ATTEMPT`: counts the attempts of the operation from 1.
     package var number: Int
     package var worker: String
-    /// `nil` if it never started.
+    /// `nil` if the attempt never started.
     package var start: Duration?
     package var end: Duration?
     package var ended: End
-    /// Why this try failed.
+    /// Why this attempt failed.
     package var error: OperationError?
 
     package init(
@@ -185,7 +185,7 @@ package struct AttemptReport: Hashable, Sendable {
 }
 
 extension OutcomeKind {
-    /// The name in JSON output and in sentences; stable.
+    /// The name in JSON output and in sentences. It never changes.
     package var name: String {
         switch self {
         case .succeeded: "succeeded"

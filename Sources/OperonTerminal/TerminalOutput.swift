@@ -8,15 +8,17 @@ import Musl
 import Darwin
 #endif
 
-/// Where lines go: a terminal, a pipe, or a test's array.
+/// A destination of lines: a terminal, a pipe, or an array in a test.
 package protocol TerminalOutput: Sendable {
-    /// Columns and rows of the terminal now; `nil` if there is none or it does not say.
+    /// The current columns and rows of the terminal; `nil` if there is no terminal or it does not
+    /// report them.
     func size() -> TerminalSize?
 
-    /// Whether a write would be taken at once. A terminal that was stopped (Ctrl-S) takes nothing.
+    /// Whether a write would be accepted at once. A stopped terminal (Ctrl-S) accepts nothing.
     func isWritable() -> Bool
 
-    /// Writes all of it, or nothing more once the other side is gone: nobody is there to tell.
+    /// Writes all bytes. Once the reader is gone, it silently drops them: nobody is there to
+    /// notify.
     func write(_ bytes: [UInt8])
 }
 
@@ -30,8 +32,8 @@ package struct TerminalSize: Hashable, Sendable {
     }
 }
 
-/// An open file of this process: standard output or standard error. It does not own the
-/// descriptor, which lives as long as the process.
+/// An open file of this process: standard output or standard error. It does not own the descriptor,
+/// which stays open as long as the process runs.
 package struct FileOutput: TerminalOutput {
     private let descriptor: Int32
 
@@ -49,7 +51,7 @@ package struct FileOutput: TerminalOutput {
         self.descriptor = descriptor
     }
 
-    /// Whether it is a terminal.
+    /// Whether the file is a terminal.
     package var isTerminal: Bool { isatty(descriptor) == 1 }
 
     package func size() -> TerminalSize? {
@@ -61,12 +63,12 @@ package struct FileOutput: TerminalOutput {
 
     package func isWritable() -> Bool {
         var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        // An error is left to `write` to find.
+        // `write` reports an error, if there is one.
         return unsafe poll(&request, 1, 0) != 0
     }
 
-    /// Why the first write failed that did, in the system's words. A reader who has left is no
-    /// failure.
+    /// The system's message for the first write that failed. A reader that has closed its end is
+    /// not a failure.
     package var failure: String? {
         firstError.code.withLock { $0 }.map { code in
             unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
@@ -85,7 +87,8 @@ package struct FileOutput: TerminalOutput {
                 if count > 0 {
                     offset += count
                 } else if errno == EAGAIN {
-                    // The descriptor was made non-blocking by whoever shares it: wait for room.
+                    // Another process that shares the descriptor made it non-blocking: wait for
+                    // room.
                     var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                     _ = unsafe poll(&request, 1, -1)
                 } else if errno != EINTR {
@@ -99,7 +102,7 @@ package struct FileOutput: TerminalOutput {
     }
 }
 
-/// The system call, which `FileOutput.write` hides by its name.
+/// Calls the system function, which the name `FileOutput.write` hides.
 private func writeSome(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
     unsafe write(descriptor, bytes.baseAddress, bytes.count)
 }

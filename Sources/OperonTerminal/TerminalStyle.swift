@@ -1,9 +1,9 @@
 import Rainbow
 
-/// What may be written to an output: whether lines may be overprinted, colours and characters
-/// beyond ASCII. Decided once, where the program starts; nothing below reads the environment.
+/// What an output supports: overprinting lines, colours, and characters beyond ASCII. It is decided
+/// once, where the program starts; no other code reads the environment for this.
 package struct TerminalStyle: Hashable, Sendable {
-    /// Lines may be overprinted: a terminal that understands escape sequences.
+    /// Whether lines may be overprinted: the terminal understands escape sequences.
     package var overprints: Bool
     package var hasColor: Bool
     package var hasUnicode: Bool
@@ -14,18 +14,18 @@ package struct TerminalStyle: Hashable, Sendable {
         self.hasUnicode = hasUnicode
     }
 
-    /// Plain lines of plain characters.
+    /// Plain lines of ASCII characters.
     package static let plain = TerminalStyle(
         overprints: false,
         hasColor: false,
         hasUnicode: false
     )
 
-    /// Reads the conventions: `TERM=dumb` (and no `TERM`) means no escape sequence at all,
-    /// `NO_COLOR` (https://no-color.org: present and not empty) no colours, `CLICOLOR=0` the same,
-    /// `CLICOLOR_FORCE` (https://bixense.com/clicolors: not empty and not 0) colours even on a
-    /// pipe, unless `NO_COLOR` says otherwise. The character set is that of the locale: the first
-    /// of `LC_ALL`, `LC_CTYPE`, `LANG` that is not empty.
+    /// Follows the usual conventions. `TERM=dumb`, or no `TERM`, disables escape sequences.
+    /// `NO_COLOR` (https://no-color.org: present and not empty) and `CLICOLOR=0` disable colours.
+    /// `CLICOLOR_FORCE` (https://bixense.com/clicolors: not empty and not 0) enables colours even
+    /// on a pipe, unless `NO_COLOR` disables them. The locale determines the character set: the
+    /// first of `LC_ALL`, `LC_CTYPE`, `LANG` that is not empty.
     package init(environment: [String: String], isTerminal: Bool) {
         func value(_ name: String) -> String? {
             guard let value = environment[name], !value.isEmpty else { return nil }
@@ -45,14 +45,14 @@ package struct TerminalStyle: Hashable, Sendable {
         let locale = value("LC_ALL") ?? value("LC_CTYPE") ?? value("LANG") ?? "C"
         let charset = locale.lowercased()
         hasUnicode = charset.contains("utf-8") || charset.contains("utf8")
-        // A dumb terminal may be anything, a log viewer of old among them.
+        // A dumb terminal may be any program, for example an old log viewer.
         if isTerminal, terminal == "dumb" { hasUnicode = false }
     }
 }
 
 // MARK: - Colours
 
-/// What a colour says; which one it is, is decided in one place.
+/// The meaning of a colour. One place maps meanings to colours.
 enum Tint: Hashable, Sendable {
     case good
     case bad
@@ -62,8 +62,8 @@ enum Tint: Hashable, Sendable {
 }
 
 extension TerminalStyle {
-    /// The text in a colour, if there are any. The codes are Rainbow's; whether to use them is not
-    /// left to it, because it asks about standard output alone, once per process.
+    /// The text in a colour, if colours are enabled. Rainbow provides the codes but does not decide
+    /// whether to use them, because it checks only standard output, once per process.
     func tinted(_ text: String, _ tint: Tint) -> String {
         guard hasColor, !text.isEmpty else { return text }
         let codes: [UInt8] =
@@ -82,11 +82,11 @@ extension TerminalStyle {
         "\u{1B}[" + codes.map { String($0) }.joined(separator: ";") + "m"
     }
 
-    /// What replaces the middle of a name that is too long.
+    /// Replaces the middle of a name that is too long.
     var ellipsis: String { hasUnicode ? "…" : "..." }
 
-    /// Text of ours for an output without Unicode: quotation marks, arrows, dots and dashes have
-    /// stand-ins; any other character beyond ASCII becomes `?`.
+    /// Operon's own text for an output without Unicode: quotation marks, arrows, dots and dashes
+    /// get ASCII replacements; any other character beyond ASCII becomes `?`.
     package func spelled(_ text: String) -> String {
         guard !hasUnicode, !text.utf8.allSatisfy({ $0 < 0x80 }) else { return text }
         var result = ""

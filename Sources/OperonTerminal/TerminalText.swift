@@ -1,11 +1,11 @@
-/// Makes text that somebody else wrote fit to be shown on a terminal, and measures it.
+/// Makes untrusted text safe to print on a terminal, and measures it.
 ///
 /// Names and logs of operations are untrusted: an escape sequence in them could move the cursor,
-/// change the title or repaint what was printed before.
+/// change the title or overwrite earlier output.
 package enum TerminalText {
-    /// One line without anything a terminal acts on: escape sequences are dropped, a tab becomes a
-    /// space, every other control character and every direction override becomes visible as
-    /// `\u{…}`.
+    /// One line without anything that a terminal acts on. Escape sequences are dropped, and a tab
+    /// becomes a space. Every other control character and every bidirectional control becomes
+    /// visible as `\u{…}`.
     package static func line(_ text: String) -> String {
         // Most text is clean; it is returned without a copy.
         guard text.unicodeScalars.contains(where: isActive) else { return text }
@@ -25,8 +25,8 @@ package enum TerminalText {
         return result
     }
 
-    /// The last `limit` lines of a log, each as `line` makes it. A line that was overprinted with
-    /// carriage returns shows what it said last, as a terminal would.
+    /// The last `limit` lines of a log, each cleaned by `line`. A line that carriage returns
+    /// overprinted shows its final text, as on a terminal.
     package static func tail(_ log: String, limit: Int) -> (lines: [String], omitted: Int) {
         // CR LF is one Character, so the split is on scalars.
         var lines = log.unicodeScalars.split(
@@ -43,16 +43,16 @@ package enum TerminalText {
         return (shown, lines.count - shown.count)
     }
 
-    /// How many columns a line takes on a terminal. Every scalar counts by itself: wide East Asian
-    /// ones and pictographs take two, combining marks none.
+    /// The number of columns that a line takes on a terminal. Each scalar counts by itself: wide
+    /// East Asian scalars and pictographs take two columns, combining marks none.
     package static func width(_ text: String) -> Int {
         var width = 0
         for scalar in text.unicodeScalars { width += columns(of: scalar) }
         return width
     }
 
-    /// The text, with its middle replaced by `mark` where it is wider than `width` columns: the
-    /// ends of names tell them apart.
+    /// The text; if it is wider than `width` columns, `mark` replaces its middle, because the ends
+    /// of names tell them apart.
     package static func elided(_ text: String, to width: Int, mark: String = "…") -> String {
         guard self.width(text) > width else { return text }
         let room = width - self.width(mark)
@@ -77,7 +77,7 @@ package enum TerminalText {
         return result
     }
 
-    /// Whether a terminal would act on this scalar, or a reader be misled by it.
+    /// Whether a terminal would act on this scalar, or a reader would be misled by it.
     private static func isActive(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x20, 0x7F..<0xA0: true
@@ -95,7 +95,7 @@ package enum TerminalText {
         case 0..<0x300: return 1
         // Zero-width space and joiners, variation selectors.
         case 0x200B...0x200D, 0xFE00...0xFE0F: return 0
-        // The blocks that Unicode's East Asian Width calls W or F, rounded to whole blocks:
+        // The blocks with East Asian Width W or F in Unicode, rounded to whole blocks:
         // https://www.unicode.org/reports/tr11/
         case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF,
             0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F,
@@ -110,7 +110,7 @@ package enum TerminalText {
     }
 }
 
-/// Where in an escape sequence (ECMA-48) the text is.
+/// The position within an escape sequence (ECMA-48).
 private enum EscapeSequence {
     /// In plain text.
     case none
@@ -123,7 +123,7 @@ private enum EscapeSequence {
     /// After an ESC within a string.
     case stringEscape
 
-    /// Takes the next scalar; whether it belongs to a sequence.
+    /// Takes the next scalar. Returns whether it belongs to a sequence.
     mutating func swallows(_ scalar: Unicode.Scalar) -> Bool {
         switch self {
         case .none:
@@ -144,7 +144,7 @@ private enum EscapeSequence {
                 self = .none
                 return true
             }
-            // Anything but a parameter ends a broken sequence and is text again.
+            // Any scalar but a parameter ends a broken sequence and counts as text.
             guard (" "..."?").contains(scalar) else {
                 self = .none
                 return swallows(scalar)

@@ -1,7 +1,7 @@
-/// Writes text into formats with quoting rules of their own.
+/// Escapes text for formats with their own quoting rules.
 enum TextEscapes {
     /// Appends a JSON string with its quotation marks (RFC 8259 §7): `"`, `\` and control
-    /// characters are escaped, everything else is UTF-8 as it is.
+    /// characters are escaped, all others are written in UTF-8.
     static func appendJSON(_ text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
         var utf8 = text.utf8.makeIterator()
@@ -23,8 +23,9 @@ enum TextEscapes {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// A DOT quoted string (https://graphviz.org/doc/info/lang.html): only `"` and `\` mean
-    /// anything in a label, the latter as the start of an escape such as `\n` or `\N`.
+    /// A DOT quoted string (https://graphviz.org/doc/info/lang.html): only `"` and `\` have a
+    /// meaning in a label, `\` as the start of an escape such as `
+    /// ` or `\N`.
     static func dot(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
@@ -37,9 +38,9 @@ enum TextEscapes {
         return result + "\""
     }
 
-    /// A Mermaid label in quotation marks. Mermaid takes characters by number, `#35;`
-    /// (https://mermaid.js.org/syntax/flowchart.html, entity codes), and needs that for
-    /// everything that it or the Markdown and HTML in it could read as more than a letter.
+    /// A Mermaid label in quotation marks. Mermaid accepts characters by number, such as `#35;`
+    /// (https://mermaid.js.org/syntax/flowchart.html, entity codes). This is needed for every
+    /// character that Mermaid, or the Markdown and HTML in it, could interpret.
     static func mermaid(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
@@ -53,7 +54,8 @@ enum TextEscapes {
         return result + "\""
     }
 
-    /// Control characters as their pictures (U+2400…): neither format can show them otherwise.
+    /// Replaces control characters by their pictures (U+2400…), because neither format can show
+    /// them.
     private static func visible(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
         switch scalar.value {
         case 0..<0x20: Unicode.Scalar(0x2400 + scalar.value) ?? scalar

@@ -1,15 +1,15 @@
-/// Rows under titles, in columns as wide as what stands in them.
+/// Rows under titles, in columns that are as wide as their contents.
 ///
-/// Where there is a width, columns that may be shortened are, by their middles, down to a readable
-/// rest; then whole columns are left out, least important first. Without a width (a pipe) nothing
-/// is: a program must not get half a name.
+/// If there is a width, flexible columns are shortened in the middle, down to a readable minimum;
+/// then whole columns are left out, least important first. Without a width (a pipe) nothing is
+/// shortened or left out, because a program must not get half a name.
 struct TextTable {
     struct Column {
         let title: String
         var isRight = false
-        /// May be shortened.
+        /// Whether the column may be shortened.
         var isFlexible = false
-        /// The smallest is left out first; `Int.max`: never.
+        /// The column with the smallest value is left out first; `Int.max`: never left out.
         var importance = Int.max
     }
 
@@ -26,19 +26,19 @@ struct TextTable {
     private let columns: [Column]
     private var rows: [[Cell]] = []
 
-    /// A shortened column keeps at least this.
+    /// The minimum width of a shortened column.
     private static let flexibleMin = 10
     private static let gap = 2
 
     init(_ columns: [Column]) { self.columns = columns }
 
-    /// As many cells as there are columns; their texts are fit to be shown.
+    /// Adds a row with one cell per column; the texts are safe to print.
     mutating func add(_ cells: [Cell]) {
         precondition(cells.count == columns.count, "a row has a cell for each column")
         rows.append(cells)
     }
 
-    /// The titles and the rows; columns in which nothing stands are left out.
+    /// The titles and the rows. Empty columns are left out.
     func lines(style: TerminalStyle, width: Int?) -> [String] {
         var widths = columns.map { TerminalText.width($0.title) }
         var isEmpty = columns.map { _ in true }
@@ -70,7 +70,7 @@ struct TextTable {
         {
             shown.removeAll { $0 == worst }
         }
-        // The widest gives first, so that short names stay whole.
+        // The widest column is shortened first, so that short names stay whole.
         while excess() > 0,
             let widest = shown.filter({ widths[$0] > least($0) }).max(by: {
                 widths[$0] < widths[$1]

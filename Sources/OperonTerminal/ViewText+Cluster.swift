@@ -148,7 +148,7 @@ extension ViewText {
     }
 
     private func heard(_ seconds: Double) -> String {
-        // Beyond a year a number says nothing, and a Duration could overflow.
+        // Beyond a year the number is meaningless, and a Duration could overflow.
         guard seconds.isFinite, seconds >= 0, seconds < 365 * 86_400 else { return "?" }
         return DurationText.short(.nanoseconds(Int64(seconds * 1e9)))
     }

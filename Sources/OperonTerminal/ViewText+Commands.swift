@@ -1,6 +1,6 @@
 package import OperonModel
 
-/// What a command was about, for the sentence about what it did.
+/// What a command applied to, for the sentence about its effect.
 package enum CommandSubject: Hashable, Sendable {
     case operation(String)
     case graph(String)
@@ -23,7 +23,7 @@ extension ViewText {
         }
     }
 
-    /// After `cancel`: what ended, what runs on, what goes on without it.
+    /// After `cancel`: what ended, what still runs, and what continues without it.
     package func cancelled(
         _ view: CommandView,
         _ subject: CommandSubject,
@@ -80,7 +80,7 @@ extension ViewText {
         return [said("Resumed \(self.subject(subject)): \(count) may start again.")]
     }
 
-    /// After `retry`; `next` is the graph as a command takes it.
+    /// After `retry`; `graph` is the name or number that the command named.
     package func retried(_ view: CommandView, graph: String) -> [String] {
         guard view.affected > 0 else {
             return [said("Nothing of graph \(shown(graph)) is to be run again.")]

@@ -1,7 +1,7 @@
 package import OperonModel
 
 extension ViewText {
-    /// `events`: one line for each thing that happened.
+    /// `events`: one line for each event.
     package func event(_ event: EventView) -> String {
         var line = style.tinted(time(event.at), .faint) + " \(event.sequence) "
         line += tinted(event)
@@ -20,7 +20,7 @@ extension ViewText {
         return style.tinted(outcome.name, tint(outcome))
     }
 
-    /// What it happened to, where, and who did it.
+    /// What the event concerns, where it happened, and who caused it.
     private func about(_ event: EventView) -> String {
         var parts: [String] = []
         if let operation = event.operation {
@@ -39,7 +39,8 @@ extension ViewText {
         return parts.joined(separator: " ")
     }
 
-    /// Numbers of which nothing is told: they are not kept any more, or not what was seen.
+    /// Events that are missing: they are no longer kept, or their numbers do not match those seen
+    /// before.
     package func gap(_ first: UInt64, _ last: UInt64) -> String {
         style.tinted(said("… events \(first) to \(last) are missing here"), .faint)
     }

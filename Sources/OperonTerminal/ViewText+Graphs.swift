@@ -30,7 +30,7 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// Whether more can be added is told with the status, where it is no part of it.
+    /// The status, and whether the graph is open, where the status does not imply it.
     private func status(_ graph: GraphView) -> String {
         graph.isOpen && graph.status != .idle
             ? graph.status.rawValue + ", open" : graph.status.rawValue
@@ -58,7 +58,7 @@ extension ViewText {
             ])
     }
 
-    /// After `submit`: what was taken, and what to do next.
+    /// After `submit`: what was accepted, and what to do next.
     package func submitted(
         _ graph: GraphView,
         isAddition: Bool,
@@ -79,13 +79,13 @@ extension ViewText {
         return lines
     }
 
-    /// What came of a graph, for whoever waited for it.
+    /// The end of a graph, for a command that waited for it.
     package func ended(_ graph: GraphView) -> [String] {
         let head = style.tinted(shown(graph.name), .strong) + " (graph \(graph.id)): "
         return [head + counts(graph.counts)]
     }
 
-    /// Operations that failed for good, at the end of `watch`, and where to read more.
+    /// The operations that failed, at the end of `watch`, and where to read more.
     package func failures(_ failed: [OperationView], of count: Int) -> [String] {
         var lines = failed.map { operation in
             var line = style.tinted("failed", .bad) + " " + name(operation)
@@ -103,7 +103,7 @@ extension ViewText {
         return lines
     }
 
-    /// A wait that was given up.
+    /// A wait that timed out.
     package func stillRunning(_ graph: GraphView) -> String {
         let counts = graph.counts
         let finished = "\(counts.finished) of \(plural(counts.total, "operation")) finished"
@@ -112,7 +112,7 @@ extension ViewText {
         )
     }
 
-    /// Somebody stops watching.
+    /// The user stopped watching.
     package func detached(_ graph: GraphView) -> String {
         let sentence = "Detached: \(name(graph)) goes on."
         return said("\(sentence) To come back: operon watch \(graph.id)")

@@ -3,7 +3,7 @@ package import OperonModel
 extension ViewText {
     // MARK: - Lists
 
-    /// `operations`: one a row, in the order given.
+    /// `operations`: one operation a row, in the order given.
     package func operations(_ operations: [OperationView]) -> [String] {
         guard !operations.isEmpty else { return [] }
         var table = TextTable([
@@ -27,7 +27,7 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// `dead`: what failed for good.
+    /// `dead`: the operations that failed.
     package func dead(_ operations: [OperationView]) -> [String] {
         guard !operations.isEmpty else { return [] }
         var table = TextTable([
@@ -47,7 +47,7 @@ extension ViewText {
         return table.lines(style: style, width: width)
     }
 
-    /// Why it ended as it did; empty where nothing is to be said.
+    /// Why it ended as it did; empty if there is nothing to add.
     func detail(_ operation: OperationView) -> String {
         switch operation.outcome {
         case .failed: return shown(operation.error?.message ?? "")
@@ -76,7 +76,7 @@ extension ViewText {
 
     // MARK: - One operation
 
-    /// `show`: all that is known.
+    /// `show`: all that is known of one operation.
     package func operation(_ detail: OperationDetail) -> [String] {
         let operation = detail.operation
         var lines = [sentence(operation)]
@@ -151,7 +151,7 @@ extension ViewText {
         return DurationText.short(end.time - start.time)
     }
 
-    /// Rows without titles, two columns in.
+    /// Rows without titles, indented by two columns.
     private func indented(_ table: TextTable) -> [String] {
         let lines = table.lines(style: style, width: width.map { max(1, $0 - 2) })
         return lines.dropFirst().map { "  " + $0 }
@@ -180,7 +180,7 @@ extension ViewText {
         return lines
     }
 
-    /// From the next cause to the root, and why that is not running.
+    /// The chain from the next cause to the root, and why the root is not running.
     private func chain(_ explanation: Explanation) -> [String] {
         var lines = explanation.chain.map { "  " + said("because ") + sentence($0) }
         if let leftOut = explanation.leftOut, let root = lines.popLast() {
@@ -189,7 +189,7 @@ extension ViewText {
         return lines + list(explanation.rootReasons ?? []).map { "  " + $0 }
     }
 
-    /// Every reason at once, each with what it is about.
+    /// All reasons, each with the operations it refers to.
     private func reasons(_ reasons: [ReasonView]) -> [String] {
         reasons.isEmpty ? [] : ["it waits because"] + list(reasons)
     }
@@ -211,12 +211,12 @@ extension ViewText {
 
     // MARK: - What it left
 
-    /// Above the log of one of several attempts.
+    /// The heading above the log of one of several attempts.
     package func attemptHead(_ log: LogView) -> String {
         style.tinted(said("attempt \(shown(log.attempt)):"), .faint)
     }
 
-    /// Where a part of a log that is followed was dropped.
+    /// Marks the place where a part of a followed log is missing.
     package func missedLog(_ bytes: UInt64) -> String {
         style.tinted(said("\(bytes) bytes are missing here: they were not read in time"), .faint)
     }
@@ -226,7 +226,7 @@ extension ViewText {
         TerminalText.tail(text, limit: .max).lines.map { style.spelled($0) }
     }
 
-    /// Why there is none; untinted, for an error.
+    /// Why there is no output; without colours, for an error message.
     package func noOutput(_ operation: OperationView) -> String {
         guard operation.state == .finished else {
             let name = self.name(operation)
@@ -235,10 +235,10 @@ extension ViewText {
         return said("\(name(operation)) left no output.")
     }
 
-    /// Operations that are not listed.
+    /// The number of operations that are not listed.
     package func more(_ count: Int) -> String { said("… and \(count) more") }
 
-    /// After `dependency add`; `on` as the command named it.
+    /// After `dependency add`; `on` is the dependency as the command named it.
     package func depends(_ detail: OperationDetail, on: String) -> [String] {
         said(of: detail.operation, "depends on \(shown(on))")
     }
@@ -259,7 +259,7 @@ extension ViewText {
     /// After `complete`.
     package func completed(_ operation: OperationView) -> [String] {
         guard operation.outcome == nil else { return [sentence(operation) + "."] }
-        // It failed, and is tried again.
+        // The operation failed and is retried.
         let name = self.name(operation)
         return [said("\(name) failed and is tried again. Why it waits: operon explain \(name)")]
     }

@@ -1,10 +1,10 @@
 package import OperonModel
 
-/// Writes what a coordinator tells its clients for people: lines without line ends, in which
-/// nothing untrusted can act on a terminal.
+/// Formats the views of a coordinator for people: lines without line ends, in which no untrusted
+/// text can act on a terminal.
 package struct ViewText: Hashable, Sendable {
     let style: TerminalStyle
-    /// Columns of the terminal; `nil`: there is none, and nothing is shortened.
+    /// The columns of the terminal; `nil`: there is no terminal, and nothing is shortened.
     let width: Int?
 
     package init(style: TerminalStyle, width: Int?) {
@@ -14,20 +14,20 @@ package struct ViewText: Hashable, Sendable {
 
     // MARK: - Words
 
-    /// Text of somebody else's.
+    /// Untrusted text, made safe to print.
     func shown(_ text: String) -> String { style.spelled(TerminalText.line(text)) }
 
     /// The same in quotation marks.
     func quoted(_ text: String) -> String { shown("“\(text)”") }
 
-    /// Text of ours, with texts of others in it that `shown` has seen.
+    /// Operon's own text; untrusted parts in it have gone through `shown`.
     func said(_ text: String) -> String { style.spelled(text) }
 
     func plural(_ count: Int, _ one: String, _ many: String? = nil) -> String {
         count == 1 ? "1 \(one)" : "\(count) \(many ?? one + "s")"
     }
 
-    /// `3/merge`: what a command takes back.
+    /// `3/merge`, in the form that commands accept.
     package func name(_ operation: OperationName) -> String {
         shown("\(operation.graph)/\(operation.name)")
     }
@@ -48,7 +48,7 @@ package struct ViewText: Hashable, Sendable {
         return String(second) + "Z"
     }
 
-    /// A few names, and how many more there are.
+    /// A few names, and the number of the others.
     func list(_ names: [OperationName], more: Int, limit: Int = 10) -> String {
         let rest = more + max(0, names.count - limit)
         let text = names.prefix(limit).map { name($0) }.joined(separator: ", ")
@@ -66,7 +66,7 @@ package struct ViewText: Hashable, Sendable {
 
     // MARK: - States
 
-    /// What a list says of an operation: its outcome once it has one.
+    /// The state of an operation in a list; its outcome once it has one.
     func state(_ state: OperationState, _ outcome: OutcomeKind?) -> TextTable.Cell {
         guard state == .finished, let outcome else {
             switch state {
@@ -99,7 +99,8 @@ package struct ViewText: Hashable, Sendable {
         }
     }
 
-    /// `40 operations: 12 pending, 20 succeeded, 1 failed`; `noun` may be left to the context.
+    /// `40 operations: 12 pending, 20 succeeded, 1 failed`; `noun` is `nil` if the context names
+    /// it.
     func counts(_ counts: StateCounts, noun: String? = "operation") -> String {
         let words: [(Int, String, Tint?)] = [
             (counts.pending, "pending", nil), (counts.ready, "ready", nil),
@@ -117,7 +118,7 @@ package struct ViewText: Hashable, Sendable {
 
     // MARK: - Blocks
 
-    /// `name   value` with the values under one another; those without a value are left out.
+    /// `name   value` lines with aligned values; entries without a value are left out.
     func block(_ facts: [(name: String, value: String?)], indent: Int = 2) -> [String] {
         let known = facts.filter { $0.value?.isEmpty == false }
         let width = known.reduce(0) { max($0, $1.name.utf8.count) }

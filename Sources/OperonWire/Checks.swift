@@ -1,9 +1,9 @@
 import OperonModel
 
-/// What every field is asked before it becomes a value of the model. Each names the field that it
-/// refuses.
+/// Checks that every field passes before it becomes a value of the model. Each error names the
+/// refused field.
 enum Check {
-    /// A duration that may be 0.
+    /// A duration; 0 is allowed.
     static func duration(_ nanoseconds: Int64, _ field: String) throws(WireError) -> Duration {
         guard nanoseconds >= 0 else {
             throw .invalid(field, "is negative: \(nanoseconds) ns")
@@ -11,7 +11,7 @@ enum Check {
         return .nanoseconds(nanoseconds)
     }
 
-    /// A duration that means nothing at 0.
+    /// A duration that must be more than 0.
     static func interval(_ nanoseconds: Int64, _ field: String) throws(WireError) -> Duration {
         guard nanoseconds > 0 else {
             throw .invalid(field, "must be more than 0 ns, is \(nanoseconds) ns")
@@ -19,7 +19,7 @@ enum Check {
         return .nanoseconds(nanoseconds)
     }
 
-    /// A moment of a clock that started at 0.
+    /// A time of a clock that started at 0.
     static func moment(_ nanoseconds: Int64, _ field: String) throws(WireError) -> Timestamp {
         guard nanoseconds >= 0 else {
             throw .invalid(field, "is before its clock began: \(nanoseconds) ns")
@@ -77,7 +77,7 @@ enum Check {
     }
 }
 
-/// Bytes of ours as the byte string of a generated message.
+/// Converts bytes to the byte string type of a generated message.
 func byteString<B: RangeReplaceableCollection>(_ bytes: [UInt8]) -> B where B.Element == UInt8 {
     B(bytes)
 }

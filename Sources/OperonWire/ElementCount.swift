@@ -1,30 +1,31 @@
-/// How many lists' elements, strings and messages lie in an encoded envelope, without building any.
+/// Counts the list elements, strings and messages in an encoded envelope without building any of
+/// them.
 ///
-/// Two bytes can be an empty operation, which takes hundreds of bytes once it is decoded: the limit
-/// of a message's size alone would let eight mebibytes become more than a gibibyte. So the elements
-/// are counted before anything is allocated for them, at the levels where lists lie: in the body of
-/// a message, in the operations of a dispatch or of an addition, and in their commands.
+/// An empty operation can be encoded in two bytes but takes hundreds of bytes when decoded. A limit
+/// on the message size alone would let eight mebibytes become more than a gibibyte. So the elements
+/// are counted before anything is allocated for them, at the levels that contain lists: the body of
+/// a message, the operations of a dispatch or an addition, and their commands.
 struct ElementCount {
-    /// More than 4,096 slots with a read-ahead of 60 operations each, all listed in one beat.
+    /// Enough for one beat that lists 4,096 slots with a read-ahead of 60 operations each.
     static let max = 1 << 18
-    /// In what a running operation adds at once: as many operations as it may have, each with ten
-    /// parts, which those of an ordinary command are.
+    /// The bound for one addition by a running operation: the most operations it may add, each with
+    /// ten parts, as many as those of an ordinary command.
     static let additionMax = 1 << 19
 
-    /// Where in an envelope the count is.
+    /// The part of an envelope that is being counted.
     enum Level {
         case envelope
         case dispatch
         case body
         case operation
         case command
-        /// What a process asks its worker.
+        /// A request from a process of an operation to its worker.
         case question
-        /// A piece of operations as a store keeps them.
+        /// A piece of operations in the format of the store.
         case stored
         case storedOperation
 
-        /// What the field of this number is, where lists may lie in it.
+        /// The level of the field with this number; `nil` if it contains no lists.
         func below(_ field: UInt64) -> Level? {
             switch (self, field) {
             case (.envelope, 7): .dispatch
@@ -44,14 +45,14 @@ struct ElementCount {
     private let limit: Int
     private var count = 0
 
-    /// Whether there are at most `max`. Bytes that are no message count as far as they can be read:
-    /// the parser refuses them.
+    /// Whether there are at most `max` elements. Invalid bytes are counted as far as they can be
+    /// read; the parser refuses them later.
     static func isBounded(_ bytes: [UInt8], at level: Level = .envelope) -> Bool {
-        // An element takes two bytes at least.
+        // An element takes at least two bytes.
         bytes.count / 2 <= max || count(bytes, bytes.indices, at: level, upTo: max) <= max
     }
 
-    /// How many there are in a range; not exactly, if they are more than a limit.
+    /// The number of elements in a range. It is not exact once it exceeds the limit.
     static func count(
         _ bytes: [UInt8],
         _ range: Range<Int>,
@@ -68,7 +69,7 @@ struct ElementCount {
         self.limit = limit
     }
 
-    /// Recursion: as deep as there are levels.
+    /// Recursive; the depth is at most the number of levels.
     private mutating func add(_ range: Range<Int>, at level: Level) {
         var place = range.lowerBound
         while place < range.upperBound, count <= limit {
@@ -88,8 +89,8 @@ struct ElementCount {
                 if let below = level.below(tag >> 3) { add(place..<end, at: below) }
                 place = end
             case 3, 4:
-                // A group of another program begins or ends. What is in it counts as if it stood
-                // here: too much rather than too little.
+                // A group starts or ends; only other programs send groups. Its content counts as if
+                // it were here: rather too much than too little.
                 continue
             default: return
             }

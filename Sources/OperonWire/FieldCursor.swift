@@ -1,9 +1,9 @@
-/// Walks over the fields of an encoded message without making anything of them.
+/// Walks over the fields of an encoded message without decoding them.
 struct FieldCursor {
-    /// One field; its value is a number, or bytes at a place.
+    /// One field. Its value is a number or a range of bytes.
     struct Field {
         var number: UInt64
-        /// Where the value begins: its length, if it has one.
+        /// Where the value begins. If the value has a length, this is where the length begins.
         var start: Int
         var value: UInt64 = 0
         var bytes: Range<Int> = 0..<0
@@ -19,7 +19,7 @@ struct FieldCursor {
         end = bytes.upperBound
     }
 
-    /// - Parameter bytes: what the ranges are places in.
+    /// - Parameter bytes: the bytes that the ranges refer to.
     /// - Returns: `nil` at the end.
     @inline(__always)
     mutating func next(in bytes: [UInt8]) throws(WireError) -> Field? {
@@ -36,7 +36,8 @@ struct FieldCursor {
         return field
     }
 
-    /// A number and a text behind its length, as in a list of names; `nil` at the end.
+    /// Reads a number and a text with its length before it, as in a list of names; `nil` at the
+    /// end.
     mutating func nextName(
         in bytes: [UInt8]
     ) throws(WireError) -> (number: Int, name: Range<Int>)? {
@@ -45,7 +46,7 @@ struct FieldCursor {
         return (before, try take(Int(exactly: try number(in: bytes)) ?? .max))
     }
 
-    /// What lies behind its length, which is at `start`.
+    /// The range of the bytes whose length is at `start`.
     static func bytes(withLengthAt start: Int, in bytes: [UInt8]) throws(WireError) -> Range<Int> {
         var cursor = FieldCursor(start..<bytes.count)
         return try cursor.take(Int(exactly: try cursor.number(in: bytes)) ?? .max)

@@ -1,11 +1,11 @@
 import OperonModel
 
-/// A happening as Protocol Buffers, written field by field: three of them are kept for each
-/// operation, and the general way takes several times as long.
+/// Encodes a `Happening` as Protocol Buffers field by field. Three of them are stored for each
+/// operation, and the generated encoder takes several times as long.
 struct HappeningBytes {
     private(set) var bytes: [UInt8] = []
 
-    /// - Parameter happening: one without an error, whose fields are not known here.
+    /// - Parameter happening: must have no error; this encoder does not know the fields of errors.
     init(_ happening: Happening) {
         bytes.reserveCapacity(64)
         addFixed(1, UInt64(bitPattern: happening.at.nanosecondsSince1970))
@@ -26,7 +26,7 @@ struct HappeningBytes {
         add(15, happening.key)
     }
 
-    // What has its default is left out, as the general way does.
+    // Default values are left out, as in the generated encoder.
 
     private mutating func add(_ field: UInt8, _ value: UInt64) {
         if value != 0 { addEvenZero(field, value) }

@@ -1,20 +1,20 @@
 package import OperonModel
 import SwiftProtobuf
 
-/// What a process of a running operation says to its worker over a socket, and is told: one
-/// question and one answer to a connection, each behind its length.
+/// Requests that a process of a running operation sends to its worker over a socket, and the
+/// answers. Each connection carries one request and one answer, each with its length before it.
 package enum InsideFormat {
     package struct Request: Hashable, Sendable {
-        /// That of the attempt.
+        /// The token of the attempt.
         package var token: String
         package var what: What
 
         package enum What: Hashable, Sendable {
-            /// Operations as `StoreFormat` writes them.
+            /// Add these operations, in the format of `StoreFormat`.
             case add([UInt8])
-            /// Wait for operations of these names.
+            /// Wait for the operations with these names.
             case wait([String])
-            /// What has the operation of this name left?
+            /// Read the output of the operation with this name.
             case read(String)
         }
 
@@ -25,26 +25,26 @@ package enum InsideFormat {
     }
 
     package enum Answer: Hashable, Sendable {
-        /// This many operations are new.
+        /// The number of operations that were added.
         case added(UInt32)
-        /// How those that were waited for ended, in the order of their names.
+        /// The outcomes of the awaited operations, in the order of their names in the request.
         case awaited([OutcomeKind])
-        /// What was asked for; `nil`: nothing was left.
+        /// The requested output; `nil` if the operation left none.
         case read(Payload?)
         case refused(Refusal)
-        /// The attempt has ended, or is somebody else's by now.
+        /// The attempt has ended, or belongs to another worker now.
         case ended
         case unknownToken
-        /// The worker cannot read the question, and why.
+        /// The worker cannot decode the request; the text says why.
         case unreadable(String)
     }
 
-    /// Bytes of the length before each message.
+    /// The size of the length before each message, in bytes.
     package static let lengthBytes = 4
-    /// What surrounds operations in a request: a token and some numbers.
+    /// The most bytes of a request besides its operations: a token and some numbers.
     package static let overheadBytes = 1_024
 
-    /// With its length.
+    /// Includes the length.
     package static func encode(_ request: Request) throws(WireError) -> [UInt8] {
         var proto = ProtoInsideRequest()
         proto.token = request.token
@@ -56,7 +56,7 @@ package enum InsideFormat {
         return try framed(proto)
     }
 
-    /// With its length.
+    /// Includes the length.
     package static func encode(_ answer: Answer) throws(WireError) -> [UInt8] {
         var proto = ProtoInsideAnswer()
         switch answer {
@@ -71,13 +71,13 @@ package enum InsideFormat {
         return try framed(proto)
     }
 
-    /// The length that these first bytes tell; `nil`: there are too few of them.
+    /// The length given by these first bytes; `nil` if there are too few of them.
     package static func length(_ bytes: ArraySlice<UInt8>) -> Int? {
         guard bytes.count >= lengthBytes else { return nil }
         return bytes.prefix(lengthBytes).reversed().reduce(0) { $0 << 8 | Int($1) }
     }
 
-    /// Without the length.
+    /// - Parameter bytes: the message without its length.
     package static func decodeRequest(_ bytes: [UInt8]) throws(WireError) -> Request {
         guard ElementCount.isBounded(bytes, at: .question) else {
             throw WireError(.tooLarge, "it names more than \(ElementCount.max) operations")
@@ -92,7 +92,7 @@ package enum InsideFormat {
         }
     }
 
-    /// Without the length.
+    /// - Parameter bytes: the message without its length.
     package static func decodeAnswer(_ bytes: [UInt8]) throws(WireError) -> Answer {
         let proto: ProtoInsideAnswer = try parsed(bytes)
         switch proto.what {

@@ -1,6 +1,6 @@
 import OperonModel
 
-// What a coordinator says, but for the operations: those are in Proto+Operation.swift.
+// The messages of a coordinator. Proto+Operation.swift has the operations in them.
 
 extension ProtoEnvelope.OneOf_Body {
     init(_ message: CoordinatorMessage) {

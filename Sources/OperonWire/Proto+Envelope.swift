@@ -1,6 +1,6 @@
 import OperonModel
 
-// The envelope and who is named in it.
+// The envelope and its sender.
 
 extension ProtoEnvelope {
     init<Body>(_ envelope: Envelope<Body>, _ body: OneOf_Body) {
@@ -36,7 +36,7 @@ extension WorkerIdentity {
         )
     }
 
-    /// That of a coordinator, which nobody looks at.
+    /// The sender of a coordinator's message, which nothing reads.
     init(unchecked proto: ProtoSender) {
         self.init(
             name: proto.name,

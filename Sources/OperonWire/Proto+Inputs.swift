@@ -1,15 +1,16 @@
 import OperonModel
 
-// The inputs of an operation: one entry for each dependency, or, where there are very many, one for
-// each that left something, and the names of the others in one field.
+// The inputs of an operation. Usually there is one entry for each dependency. If there are very
+// many, only dependencies with an output have an entry, and one field holds the names of the
+// others.
 
-/// Inputs as they travel.
+/// Inputs in the form in which they are sent.
 struct PackedInputs {
-    /// Up to so many each has an entry: an older worker knows nothing else.
+    /// Up to this many inputs, each has an entry. Older workers understand only entries.
     private static let entriesMax = 1_024
 
     var entries: [ProtoNamedInput]
-    /// Of those without an entry: see `without_output` in operon.proto.
+    /// The names of the inputs without an entry: see `without_output` in operon.proto.
     var names: [UInt8]
 
     init(_ entries: [ProtoNamedInput], names: [UInt8]) {
@@ -37,7 +38,7 @@ struct PackedInputs {
         }
     }
 
-    /// As a varint.
+    /// Appends the number as a varint.
     private mutating func append(_ number: Int) {
         var rest = UInt64(number)
         while rest > 0x7F {
@@ -47,7 +48,7 @@ struct PackedInputs {
         names.append(UInt8(rest))
     }
 
-    /// All of them, in their order.
+    /// All inputs in their order.
     func unpacked(_ limits: Limits) throws(WireError) -> [NamedInput] {
         guard !names.isEmpty else {
             return try entries.map { entry throws(WireError) in
@@ -65,7 +66,8 @@ struct PackedInputs {
                 inputs.append(try NamedInput(entry, limits: limits))
             }
             left = left.dropFirst(between)
-            // The limit of whoever accepted the operation: each of these names takes memory.
+            // Each name takes memory. The limit is the one that applied when the operation was
+            // accepted.
             guard inputs.count < limits.operationsPerGraph else {
                 throw .invalid("operation.without_output", "has more names than a graph has")
             }

@@ -1,6 +1,6 @@
 import OperonModel
 
-// A dispatch: operations, each with everything that its worker needs.
+// A dispatch: operations with everything that their worker needs.
 
 extension ProtoDispatch {
     init(_ dispatch: Dispatch) {
@@ -11,8 +11,9 @@ extension ProtoDispatch {
 }
 
 extension Dispatch {
-    /// An operation that cannot be read is set aside with the reason, if its attempt can be read:
-    /// its worker ends it `failed(undecodable)`. Dropping it would only bring it back, for ever.
+    /// If an operation cannot be decoded but its attempt can, it is set aside with the reason, and
+    /// its worker ends it `failed(undecodable)`. If it were dropped, the coordinator would resend
+    /// it forever.
     init(_ proto: ProtoDispatch, limits: Limits) throws(WireError) {
         guard !proto.operations.isEmpty else {
             throw .invalid("dispatch.operations", "is empty")
@@ -65,7 +66,8 @@ extension ProtoDispatchedOperation {
             registered.kind = kind
             if input != .empty { registered.input = ProtoPayload(input) }
             work = .registered(registered)
-        // No worker is ever given one; without work it would give it back as undecodable.
+        // No worker ever gets an external operation. Without work, a worker would return it as
+        // undecodable.
         case .external: work = nil
         }
     }
@@ -177,7 +179,7 @@ extension ProtoCommand {
     init(_ command: CommandDescription) {
         self.init()
         arguments = command.arguments
-        // A dictionary has another order in every process; the bytes must not.
+        // A dictionary has a different order in every process, but the bytes must be the same.
         environment = command.environment.map { name, value in
             var variable = ProtoVariable()
             variable.name = name
@@ -202,7 +204,8 @@ extension CommandDescription {
         environment.reserveCapacity(proto.environment.count)
         for variable in proto.environment
         where environment.updateValue(variable.value, forKey: variable.name) != nil {
-            // Cut: the sentence travels back and is kept; the name may have millions of bytes.
+            // The name may have millions of bytes and the message is sent back and stored, so cut
+            // it.
             let name = String(variable.name.unicodeScalars.prefix(64))
             throw .invalid("command.environment", "sets “\(name)” twice")
         }

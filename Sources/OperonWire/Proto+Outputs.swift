@@ -1,6 +1,6 @@
 import OperonModel
 
-// Outputs that are fetched: references to them, requests for pieces of them, and the pieces.
+// Outputs that workers fetch: references to them, requests for pieces of them, and the pieces.
 
 // MARK: - References
 

@@ -1,6 +1,6 @@
 import OperonModel
 
-// What running operations ask, and the verdicts on it.
+// The requests of running operations and the verdicts on them.
 
 extension ProtoAddition {
     init(_ request: AdditionRequest) {
@@ -11,7 +11,8 @@ extension ProtoAddition {
 }
 
 extension AdditionRequest {
-    /// What it is made of is read by whoever judges it: unreadable, it is refused, not dropped.
+    /// Does not decode the added operations. The code that decides on the request decodes them, so
+    /// that unreadable operations are refused and not dropped.
     init(_ proto: ProtoAddition) throws(WireError) {
         self.init(
             number: try Check.ordinal(proto.number, "added.number"),
@@ -29,7 +30,7 @@ extension ProtoWait {
 }
 
 extension WaitRequest {
-    /// Whether the names are any is found by whoever looks them up.
+    /// Does not check the names; the code that looks them up does.
     init(_ proto: ProtoWait) throws(WireError) {
         self.init(
             number: try Check.ordinal(proto.number, "yielded.number"),
@@ -47,7 +48,7 @@ extension ProtoRead {
 }
 
 extension ReadRequest {
-    /// Whether the name is any is found by whoever looks it up.
+    /// Does not check the name; the code that looks it up does.
     init(_ proto: ProtoRead) throws(WireError) {
         self.init(number: try Check.ordinal(proto.number, "read.number"), name: proto.name)
     }
@@ -195,7 +196,7 @@ extension Refusal {
         case .invalid(let invalid): self = .invalid(field: invalid.field, why: invalid.why)
         case .limitExceeded(let exceeded):
             guard let limit = LimitName(rawValue: exceeded.limit) else {
-                // One that a later version has.
+                // A limit that only a later version knows.
                 let why = "\(exceeded.value) is over the limit of \(exceeded.maximum)"
                 self = .invalid(field: exceeded.limit, why: why)
                 return

@@ -100,8 +100,9 @@ extension OperationError {
         case .versionUnsupported(let version): self = .versionUnsupported(version)
         case .conditionFailed(let name): self = .conditionFailed(name: name)
         case nil:
-            // A newer worker's reason is still a failure. Dropping the event would leave a gap in
-            // its numbers for ever, and the worker would keep the result as long.
+            // A failure whose reason only a newer worker knows is still a failure. If the event
+            // were dropped, its number would be missing forever, and the worker would hold the
+            // result forever.
             guard !proto.unknownFields.data.isEmpty else { throw .missing("error.kind") }
             self = .undecodable("it failed for a reason that only a newer version can name")
         }
@@ -109,7 +110,7 @@ extension OperationError {
 }
 
 extension ProtoTooLarge {
-    /// Sizes are never negative; one that is was computed wrongly and is sent as 0.
+    /// Sizes are never negative. A negative one was computed wrongly and is sent as 0.
     fileprivate init(_ bytes: Int, limit: Int) {
         self.init()
         self.bytes = UInt64(clamping: bytes)

@@ -1,7 +1,7 @@
 import OperonModel
 
-// What a worker says, one message after the other: to the generated type, and back with every
-// field checked.
+// The messages of a worker, one after the other: conversion to the generated types, and back with
+// every field checked.
 
 extension ProtoEnvelope.OneOf_Body {
     init(_ message: WorkerMessage) {

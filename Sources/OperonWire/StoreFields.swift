@@ -1,4 +1,4 @@
-// The numbers of fields in store.proto that are looked at without decoding the rest.
+// Numbers of the fields in store.proto that are read without decoding the rest.
 enum GraphField {
     static let name: UInt64 = 1
     static let queues: UInt64 = 2

@@ -1,10 +1,10 @@
 package import OperonModel
 
 extension StoreFormat {
-    /// What a running operation adds, as `encode` writes it. An operation is a stranger: how many
-    /// operations and parts there are is counted before any is decoded, they are decoded one by
-    /// one, and what only a store may say (an operation of another graph by its number, who added
-    /// it) is refused.
+    /// Decodes operations that a running operation adds, in the format of `encode`. The sender is
+    /// not trusted: operations and parts are counted before any is decoded, operations are decoded
+    /// one by one, and fields that only a store may set are refused (a dependency on another
+    /// graph's operation by number, and the operation that added these).
     ///
     /// - Throws: `limitExceeded` or `invalid`.
     package static func decodeAddition(
@@ -29,9 +29,9 @@ extension StoreFormat {
         }
     }
 
-    /// Counts without building anything.
+    /// Counts the operations without building anything.
     ///
-    /// - Throws: `tooLarge` for more parts than an addition may have.
+    /// - Throws: `tooLarge` if there are more parts than an addition may have.
     private static func operationCount(ofAddition bytes: [UInt8]) throws(WireError) -> Int {
         var operations = 0
         var elements = 0
@@ -77,7 +77,7 @@ extension StoreFormat {
                     graph.order = .submission
                 case GraphField.parent:
                     throw .invalid("graph.parent", "is for a store to know")
-                // Of what later versions have, and of what an addition does not decide.
+                // Fields of later versions, and fields that an addition does not decide.
                 case _: continue
                 }
             }
@@ -86,7 +86,7 @@ extension StoreFormat {
         return graph
     }
 
-    /// An operation as somebody describes it who is not the store.
+    /// Decodes an operation from a sender that is not the store.
     private static func stranger(_ bytes: [UInt8]) throws(WireError) -> OperationDescription {
         let description = try operation(bytes)
         guard description.dependencies.allSatisfy({ $0.elsewhere == nil }) else {

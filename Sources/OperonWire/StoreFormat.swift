@@ -1,16 +1,16 @@
 package import OperonModel
 import SwiftProtobuf
 
-/// What a coordinator keeps, to bytes and back. The same value gives the same bytes; bytes that no
-/// version of this program wrote give an error, never a trap.
+/// Converts what a coordinator stores to bytes and back. Equal values give equal bytes. Bytes that
+/// no version of this program wrote give an error, never a trap.
 package enum StoreFormat {
-    /// Operations in one piece, so that no piece is over what a message may be decoded from at
-    /// once, and a graph of millions is never a second time in memory.
+    /// The operations in one piece. It is small enough that no piece exceeds what a message may be
+    /// decoded from at once, and that a graph of millions is never in memory a second time.
     private static let operationsPerPiece = 10_000
 
-    /// A graph in pieces, each with its length before it.
+    /// Encodes a graph in pieces, each with its length before it.
     ///
-    /// - Parameter parent: the operation of the same graph that added these.
+    /// - Parameter parent: the operation of the same graph that added these operations.
     package static func encode(
         _ graph: GraphDescription,
         failFast: Bool,
@@ -40,7 +40,7 @@ package enum StoreFormat {
         return bytes
     }
 
-    /// What `encode` wrote.
+    /// Decodes what `encode` wrote.
     package static func decodeGraph(
         _ bytes: [UInt8]
     ) throws(WireError) -> (graph: GraphDescription, failFast: Bool, parent: UInt32?) {
@@ -66,7 +66,7 @@ package enum StoreFormat {
         return (graph, failFast, parent)
     }
 
-    /// Where the message of the piece is that begins here; `nil`: there is none any more.
+    /// The range of the message in the piece that begins at `position`; `nil` at the end.
     static func piece(of bytes: [UInt8], at position: Int) throws(WireError) -> Range<Int>? {
         guard position < bytes.count else { return nil }
         let start = position + 8
@@ -78,19 +78,19 @@ package enum StoreFormat {
         return start..<start + length
     }
 
-    /// One operation of a piece.
+    /// Decodes one operation of a piece.
     static func operation(_ bytes: [UInt8]) throws(WireError) -> OperationDescription {
         let message: ProtoStoredOperation = try parse(bytes)
         return try OperationDescription(message)
     }
 
-    /// One queue of a piece.
+    /// Decodes one queue of a piece.
     static func queue(_ bytes: [UInt8]) throws(WireError) -> QueueSettings {
         let message: ProtoStoredQueue = try parse(bytes)
         return try QueueSettings(message)
     }
 
-    /// One key of a piece.
+    /// Decodes one key of a piece.
     static func key(_ bytes: [UInt8]) throws(WireError) -> KeySettings {
         let message: ProtoStoredKey = try parse(bytes)
         return try KeySettings(message)
@@ -134,7 +134,7 @@ extension ProtoStoredQueue {
     fileprivate init(_ queue: QueueSettings) {
         self.init()
         name = queue.name
-        // Negative: whoever compiles the graph refuses it.
+        // The graph compiler refuses a negative limit.
         if let maximum = queue.maxConcurrentOperationCount {
             self.maximum = UInt64(max(0, maximum))
         }
@@ -296,7 +296,7 @@ extension RetryPolicy {
     }
 }
 
-// MARK: - What happened
+// MARK: - Cluster events
 
 extension ProtoStoredHappening {
     fileprivate init(_ happening: Happening) {

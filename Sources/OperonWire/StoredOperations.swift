@@ -1,35 +1,37 @@
 package import OperonModel
 
-/// The operations of a graph as a store keeps them: one is made of its bytes when somebody wants
-/// it. A description takes some hundred bytes and several objects, its bytes some tens.
+/// The operations of a graph in their stored form. An operation is decoded when it is needed: a
+/// description takes some hundred bytes and several objects, its stored form only some tens of
+/// bytes.
 package struct StoredOperations: Sendable {
-    /// What a graph has beside its operations.
+    /// The properties of a graph besides its operations.
     package struct Header: Sendable {
         package var name = ""
         package var queues: [QueueSettings] = []
         package var keys: [KeySettings] = []
         package var failFast = false
         package var order = OperationOrder.criticalPath
-        /// The operation of the same graph that added these.
+        /// The operation of the same graph that added these operations.
         package var parent: UInt32?
 
         package init() {}
     }
 
-    /// Operations that lie one behind the other.
+    /// A run of consecutive operations.
     private struct Piece {
-        /// The number of the first.
+        /// The number of the first operation.
         let first: Int
-        /// Which of the bodies has them, and where in it they begin.
+        /// The index of the body that holds the operations, and where in it they begin.
         let body: Int
         let start: Int
     }
 
     private var bodies: [[UInt8]] = []
-    /// Of all pieces.
+    /// The total size of all pieces in bytes.
     package var byteCount: Int { bodies.reduce(0) { $0 + $1.count } }
     private var pieces: [Piece] = []
-    /// Where each operation begins, with the length of its bytes, from the start of its piece.
+    /// Where each operation begins, at the length before its bytes, counted from the start of its
+    /// piece.
     private var starts: [UInt32] = []
     private var names = NameIndex()
 
@@ -37,9 +39,9 @@ package struct StoredOperations: Sendable {
 
     package var count: Int { starts.count }
 
-    /// Adds what `StoreFormat.encode` wrote behind what is there.
+    /// Appends what `StoreFormat.encode` wrote.
     ///
-    /// - Throws: `malformed` or `invalidField`, and nothing is added.
+    /// - Throws: `malformed` or `invalidField`; then nothing is added.
     @discardableResult
     package mutating func append(_ body: [UInt8]) throws(WireError) -> Header {
         var header = Header()
@@ -82,7 +84,7 @@ package struct StoredOperations: Sendable {
 
     // MARK: - One operation
 
-    /// The body that has an operation, and where in it.
+    /// The body that holds an operation, and the range of the operation in it.
     private func place(_ index: Int) throws(WireError) -> (body: Int, bytes: Range<Int>) {
         var low = 0
         var high = pieces.count
@@ -96,7 +98,7 @@ package struct StoredOperations: Sendable {
         return (piece.body, bytes)
     }
 
-    /// As it was described.
+    /// The operation as it was described.
     ///
     /// - Throws: `malformed` or `invalidField`.
     package func description(of index: Int) throws(WireError) -> OperationDescription {
@@ -115,7 +117,7 @@ package struct StoredOperations: Sendable {
         return name.isEmpty ? QueueSettings.defaultName : String(decoding: name, as: UTF8.self)
     }
 
-    /// The bytes of a field; none, if it has none.
+    /// The bytes of a field; empty if the operation does not have it.
     private func field(_ number: UInt64, of index: Int) throws(WireError) -> ArraySlice<UInt8> {
         let (body, bytes) = try place(index)
         var cursor = FieldCursor(bytes)
@@ -125,9 +127,9 @@ package struct StoredOperations: Sendable {
         return []
     }
 
-    /// What of an operation decides when and where it runs.
+    /// Reads the properties that decide when and where an operation runs.
     ///
-    /// - Parameter outline: written over; given again and again, it costs no memory.
+    /// - Parameter outline: is overwritten. Reusing one value allocates no memory.
     /// - Throws: `malformed` or `invalidField`.
     package func read(_ index: Int, into outline: inout Outline) throws(WireError) {
         let (body, bytes) = try place(index)
@@ -135,16 +137,16 @@ package struct StoredOperations: Sendable {
         outline.body = body
     }
 
-    /// What of an operation decides when and where it runs.
+    /// The properties of an operation that decide when and where it runs.
     package struct Outline: Sendable {
-        /// What it waits for, as listed.
+        /// Its dependencies in the order of the description.
         package private(set) var dependencies:
             [(name: Range<Int>, condition: DependencyCondition, elsewhere: OperationID?)]
-        /// Operations for which this is the same have the same policy.
+        /// Equal for two operations only if they have the same policy.
         package private(set) var policy: [UInt8]
-        /// No less than its work takes in a message.
+        /// At least the size of its work in a message, in bytes.
         package private(set) var workBytes = 0
-        /// Whether its kind does anything with outputs of dependencies.
+        /// Whether its kind can use outputs of dependencies.
         package private(set) var mayWantInputs = false
         fileprivate var body = 0
 
@@ -172,7 +174,7 @@ package struct StoredOperations: Sendable {
                     try addKind(body, field.bytes)
                     workBytes = field.bytes.count
                     mayWantInputs = true
-                // Its input is sent to no worker.
+                // The input of an external operation is sent to no worker.
                 case OperationField.external: policy.append(UInt8(field.number))
                 case OperationField.name, OperationField.summary: continue
                 case _: add(field, body)
@@ -180,7 +182,7 @@ package struct StoredOperations: Sendable {
             }
         }
 
-        /// A field counts as it is written.
+        /// Appends the field in its encoded form.
         private mutating func add(_ field: FieldCursor.Field, _ body: [UInt8]) {
             policy.append(UInt8(truncatingIfNeeded: field.number))
             if field.isNumber {
@@ -252,8 +254,8 @@ package struct StoredOperations: Sendable {
 
     // MARK: - Names
 
-    /// The number of the operation of this name; `nil`: none has it. The first question costs a
-    /// walk over all names.
+    /// The number of the operation with this name; `nil` if there is none. The first call reads all
+    /// names.
     package mutating func number(of name: String) -> UInt32? {
         let bytes = Array(name.utf8)
         return number(of: bytes[...])
@@ -264,7 +266,7 @@ package struct StoredOperations: Sendable {
         number(of: bodies[outline.body][name])
     }
 
-    /// The name that an outline has for another operation.
+    /// The name of another operation, as an outline contains it.
     package func text(_ name: Range<Int>, in outline: Outline) -> String {
         String(decoding: bodies[outline.body][name], as: UTF8.self)
     }
@@ -274,7 +276,7 @@ package struct StoredOperations: Sendable {
         return names.number(hash: NameIndex.hash(name)) { self.name($0) == name }
     }
 
-    /// The bytes of a name; none, if they cannot be read.
+    /// The bytes of a name; empty if they cannot be read.
     private func name(_ number: UInt32) -> ArraySlice<UInt8> {
         do throws(WireError) {
             return try field(OperationField.name, of: Int(number))
@@ -285,7 +287,7 @@ package struct StoredOperations: Sendable {
 
     private mutating func prepareNames() {
         guard names.count < count else { return }
-        // Gives up the second reference, so that nothing is copied.
+        // Give up the second reference, so that nothing is copied.
         var names = NameIndex()
         swap(&names, &self.names)
         names.reserve(count) { NameIndex.hash(name($0)) }
@@ -296,13 +298,14 @@ package struct StoredOperations: Sendable {
     }
 }
 
-/// Finds numbers by the hashes of names: four to eight bytes for each. The names lie elsewhere.
+/// Finds operation numbers by the hashes of names, in 8 to 16 bytes per name. It does not hold the
+/// names themselves.
 private struct NameIndex: Sendable {
-    /// A number and one, or 0 for none. Never more than half of them are taken.
+    /// Each slot holds a number plus one, or 0 if it is free. At most half of the slots are taken.
     private var slots: [UInt32] = []
     private(set) var count = 0
 
-    /// Seeded anew in each process, so that nobody can choose names that meet.
+    /// The hash has another seed in each process, so that nobody can choose names that collide.
     static func hash(_ name: ArraySlice<UInt8>) -> Int {
         var hasher = Hasher()
         hasher.combine(name.count)
@@ -328,7 +331,7 @@ private struct NameIndex: Sendable {
         return nil
     }
 
-    /// Makes room for so many in all.
+    /// Makes room for this many names in total.
     mutating func reserve(_ total: Int, hash: (UInt32) -> Int) {
         guard slots.count < 2 * total else { return }
         var size = 16

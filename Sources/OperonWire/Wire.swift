@@ -1,22 +1,22 @@
 package import OperonModel
 import SwiftProtobuf
 
-/// Messages to bytes and back: the one place that knows how they look on the wire.
+/// Converts messages to bytes and back. This is the only place that knows their format on the wire.
 ///
-/// Encoding is a function of the message: the same one gives the same bytes. Decoding trusts
-/// nothing: whatever the bytes, it gives a message that obeys its documentation, or an error.
+/// Encoding is a function of the message: equal messages give equal bytes. Decoding trusts nothing:
+/// from any bytes it returns either a message that obeys its documentation, or an error.
 package enum Wire {
     /// The content type of every message.
     package static let contentType = "application/x-protobuf"
-    /// Readers refuse any other.
+    /// Readers refuse any other major version.
     package static let schemaMajor: UInt32 = 1
-    /// Grows with each release that adds something; readers tolerate any.
+    /// Grows with each release that adds something. Readers accept any minor version.
     package static let schemaMinor: UInt32 = 0
 
     // MARK: - To bytes
 
-    /// What a coordinator says. Durations finer than a nanosecond are cut, longer than 292 years
-    /// shortened. Throws `tooLarge`.
+    /// Encodes a coordinator's message. Durations are cut to whole nanoseconds and to at most 292
+    /// years. Throws `tooLarge`.
     package static func encode(
         _ envelope: CoordinatorEnvelope,
         limits: Limits = Limits()
@@ -24,7 +24,7 @@ package enum Wire {
         try encode(ProtoEnvelope(envelope, .init(envelope.body)), limits: limits)
     }
 
-    /// What a worker says. Throws `tooLarge`.
+    /// Encodes a worker's message. Throws `tooLarge`.
     package static func encode(
         _ envelope: WorkerEnvelope,
         limits: Limits = Limits()
@@ -40,7 +40,8 @@ package enum Wire {
         do {
             bytes = try envelope.serializedBytes()
         } catch {
-            // Only more than 2 GiB comes here: nothing is required, and there is no `Any`.
+            // Only a message of more than 2 GiB can fail here: no field is required, and there is
+            // no `Any`.
             throw WireError(.tooLarge, "a message is over what can be encoded at all: \(error)")
         }
         guard bytes.count <= limits.messageBytes else {
@@ -50,7 +51,8 @@ package enum Wire {
         return bytes
     }
 
-    /// What its receiver refuses is not sent: it would be dropped there, and sent again for ever.
+    /// Refuses messages that their receiver would refuse: it would drop them, and they would be
+    /// resent forever.
     private static func checkElements(of bytes: [UInt8]) throws(WireError) {
         guard !ElementCount.isBounded(bytes) else { return }
         throw WireError(
@@ -61,8 +63,8 @@ package enum Wire {
 
     // MARK: - From bytes
 
-    /// What a coordinator said. An operation of a dispatch that cannot be read does not spoil the
-    /// others: it is in `Dispatch.unreadable`.
+    /// Decodes a coordinator's message. An operation in a dispatch that cannot be decoded does not
+    /// affect the others: it is in `Dispatch.unreadable`.
     package static func decodeCoordinator(
         _ bytes: [UInt8],
         limits: Limits = Limits()
@@ -80,7 +82,7 @@ package enum Wire {
         )
     }
 
-    /// What a worker said.
+    /// Decodes a worker's message.
     package static func decodeWorker(
         _ bytes: [UInt8],
         limits: Limits = Limits()
@@ -103,7 +105,8 @@ package enum Wire {
         )
     }
 
-    /// Ours nest 6 deep; what others may add gets room, and nobody gets a deep stack.
+    /// Our messages nest 6 levels deep. The limit leaves room for what others may add, and bounds
+    /// the depth of the stack.
     static let messageDepthMax = 16
 
     private static func parse(
@@ -147,7 +150,7 @@ package enum Wire {
         "a message is of a kind that this version does not know, or of none"
     )
 
-    /// A worker's message where a coordinator speaks, or the reverse.
+    /// The error for a worker's message where a coordinator's is expected, or the reverse.
     static func misplaced(_ kind: String, from speaker: String) -> WireError {
         WireError(
             .unknownMessage,

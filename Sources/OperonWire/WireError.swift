@@ -1,18 +1,18 @@
-/// Why bytes are not a message, or a message cannot become bytes.
+/// Why bytes are not a message, or why a message cannot be encoded.
 ///
-/// Whoever receives it counts and logs it and drops the message: what it said is repaired by the
-/// holdings of the next beat.
+/// The receiver counts and logs the error and drops the message. The list of held attempts in the
+/// next beat makes up for the loss.
 package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of trouble it is: the label of a counter.
+    /// The kind of error; it is the label of a counter.
     package enum Code: Hashable, Sendable {
-        /// Over the limit `messageBytes`, or with more elements than any message has. Nothing was
-        /// allocated for it.
+        /// The message exceeds the limit `messageBytes` or has more elements than any valid
+        /// message. Nothing was allocated for it.
         case tooLarge
-        /// Not Protocol Buffers, or cut off.
+        /// The bytes are not Protocol Buffers, or are cut off.
         case malformed
-        /// A kind of message that this version does not know, or of the other side.
+        /// This version does not know the kind of message, or the kind belongs to the other side.
         case unknownMessage
-        /// Of another major version of the schema.
+        /// The message has another major version of the schema.
         case versionUnsupported
         /// This field has a value that no sender may send.
         case invalidField(String)

@@ -11,7 +11,7 @@ import OperonRuntime
 import OperonTerminal
 import UnixSignals
 
-/// The stock worker: runs commands and waits for whoever coordinates.
+/// The stock worker: runs commands and waits for any coordinator.
 @main
 struct OperonWorker: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -167,10 +167,12 @@ struct OperonWorker: AsyncParsableCommand {
         return configuration
     }
 
-    /// After the drain: ending what still runs, and having its events acknowledged.
+    /// How long ending the remaining operations and acknowledging their events may take after the
+    /// drain.
     private static let lastWordsTimeout = Duration.seconds(30)
 
-    /// Until it has drained. The exit code of the signal that cut that short, if one did.
+    /// Serves until the worker has drained. Returns the exit code of the signal that cut the drain
+    /// short, if one did.
     private func serve(
         _ service: WorkerService,
         _ status: ServiceStatus,
@@ -180,7 +182,7 @@ struct OperonWorker: AsyncParsableCommand {
     ) async throws -> Int32? {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let drainTimeout = drainTimeout
-        // From here on signals drain.
+        // From here on signals start a drain.
         say(greeting)
         return try await withThrowingTaskGroup(of: Int32?.self) { group in
             group.addTask(executorPreference: executor) {
@@ -204,18 +206,18 @@ struct OperonWorker: AsyncParsableCommand {
             defer { group.cancelAll() }
             let first = try await group.next() ?? nil
             guard first != nil else { return nil }
-            // The second signal: give the killed processes the moment it takes to reap them.
+            // The second signal: waits briefly until the killed processes are reaped.
             _ = try await group.next()
             return first
         }
     }
 
-    /// `nil`: none was named.
+    /// `nil`: no directory was named.
     private func takeStateDirectory(
         _ environment: [String: String],
         for incarnation: Incarnation
     ) throws -> StateDirectory? {
-        // systemd separates several by colons; the first is meant for this.
+        // systemd separates several directories by colons; the first one is for the worker.
         let given = environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
         guard let path = stateDirectory ?? given else { return nil }
         do throws(StateDirectoryError) {

@@ -3,14 +3,14 @@ import OperonCore
 import OperonRuntime
 import UnixSignals
 
-/// `--supervise`: this process starts itself again without that option, and keeps that one running,
-/// which dies with this one.
+/// `--supervise`: this process starts itself again without that option and keeps that child
+/// running. The child dies with this process.
 struct Supervision {
     let environment: [String: String]
     let say: @Sendable (String) -> Void
 
-    /// Until the worker has drained, or ended in a way that another start would not change. Its
-    /// exit code.
+    /// Runs until the worker has drained, or has ended in a way that another start would not
+    /// change. Returns its exit code.
     func run() async throws -> Int32 {
         var random = SystemRandomNumberGenerator()
         let supervisor = Supervisor(
@@ -34,7 +34,7 @@ struct Supervision {
         }
     }
 
-    /// This program with the same options but one.
+    /// This program with the same options except `--supervise`.
     private var command: Supervisor.Command {
         Supervisor.Command(
             candidates: Environment.ownPaths,
@@ -51,7 +51,7 @@ struct Supervision {
         }
     }
 
-    /// With one decimal.
+    /// Seconds with one decimal.
     private static func seconds(_ duration: Duration) -> String {
         let tenths = Int((duration / .milliseconds(100)).rounded())
         return "\(tenths / 10).\(tenths % 10) s"

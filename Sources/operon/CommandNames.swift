@@ -3,10 +3,10 @@ import OperonArguments
 import OperonGraphFile
 import OperonTerminal
 
-/// A first word that names no command is answered with those that are near it; the parser would
-/// take it for an argument too many.
+/// Suggests similar commands when the first word is not a command. The parser would report it as an
+/// unexpected argument.
 enum CommandNames {
-    /// Words of other tools for what has another name here.
+    /// Words that other tools use for commands that have another name here.
     private static let synonyms = [
         "ls": "list", "ps": "list", "graphs": "list", "start": "run", "exec": "run",
         "apply": "submit", "stop": "cancel", "kill": "cancel", "abort": "cancel", "rm": "cancel",
@@ -18,14 +18,14 @@ enum CommandNames {
         "check": "validate", "lint": "validate",
     ]
 
-    /// - Throws: `Failure` for the first word that should be a command and is none.
+    /// - Throws: `Failure` for the first word that should be a command and is not.
     static func check(_ arguments: [String]) throws(Failure) {
         var command: any ParsableCommand.Type = Operon.self
         var path = "operon"
         for word in arguments {
             let configuration = command.configuration
             let known = configuration.subcommands
-            // Options of a command with subcommands are `--help` and `--version`.
+            // A command with subcommands has only the options `--help` and `--version`.
             guard !known.isEmpty, configuration.defaultSubcommand == nil, !word.hasPrefix("-")
             else { return }
             if word == "help", path == "operon" { continue }

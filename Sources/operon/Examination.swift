@@ -5,18 +5,18 @@ import OperonModel
 import OperonRuntime
 import OperonTerminal
 
-/// What `operon doctor` looks at, in order, and the sentences about it.
+/// The checks of `operon doctor`, in order, and their messages.
 struct Examination {
     let configuration: AMQPConfiguration
     let role: BrokerProbe.Role
     let limit: Duration
 
-    /// The oldest series that the broker tests were run with.
+    /// The oldest RabbitMQ series that the broker tests have run with.
     private static let oldestVersion = (3, 10)
-    /// A certificate that ends sooner is worth a warning.
+    /// A certificate that expires in fewer days gives a warning.
     private static let certificateDaysMin: Int64 = 14
     private static let secondsPerDay: Int64 = 86_400
-    /// Workers that are named.
+    /// How many workers are listed by name.
     private static let workersNamedMax = 10
 
     func run() async -> CheckReport {
@@ -201,7 +201,7 @@ struct Examination {
         return findings
     }
 
-    /// What gives the user exactly what the role needs.
+    /// The command that gives the user exactly the permissions that the role needs.
     private var advice: String {
         let rights = BrokerRights(role, prefix: configuration.prefix)
         let words = [
@@ -210,7 +210,7 @@ struct Examination {
         return "rabbitmqctl set_permissions -p " + words.map(Self.quoted).joined(separator: " ")
     }
 
-    /// As one word of a shell.
+    /// Quotes a text as one word for a shell.
     private static func quoted(_ word: String) -> String {
         let plain = word.unicodeScalars.allSatisfy {
             switch $0 {
@@ -278,7 +278,7 @@ struct Examination {
 
     // MARK: - The clock
 
-    /// A broker does not tell the time, so nothing is said of other machines.
+    /// A broker does not report its time, so the clocks of other machines are not checked.
     private func clock() -> [CheckReport.Finding] {
         guard let isKept = SystemClock.isKept else { return [] }
         guard !isKept else {

@@ -5,7 +5,7 @@ import OperonGraphFile
 import OperonModel
 import OperonTerminal
 
-/// Which file, and how to read it: the same for every command that takes one.
+/// The graph file and its format: the same for every command that takes a graph file.
 struct GraphFileArguments: ParsableArguments {
     @Argument(help: "The graph file: YAML, JSON, JSON Lines, or WfFormat.", completion: .file())
     var file: String
@@ -24,9 +24,9 @@ struct GraphFileArguments: ParsableArguments {
         }
     }
 
-    /// Reads the file, without a look at the graph as a whole. Warnings go to standard error.
+    /// Reads the file without checking the graph as a whole. Warnings go to standard error.
     ///
-    /// - Throws: `Failure` with every problem, each with its place.
+    /// - Throws: `Failure` with every problem and its position.
     func read() throws(Failure) -> GraphFile {
         do throws(GraphFileError) {
             let read = try GraphFile.read(
@@ -45,11 +45,11 @@ struct GraphFileArguments: ParsableArguments {
 
     /// Reads and checks the file.
     ///
-    /// - Throws: `Failure` with every problem, each with its place.
+    /// - Throws: `Failure` with every problem and its position.
     func load(targets: [String] = [], failFast: Bool = false) throws -> LoadedGraph {
         let read = try self.read()
         do throws(Refusal) {
-            // The whole file is checked, whatever part of it is wanted.
+            // The whole file is checked, even if only a part of it is needed.
             var compiled = try CompiledGraph.compile(read.graph)
             var graph = read.graph
             if !targets.isEmpty {
@@ -67,7 +67,7 @@ struct GraphFileArguments: ParsableArguments {
 
     private static let commandLine = "the command line"
 
-    /// The targets and whatever they depend on, in the order of the file.
+    /// The targets and all their dependencies, direct and indirect, in the order of the file.
     private static func part(
         of graph: GraphDescription,
         needed targets: [String]
@@ -96,7 +96,7 @@ struct GraphFileArguments: ParsableArguments {
     }
 }
 
-/// A graph that was found to be sound.
+/// A graph that has passed all checks.
 struct LoadedGraph: Sendable {
     let description: GraphDescription
     let compiled: CompiledGraph

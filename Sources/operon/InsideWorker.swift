@@ -4,12 +4,13 @@ import OperonRuntime
 import OperonTerminal
 import OperonWire
 
-/// The worker of this process, as a command inside a running operation sees it: asks, and puts into
-/// words what came of it.
+/// The client of the operation socket, for commands that run inside an operation. It sends
+/// operation requests to the worker and turns the answers into results or messages.
 struct InsideWorker {
     private let client: InsideClient
 
-    /// - Throws: `Failure` with what `outside` says, if no operation is running here.
+    /// - Throws: `Failure` with the text of `outside`, if this process does not run inside an
+    ///   operation.
     init(_ environment: [String: String], outside: () -> String) throws(Failure) {
         guard let client = InsideClient(environment: environment) else {
             throw Failure(ExitStatus.usage, outside())
@@ -17,7 +18,7 @@ struct InsideWorker {
         self.client = client
     }
 
-    /// How many of them are new.
+    /// Adds operations. Returns how many of them are new.
     func add(_ operations: [UInt8], _ sentence: (Refusal) -> String) throws(Failure) -> Int {
         let lead = "Nothing was added"
         switch try ask(.add(operations), lead: lead) {
@@ -27,7 +28,7 @@ struct InsideWorker {
         }
     }
 
-    /// How they ended, in the order of the names.
+    /// Waits for operations. Returns their outcomes, in the order of the names.
     func wait(for names: [String]) throws(Failure) -> [OutcomeKind] {
         let lead = "Nothing was waited for"
         switch try ask(.wait(names), lead: lead) {
@@ -50,7 +51,7 @@ struct InsideWorker {
         }
     }
 
-    /// That of the work: 1 if any failed, else 3 if any was cancelled, else 7 if any was skipped.
+    /// The exit code: 1 if any failed, else 3 if any was cancelled, else 7 if any was skipped.
     static func exitCode(of outcomes: [OutcomeKind]) -> Int32 {
         if outcomes.contains(.failed) { return ExitStatus.failed }
         if outcomes.contains(.cancelled) { return ExitStatus.cancelled }
@@ -79,7 +80,7 @@ struct InsideWorker {
         case .unreadable(let why):
             Failure(ExitStatus.usage, "\(lead): the worker cannot read it: \(why).")
         case .ended, .added, .awaited, .read, .refused:
-            // The last four are no answer to what was asked.
+            // The last four are not valid answers to these requests.
             Failure(
                 ExitStatus.noSuchObject,
                 "\(lead): this attempt has ended, or the operation runs elsewhere by now."

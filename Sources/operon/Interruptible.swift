@@ -3,12 +3,12 @@ import Glibc
 import OperonArguments
 import UnixSignals
 
-/// Runs what would leave a half-made file behind if the process just died of SIGINT or SIGTERM.
+/// Runs work that would leave an incomplete file behind if SIGINT or SIGTERM ended the process.
 enum Interruptible {
-    /// What `body` returns. The first signal cancels it, and it cleans up; a second one ends the
-    /// process at once.
+    /// Returns the result of `body`. The first signal cancels `body`, which cleans up; the second
+    /// one ends the process at once.
     ///
-    /// - Throws: what `body` throws; `ExitCode` 130 or 143 if that is because of a signal.
+    /// - Throws: what `body` throws; `ExitCode` 130 or 143 if a signal was the cause.
     static func run<Value: Sendable>(
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {

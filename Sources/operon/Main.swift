@@ -2,7 +2,7 @@ import ArgumentParser
 import OperonArguments
 import OperonRuntime
 
-/// The command line. Parses and hands over.
+/// The command line: parses the arguments and runs the command.
 @main
 struct Operon: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

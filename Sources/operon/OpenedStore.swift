@@ -5,19 +5,20 @@ import OperonPorts
 import OperonRuntime
 import OperonSQLite
 
-/// A store on a disk, and the coordinator that was rebuilt from it.
+/// A store on a disk, and the coordinator state that was restored from it.
 struct OpenedStore {
     private let store: SQLiteStore
     let scheduler: Scheduler
     let restored: CoordinatorService.Restored
-    /// What a person should know of its file; `nil`: nothing.
+    /// A warning about the store file for a person; `nil`: none.
     let warning: String?
 
-    /// How long a worker stays true to a reign that is on a disk: there is a day to start it again.
+    /// How long a worker keeps working for a reign with a store on disk: an operator has a day to
+    /// restart the coordinator.
     private static let orphanAfter = Duration.seconds(24 * 3_600)
 
-    /// - Throws: `Failure` with a sentence for a store that is held by another process (8) or
-    ///   cannot be used (2).
+    /// - Throws: `Failure` with a sentence if another process holds the store (exit code 8) or if
+    ///   it cannot be used (2).
     static func open(path: String) async throws -> OpenedStore {
         var random = SystemRandomNumberGenerator()
         var configuration = Scheduler.Configuration()

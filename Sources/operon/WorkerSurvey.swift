@@ -7,34 +7,34 @@ import OperonPorts
 import OperonRuntime
 import OperonWire
 
-/// Hears for a moment which workers are there, on a prefix that nobody holds: it takes the
-/// coordinator's place, listens, says nothing, and leaves. Workers without a coordinator speak up
-/// every beat.
+/// Finds out which workers listen on a prefix that no coordinator holds. It briefly takes the place
+/// of the coordinator, listens without sending anything, and leaves. Workers without a coordinator
+/// send a message every beat.
 struct WorkerSurvey {
     struct Worker: Hashable {
         var name: String
         var host: String?
-        /// `nil`: it serves a coordinator that is away, and says no more than that it is there.
+        /// `nil`: the worker serves a coordinator that is away, and has not announced its slots.
         var slots: Int?
 
-        /// “a1 on host1 (4)”.
+        /// For example “a1 on host1 (4)”.
         var words: String {
             "\(name)" + (host.map { " on \($0)" } ?? "") + (slots.map { " (\($0))" } ?? "")
         }
     }
 
-    /// Two beats, and what a worker takes to find the exchanges that have just been declared.
+    /// Two beats, and the time that a worker takes to find the exchanges that were just declared.
     static let patience = Duration.seconds(5)
-    /// For the broker to let go of the lock that was just tried.
+    /// How long the broker may take to release the lock that the previous check held.
     private static let connectPatience = Duration.seconds(10)
 
     let configuration: AMQPConfiguration
 
-    /// By name; `nil`: the prefix could not be had.
+    /// The workers by name; `nil`: the prefix could not be locked.
     func run(on group: MultiThreadedEventLoopGroup, seed: UInt64) async -> [Worker]? {
         let transport = AMQPCoordinatorTransport(
             configuration: configuration,
-            // Epochs count from 1: what is named after this one is nobody's.
+            // Epochs count from 1, so names with this epoch belong to no coordinator.
             epoch: Epoch(rawValue: 0),
             seed: seed,
             logger: Logger(label: "operon") { _ in SwiftLogNoOpLogHandler() },
@@ -43,12 +43,13 @@ struct WorkerSurvey {
         let up = Latch()
         return await withTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
-                // Ends with the events.
+                // Ends when the events end.
                 try? await transport.run()
             }
             tasks.addTask {
                 await up.wait(within: Self.connectPatience)
-                // How long is listened is what is asked for: nothing says that all have spoken.
+                // The survey listens for a fixed time: no message says that all workers have been
+                // heard.
                 if up.isOpen { do { try await Task.sleep(for: Self.patience) } catch {} }
                 await transport.close()
             }
@@ -69,7 +70,7 @@ struct WorkerSurvey {
     }
 
     private static func note(_ bytes: [UInt8], in workers: inout [Incarnation: Worker]) {
-        // What cannot be read is somebody else's to complain about.
+        // Reporting unreadable messages is the task of the coordinator.
         guard let envelope = try? Wire.decodeWorker(bytes) else { return }
         let sender = envelope.sender
         guard sender.incarnation.rawValue != 0 else { return }

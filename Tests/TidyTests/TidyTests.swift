@@ -48,6 +48,12 @@ import Testing
         #expect(Rules.unused(in: Self.sources, among: Self.ours) == [])
     }
 
+    @Test func `documents use no word that was retired`() {
+        let documents = Repository.files.filter { $0.path.hasSuffix(".md") }
+        #expect(documents.contains { $0.path == "docs/GLOSSARY.md" })
+        #expect(documents.flatMap(Rules.retiredWords) == [])
+    }
+
     @Test func `nothing is left to be done in a comment`() {
         #expect(Self.ours.flatMap(Rules.leftoverWords) == [])
     }
@@ -154,6 +160,15 @@ import Testing
         )
         let found = Rules.unused(in: [file], among: [file]).map(\.rule)
         #expect(found == ["nobody uses unused", "nobody uses text", "nobody uses Kind"])
+    }
+
+    @Test(arguments: [
+        ("Whoever asks is told.", true), ("It is nobody's.", true), ("The client is told.", false),
+        ("`whoever`", false), ("A test: \"whoever asks\"", false), ("```\nwhoever\n```", false),
+    ])
+    func `a retired word is found in prose`(text: String, isBad: Bool) {
+        let file = Self.file(text, path: "docs/X.md")
+        #expect(Rules.retiredWords(file).isEmpty == !isBad)
     }
 
     @Test func `a leftover is found, in comments too`() {

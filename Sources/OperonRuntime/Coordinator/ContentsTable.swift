@@ -1,8 +1,8 @@
 import OperonCore
 import OperonModel
 
-/// What the graphs of a coordinator are made of, by their numbers. Of a graph that was dropped it
-/// has the outcomes and nothing else, in eight bytes as a rule.
+/// The contents of a coordinator's graphs, by graph number. For a dropped graph the table keeps
+/// only the outcomes, usually in eight bytes.
 struct ContentsTable: Sendable {
     private var table: NumberedTable<GraphContents>
     private var dropped = DroppedGraphs()
@@ -23,7 +23,7 @@ struct ContentsTable: Sendable {
 
     mutating func append(_ contents: GraphContents) { table.append(contents) }
 
-    /// A graph that an earlier coordinator dropped.
+    /// Adds a graph that an earlier coordinator dropped.
     mutating func append(dropped outcomes: OutcomeRuns) {
         dropped.insert(GraphID(rawValue: UInt32(table.count)), outcomes)
         table.appendDropped()
@@ -34,7 +34,7 @@ struct ContentsTable: Sendable {
         table.drop(Int(graph.rawValue))
     }
 
-    /// Whether it has succeeded, and what it left was dropped.
+    /// Whether the operation succeeded and its output was dropped with its graph.
     func isDropped(_ operation: OperationID) -> Bool {
         dropped.outcome(of: operation) == .succeeded
     }

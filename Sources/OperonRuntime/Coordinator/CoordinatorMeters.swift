@@ -70,7 +70,7 @@ package struct CoordinatorMeters: Sendable {
         static let otherInFlight = "operon_other_queues_in_flight"
     }
 
-    /// What each label means, for a backend that can say so.
+    /// The description of each metric, for backends that can show descriptions.
     package static let help: [String: String] = [
         Label.outcomes: "Operations that got their outcome.",
         Label.attempts: "Attempts that ended, by how.",
@@ -95,7 +95,8 @@ package struct CoordinatorMeters: Sendable {
 
     func countUndecodable() { undecodable.increment() }
 
-    /// `grantedAt`: of the attempts in flight, kept by the caller from call to call.
+    /// - Parameter grantedAt: grant times of the attempts in flight; the caller keeps them between
+    ///   calls.
     func note(
         _ notices: [Scheduler.Notice],
         at now: Timestamp,
@@ -125,7 +126,7 @@ package struct CoordinatorMeters: Sendable {
         }
     }
 
-    /// Once for each attempt, whoever says so first.
+    /// Records the dispatch time of an attempt once, whichever notice reports its start first.
     private func started(
         _ attempt: AttemptID,
         at start: Timestamp,
@@ -164,11 +165,11 @@ extension CoreMetrics.Timer {
     }
 }
 
-/// How many operations each queue has, as it is when somebody asks: no series outlives its queue.
+/// The number of operations of each queue at the time of a scrape: no series outlives its queue.
 package struct QueueMeters: Sendable {
     package struct Family: Sendable {
         package let label: String
-        /// `nil`: of no queue in particular.
+        /// A `nil` queue: the value belongs to no single queue.
         package let values: [(queue: String?, value: Int)]
     }
 
@@ -178,13 +179,13 @@ package struct QueueMeters: Sendable {
         var inFlight: Int
     }
 
-    /// Queues that are listed one by one. Each is two series for as long as a monitoring system
-    /// remembers it, and names of queues come from whoever submits.
+    /// The most queues that are listed individually. Each costs the monitoring system two series
+    /// for as long as it remembers them, and clients choose the names of queues.
     package static let listedMax = 1_000
 
     let queues: [Queue]
 
-    /// The queues with the most operations one by one, and the sum of all others.
+    /// Lists the queues with the most operations individually, and the sum of all others.
     package var families: [Family] {
         let ordered = queues.sorted { left, right in
             let counts = (left.ready + left.inFlight, right.ready + right.inFlight)
@@ -208,10 +209,10 @@ package struct QueueMeters: Sendable {
 }
 
 extension CoordinatorService {
-    /// Sets what is looked at when somebody asks; everything else is counted as it happens.
+    /// Sets the values that are read on request; all other values are counted as they happen.
     ///
-    /// - Returns: the queues. They are sorted and written by the caller, for there may be many, and
-    ///   here everything else waits.
+    /// - Returns: The queues. The caller sorts and writes them, because there may be many and the
+    ///   coordinator can do nothing else meanwhile.
     package func refreshMeters() -> QueueMeters {
         meters?.set(
             clusterView(version: ""),
@@ -229,7 +230,8 @@ extension CoordinatorService {
         )
     }
 
-    /// Why it is of no use at present; `nil`: it takes commands, and its workers can be reached.
+    /// Why the coordinator cannot serve at present; `nil`: it accepts commands and its workers can
+    /// be reached.
     package var unreadiness: String? {
         trouble ?? (scheduler.isUp ? nil : "There is no connection to the broker.")
     }

@@ -1,18 +1,18 @@
 import OperonCore
 package import OperonModel
 
-/// What a coordinator has decided to send and its transport has not taken yet.
+/// The messages that a coordinator has decided to send and its transport has not taken yet.
 ///
-/// Operations that wait here for the same worker travel in one message, unless something else was
-/// said to it between them: the busier the transport, the larger the messages. Nothing waits for
-/// company, and which worker gets which operation was decided before.
+/// Operations that wait here for the same worker travel in one message, unless another message to
+/// that worker comes between them: the busier the transport, the larger the messages. No operation
+/// waits here for others to join it, and the worker of each was chosen before.
 package struct CoordinatorOutbox: Sendable {
     package struct Item: Sendable {
         package let receiver: Receiver
         package let priority: UInt8
         package fileprivate(set) var envelope: CoordinatorEnvelope
 
-        /// What it takes in memory, roughly.
+        /// The approximate size in memory, in bytes.
         var approximateBytes: Int {
             switch envelope.body {
             case .dispatch(let dispatch):
@@ -29,24 +29,24 @@ package struct CoordinatorOutbox: Sendable {
         case everyWorker
     }
 
-    /// The last message to a worker, if more operations may join it.
+    /// The last message to a worker, if more operations may still join it.
     private struct Door {
         let place: Int
         var operations: Int
         var bytes: Int
     }
 
-    /// A message that others have to wait for does not grow beyond this.
+    /// A joined message does not grow beyond this, because other messages wait while it is sent.
     static let joinedBytesMax = 64 << 10
 
     private let operationsPerMessage: Int
-    /// `nil`: a later one says the same and more.
+    /// `nil`: a later item replaced this one.
     private var items: [Item?] = []
     private var doors: [WorkerAddress: Door] = [:]
-    /// Where the last answer to a beat of each worker is.
+    /// The index in `items` of the last answer to a beat of each worker.
     private var answers: [WorkerAddress: Int] = [:]
 
-    /// `operationsPerMessage`: at most, from 1.
+    /// - Parameter operationsPerMessage: The most operations that travel in one message, from 1.
     package init(operationsPerMessage: Int) { self.operationsPerMessage = operationsPerMessage }
 
     package var isEmpty: Bool { items.isEmpty }
@@ -62,15 +62,15 @@ package struct CoordinatorOutbox: Sendable {
             guard case .dispatch(let dispatch) = envelope.body else {
                 doors[address] = nil
                 if case .control(let control) = envelope.body, control.answers != nil {
-                    // A transport that takes nothing must not pile up answers to every beat.
+                    // Answers to beats must not pile up while the transport takes nothing.
                     if let old = answers[address] { items[old] = nil }
                     answers[address] = items.count
                 }
                 break
             }
             let bytes = dispatch.operations.reduce(0) { $0 + $1.approximateBytes }
-            // One whose earlier attempt may still run elsewhere travels alone: nobody waits with it
-            // for its start to be announced.
+            // An operation whose earlier attempt may still run elsewhere travels alone, so that no
+            // other operation waits for its start to be announced.
             let isAlone = dispatch.operations.contains { $0.announcesStart }
             var door = Door(place: items.count, operations: dispatch.operations.count, bytes: bytes)
             if !isAlone, let open = doors[address], items[open.place]?.priority == priority,
@@ -91,7 +91,7 @@ package struct CoordinatorOutbox: Sendable {
         items.append(Item(receiver: receiver, priority: priority, envelope: envelope))
     }
 
-    /// Everything that waits, in the order in which it is to be sent.
+    /// Takes everything that waits, in sending order.
     package mutating func take() -> [Item] {
         defer {
             items.removeAll(keepingCapacity: true)
@@ -103,7 +103,7 @@ package struct CoordinatorOutbox: Sendable {
 }
 
 extension CoordinatorEnvelope {
-    /// As if both messages had arrived one after the other.
+    /// Appends the operations, as if both messages had arrived one after the other.
     fileprivate mutating func join(_ later: Dispatch, sequence: UInt64) {
         guard case .dispatch(var dispatch) = body else {
             preconditionFailure("only a dispatch has a door")
@@ -118,7 +118,7 @@ extension CoordinatorEnvelope {
 }
 
 extension DispatchedOperation {
-    /// What it takes in a message: no less, but for what numbers take.
+    /// An upper bound of its size in a message, apart from the encoding of numbers.
     var approximateBytes: Int {
         var bytes = 128 + name.utf8.count + graphName.utf8.count + queue.utf8.count
         bytes += traceParent.utf8.count + work.byteCount
@@ -135,7 +135,7 @@ extension DispatchedOperation {
 }
 
 extension Verdict {
-    /// What it takes in a message, to within what numbers take.
+    /// Its size in a message, apart from the encoding of numbers.
     fileprivate var approximateBytes: Int {
         let fixed = 32
         switch content {

@@ -1,14 +1,15 @@
 import NIOConcurrencyHelpers
 import OperonModel
 
-/// Whether a coordinator still does its work: one question to it after the other, and when the last
-/// one was answered. Whoever watches the coordinator asks here, and is answered at once even while
+/// Checks whether a coordinator still responds, by asking it one question after another and
+/// recording the time of each answer. Monitors ask this object, which answers at once even while
 /// the coordinator is stuck.
 package final class CoordinatorPulse: Sendable {
-    /// Between an answer and the next question: how old the answer may be that is shown.
+    /// The pause between an answer and the next question; also how old the answer that is shown may
+    /// be.
     private static let interval = Duration.seconds(1)
-    /// Without an answer; then the coordinator counts as stuck. Workers lose their leases after 6 s
-    /// of silence, and a store on a slow disk may take some seconds for a large graph.
+    /// After this long without an answer the coordinator counts as stuck. Workers lose their leases
+    /// after 6 s of silence, and a store on a slow disk may need some seconds for a large graph.
     package static let patience = Duration.seconds(10)
 
     private let time: TimeSource
@@ -25,7 +26,7 @@ package final class CoordinatorPulse: Sendable {
     }
 
     /// Asks until the task is cancelled.
-    /// - Parameter ask: through the coordinator's actor: why it is of no use now; `nil`: it is.
+    /// - Parameter ask: Asks through the coordinator's actor why it cannot serve; `nil`: it can.
     package func run(_ ask: () async -> String?) async throws {
         while true {
             await beat(ask)
@@ -40,14 +41,14 @@ package final class CoordinatorPulse: Sendable {
         last.withLockedValue { $0 = Beat(at: now, unreadiness: unreadiness) }
     }
 
-    /// That nothing was answered for too long; `nil`: all is well.
+    /// Reports that the coordinator has not answered for too long; `nil`: it has.
     package var stagnation: String? {
         let silence = time.now() - last.withLockedValue { $0.at }
         guard silence > Self.patience else { return nil }
         return "The coordinator has not answered for \(silence.components.seconds) s."
     }
 
-    /// Why the coordinator is of no use now; `nil`: it is.
+    /// Why the coordinator cannot serve at present; `nil`: it can.
     package var unreadiness: String? {
         stagnation ?? last.withLockedValue { $0.unreadiness }
     }

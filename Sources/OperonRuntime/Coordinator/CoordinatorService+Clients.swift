@@ -3,15 +3,15 @@ import OperonModel
 import OperonPorts
 import OperonWire
 
-// What clients ask for, in the words of the scheduler.
+// Translates the requests of clients into events of the scheduler.
 extension CoordinatorService {
-    /// A command of the scheduler; a refusal is told as clients know it.
+    /// Gives the scheduler a command; throws a refusal as a client error.
     func request(_ event: Scheduler.Event) throws(ClientError) {
         try mayChange()
         if let refusal = handle([event]) { throw ClientError(named(refusal)) }
     }
 
-    /// With the names of operations in place of the numbers that the scheduler knows them by.
+    /// Replaces the numbers by which the scheduler knows operations with their names.
     func named(_ refusal: Refusal) -> Refusal {
         switch refusal {
         case .alreadyStarted(let name): .alreadyStarted(name: named(name))
@@ -19,7 +19,7 @@ extension CoordinatorService {
         case .dependencyCycle(let path): .dependencyCycle(path: path.map { named($0) })
         case .unknownOperation(let name, let namedBy):
             .unknownOperation(name: named(name), namedBy: named(namedBy))
-        // Of queues and keys it speaks too, and those may be called as operations are numbered.
+        // Such refusals also concern queues and keys, whose names may look like operation numbers.
         case .invalid(let field, let why)
         where ["dependencies", "retry", "completion"].contains { field.hasPrefix($0 + " of “") }:
             .invalid(field: namedWithin(field), why: namedWithin(why))
@@ -29,8 +29,8 @@ extension CoordinatorService {
         }
     }
 
-    /// With names in the circles that operations would wait in. A circle that was found among the
-    /// names of an addition has names already.
+    /// Replaces operation numbers with names in dependency cycles. A cycle that was found among the
+    /// names of an addition consists of names already.
     func named(_ message: CoordinatorMessage) -> CoordinatorMessage {
         guard case .control(var control) = message else { return message }
         for place in control.verdicts.indices {
@@ -51,7 +51,7 @@ extension CoordinatorService {
         text.replacing(/“(\d+\/\d+)”/) { "“\(named(String($0.1)))”" }
     }
 
-    /// What stands behind a space belongs to no number.
+    /// Text after a space is not part of the number.
     private func named(_ operation: String) -> String {
         let end = operation.firstIndex(of: " ") ?? operation.endIndex
         let numbers = operation[..<end].split(separator: "/").compactMap { UInt32($0) }
@@ -60,13 +60,13 @@ extension CoordinatorService {
         return "\(id.graph)/\(name(of: id).name)" + operation[end...]
     }
 
-    /// While nothing can be kept, nothing is promised.
+    /// Throws while the store cannot write, because no change could be promised then.
     func mayChange() throws(ClientError) {
         if let trouble = keeping?.trouble { throw ClientError(.unavailable, trouble.message) }
         try goesOn()
     }
 
-    /// - Throws: `ClientError.unavailable` if nothing will happen here any more.
+    /// - Throws: `ClientError.unavailable` if the coordinator has ended or is about to.
     func goesOn() throws(ClientError) {
         guard !hasEnded, fatal == nil else {
             throw ClientError(.unavailable, "The coordinator ends.")
@@ -75,7 +75,7 @@ extension CoordinatorService {
 
     // MARK: - Submitting
 
-    /// The same key with the same graph gives the same answer.
+    /// Submits a graph. The same key with the same graph returns the graph of the first submission.
     func submitOnce(
         _ graph: GraphDescription,
         _ compiled: CompiledGraph,
@@ -106,7 +106,7 @@ extension CoordinatorService {
 
     // MARK: - Cancelling and suspending
 
-    /// Performs a command and says what it did.
+    /// Performs a command and returns its effect.
     func perform(_ event: Scheduler.Event) throws(ClientError) -> CommandView {
         try request(event)
         let result = result ?? Scheduler.CommandResult()
@@ -123,7 +123,8 @@ extension CoordinatorService {
 
     // MARK: - Waiting
 
-    /// Whether no start of what is suspended is possible any more, waiting that long for it.
+    /// Waits up to that long until nothing of a suspended target can start; returns whether this is
+    /// so.
     func waitUntilEffective(
         _ target: Target,
         within seconds: Double
@@ -133,7 +134,7 @@ extension CoordinatorService {
         }
     }
 
-    /// Whether everything has its outcome, waiting that long for it.
+    /// Waits up to that long until the whole target has its outcomes; returns whether it has.
     func waitUntilEnded(
         _ target: Target,
         within seconds: Double
@@ -141,8 +142,8 @@ extension CoordinatorService {
         await wait(within: seconds) { $0.unfinished(of: target).isEmpty }
     }
 
-    /// Whether it becomes true within this time, and what made it true is on the disk: a power cut
-    /// does not undo what was answered.
+    /// Returns whether the condition becomes true within this time and its cause is synced: a power
+    /// cut does not undo an answer.
     func wait(
         within seconds: Double,
         until isTrue: @escaping @Sendable (Scheduler) -> Bool

@@ -1,7 +1,7 @@
 import OperonModel
 import OperonPorts
 
-/// Somebody who reads what an operation prints while it prints it.
+/// A reader that follows the log of an operation while it runs.
 struct LogListener: Sendable {
     let id: UInt64
     let operation: OperationID
@@ -9,7 +9,8 @@ struct LogListener: Sendable {
 }
 
 extension CoordinatorService {
-    /// A reader may be as far behind as the tail that is kept: what is older is gone for everybody.
+    /// Starts following. A reader may fall behind by as many bytes as the store keeps of a log
+    /// tail; older bytes are lost to every reader.
     func listen(to operation: OperationID) -> LogListener {
         nextListener += 1
         let listener = LogListener(
@@ -26,7 +27,7 @@ extension CoordinatorService {
         logListeners.removeAll { $0.id == id }
     }
 
-    /// It prints nothing more.
+    /// Ends the listeners of an operation that prints nothing more.
     func endListening(to operation: OperationID) {
         guard !logListeners.isEmpty else { return }
         for listener in logListeners where listener.operation == operation {
@@ -41,17 +42,17 @@ extension CoordinatorService {
         }
     }
 
-    /// How many follow what operations print.
+    /// The number of readers that follow logs.
     package var logListenerCount: Int { logListeners.count }
 }
 
-/// Reads what an operation prints, one piece after the other, as its reader asks: nothing is read
-/// ahead. Whoever follows no more lets go of it, and then nobody listens for it.
+/// Reads the log of a running operation piece by piece, as its reader asks; it does not read ahead.
+/// When the last reference to it is released, its listener is removed.
 actor LogReader {
     private let service: CoordinatorService
     private let listener: LogListener
     private let name: OperationName
-    /// Printed before, the last first.
+    /// Output printed before the listener started, in reverse order.
     private var earlier: [LogView]
 
     init(
@@ -71,7 +72,7 @@ actor LogReader {
         Task { await service.stopListening(id) }
     }
 
-    /// `nil`: it is finished, or nobody asks any more.
+    /// Returns `nil` if the log has ended or the task was cancelled.
     func next() async -> LogView? {
         if let view = earlier.popLast() { return view }
         guard let piece = await listener.queue.next() else { return nil }

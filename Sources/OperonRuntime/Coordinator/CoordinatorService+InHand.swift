@@ -2,13 +2,14 @@ import Logging
 import OperonCore
 import OperonModel
 
-// An event that ends the process each time it is handled is set aside at the fourth time: its
-// sender would send it to every next coordinator. A coordinator without a store needs none of this:
-// its reign ends with it, and nothing of it is sent to the next.
+// An event that crashes the coordinator each time it is handled is set aside at the fourth time;
+// otherwise its sender would resend it to every later coordinator. A coordinator without a store on
+// a disk does not need this: its reign ends with it, and nothing of that reign is sent to the next
+// coordinator.
 extension CoordinatorService {
-    /// The same events in groups that may be handled, one after the other: what was in hand at a
-    /// death alone, so that it is known whether it was the cause; and what was in hand at three
-    /// deaths in a row replaced, or left out.
+    /// Splits events into groups to be handled one after the other. An event that was in hand at a
+    /// crash gets its own group, which shows whether it was the cause. An event that was in hand at
+    /// three crashes in a row is replaced, or left out.
     func vetted(_ events: [Scheduler.Event]) -> [[Scheduler.Event]] {
         guard let inHand else { return [events] }
         let events = events.flatMap(Self.noted)
@@ -40,8 +41,8 @@ extension CoordinatorService {
         return groups.filter { !$0.isEmpty }
     }
 
-    /// The same in messages whose events can all be noted before the first is handled. Honest
-    /// workers send no longer ones.
+    /// Splits messages so that all events of each can be noted before the first is handled.
+    /// Well-behaved workers never send longer messages.
     private static func noted(_ event: Scheduler.Event) -> [Scheduler.Event] {
         guard case .workerMessage(let envelope) = event,
             case .events(let batch) = envelope.body, batch.events.count > EventsInHand.inHandMax
@@ -49,7 +50,7 @@ extension CoordinatorService {
         return stride(from: 0, to: batch.events.count, by: EventsInHand.inHandMax).map { start in
             var part = batch
             part.events = Array(batch.events[start...].prefix(EventsInHand.inHandMax))
-            // Wrapping: the numbers come from outside.
+            // Wrapping arithmetic: the numbers come from outside.
             part.firstNumber &+= UInt64(start)
             var copy = envelope
             copy.body = .events(part)
@@ -72,7 +73,7 @@ extension CoordinatorService {
         }
         func close() {
             if !part.events.isEmpty { groups[groups.count - 1].append(message()) }
-            // Wrapping: the numbers come from outside.
+            // Wrapping arithmetic: the numbers come from outside.
             part.firstNumber &+= UInt64(part.events.count)
             part.events = []
         }
@@ -97,7 +98,7 @@ extension CoordinatorService {
         close()
     }
 
-    /// What is handled in its place: the end of its sender's attempt.
+    /// The event that is handled instead: its attempt fails.
     private func setAside(_ event: WorkerEvent, sentAt: Timestamp) -> WorkerEvent {
         let held = event.held
         logger.error(
@@ -111,7 +112,8 @@ extension CoordinatorService {
         )
     }
 
-    /// Without it a coordinator works as well, until something ends it again and again.
+    /// Returns `nil` if the file cannot be used: the coordinator works without it, but cannot
+    /// detect an event that crashes it repeatedly.
     static func eventsInHand(besideStore path: String, _ logger: Logger) -> EventsInHand? {
         do throws(SystemError) {
             return try EventsInHand(besideStore: path)
@@ -124,7 +126,7 @@ extension CoordinatorService {
         }
     }
 
-    /// Before anything of it is looked at.
+    /// Notes the event as in hand, before any part of it is read.
     func take(_ event: Scheduler.Event) {
         guard let inHand, case .workerMessage(let envelope) = event else { return }
         guard case .events(let batch) = envelope.body else {
@@ -137,6 +139,6 @@ extension CoordinatorService {
         if event.hasRequests { reached(.requestInHand) }
     }
 
-    /// Whatever was taken is handled; or, with `false`, it is to be taken again.
+    /// Marks everything in hand as handled; with `false`, as to be taken again later.
     func putDown(isHandled: Bool = true) { inHand?.clear(isHandled: isHandled) }
 }

@@ -2,8 +2,8 @@ import Logging
 import OperonCore
 import OperonModel
 
-// What somebody who reads the log of a coordinator wants to find there: who came and went, and
-// what became of graphs. Operations have events for that.
+// The log of a coordinator reports workers that join and leave, and the fates of graphs. Operations
+// are reported as client events instead.
 extension CoordinatorService {
     func report(_ notices: [Scheduler.Notice]) {
         guard logger.logLevel <= .info else { return }

@@ -3,12 +3,11 @@ import OperonModel
 import OperonPorts
 import OperonWire
 
-// What clients change of a graph that was submitted: more operations, other dependencies, another
-// round.
+// Changes that clients make to a submitted graph: more operations, other dependencies, retries.
 extension CoordinatorService {
-    /// Adds to an open graph. Dependencies name operations of the addition, else of the graph,
-    /// else, as `GRAPH/OPERATION`, of another graph. The same key with the same operations gives
-    /// the same answer.
+    /// Adds to an open graph. A dependency names an operation of the addition, else of the graph,
+    /// else, as `GRAPH/OPERATION`, of another graph. The same key with the same operations returns
+    /// the result of the first addition.
     func add(
         _ addition: Submission,
         to graph: GraphID,
@@ -22,7 +21,7 @@ extension CoordinatorService {
         } catch {
             throw ClientError(.tooLarge, error.message)
         }
-        // Loaded before: what is added may start in the same step.
+        // Loaded first, because an added operation may start in the same step.
         let outputs = try await outputs {
             contents.wanted(by: description.operations, of: graph)
         }
@@ -58,7 +57,7 @@ extension CoordinatorService {
         contents.began(graph, from: first)
         keep(outputs)
         keeping?.submitted.append(kept)
-        // Checked before: nothing else may be refused.
+        // Checked before: the scheduler has nothing else to refuse.
         if let refusal = handle([.operationsAdded(graph, compiled)]) {
             throw ClientError(named(refusal))
         }
@@ -68,7 +67,7 @@ extension CoordinatorService {
         return view
     }
 
-    /// What the key was used for before; `nil`: for nothing, or there is none.
+    /// The earlier use of the key; `nil`: the key is new or empty.
     private func use(
         of key: String,
         by caller: String,
@@ -95,9 +94,10 @@ extension CoordinatorService {
         return view
     }
 
-    /// Outputs of finished operations that nobody was known to ask for, from the store. Nothing has
-    /// happened between the last look at what is wanted and the return. What is wanted may change
-    /// while the store is asked, so `wanted` is asked again, and may end it.
+    /// Loads, from the store, outputs of finished operations that no dependent was known to need.
+    /// `wanted` is asked again after each wait for the store, because the answer may change
+    /// meanwhile, and may end the load by throwing. Nothing else runs between the last call of
+    /// `wanted` and the return.
     func outputs(
         wanted: () throws(ClientError) -> [OperationID]
     ) async throws(ClientError) -> [OperationID: Payload] {
@@ -106,7 +106,7 @@ extension CoordinatorService {
         while true {
             let missing = try wanted().filter { outputs[$0] == nil && isMissing($0) }
             guard !missing.isEmpty else { return outputs }
-            // What was decided just now is read as well.
+            // Waits for the latest decisions, so that they are read as well.
             try await durable()
             for operation in missing {
                 do {
@@ -118,9 +118,9 @@ extension CoordinatorService {
         }
     }
 
-    /// Keeps outputs that somebody asks for.
+    /// Keeps outputs that operations will ask for.
     func keep(_ outputs: [OperationID: Payload]) {
-        // Each is kept on its own: their order does not matter.
+        // The order does not matter: each output is kept on its own.
         for (operation, output) in outputs {
             contents[Int(operation.graph.rawValue)].keep(output, of: operation.index)
         }
@@ -149,7 +149,7 @@ extension CoordinatorService {
         }
     }
 
-    /// The operation that a dependency of an operation of this graph names.
+    /// The operation that is named by a dependency of an operation of this graph.
     func resolve(_ name: String, in graph: GraphID?) -> OperationID? {
         if let graph, let index = contents[Int(graph.rawValue)].number(of: name) {
             return OperationID(graph: graph, index: index)
@@ -161,7 +161,7 @@ extension CoordinatorService {
         let number = Int(other.rawValue)
         if let numbered = Self.numbered(operation) {
             let id = OperationID(graph: other, index: numbered.index)
-            // Without the names of the others. What was dropped has none any more.
+            // Looks up one name, not all. A dropped graph has no names to compare.
             if scheduler.isKnown(id),
                 !scheduler.isKept(id)
                     || contents[number].operations.name(of: Int(id.index)) == numbered.name
@@ -177,16 +177,16 @@ extension CoordinatorService {
         return scheduler.isKnown(id) ? id : nil
     }
 
-    /// Of `7/merge`, which is operation 7 by its number, and “merge” for whoever reads it: so it is
-    /// found after it was dropped.
+    /// Splits `7/merge`: number 7 finds the operation even after its graph was dropped; the name is
+    /// there for human readers.
     private static func numbered(_ operation: String) -> (index: UInt32, name: Substring)? {
         guard let slash = operation.firstIndex(of: "/"), let index = UInt32(operation[..<slash])
         else { return nil }
         return (index, operation[operation.index(after: slash)...])
     }
 
-    /// The same with what its dependencies mean in other graphs: their names may be given to newer
-    /// ones. A number before a name has served its purpose then.
+    /// Resolves the dependencies on other graphs to numbers, because newer graphs may take over the
+    /// names of the others. A number before an operation name is removed once it has been resolved.
     func found(_ description: GraphDescription, in graph: GraphID?) -> GraphDescription {
         let own = Set(description.operations.map(\.name))
         var description = description
@@ -213,7 +213,7 @@ extension CoordinatorService {
         Set(outer.map(\.on.operation.graph)).filter { $0 != graph }.sorted()
     }
 
-    /// A graph whose dependencies name operations of other graphs, as `GRAPH/OPERATION`.
+    /// Compiles a graph whose dependencies name operations of other graphs, as `GRAPH/OPERATION`.
     func compileAmongOthers(
         _ description: GraphDescription,
         _ limits: Limits
@@ -230,7 +230,7 @@ extension CoordinatorService {
         return view
     }
 
-    /// By names, or every operation that failed.
+    /// Retries the named operations, or every operation that failed.
     func retry(
         _ graph: GraphID,
         _ request: RetryRequest
@@ -242,7 +242,7 @@ extension CoordinatorService {
         }
         let chosen = operations
         var members: [OperationID] = []
-        // What the next round asks for may have been dropped when the last one was over.
+        // Outputs that the next round needs may have been dropped when the last round ended.
         let outputs = try await outputs { () throws(ClientError) in
             members = try self.members(ofRetry: chosen, of: graph, request)
             var wanted: Set<OperationID> = []
@@ -262,7 +262,7 @@ extension CoordinatorService {
         )
     }
 
-    /// What a retry would reopen, of any graph.
+    /// The operations, of any graph, that a retry would reopen.
     private func members(
         ofRetry operations: [UInt32],
         of graph: GraphID,
@@ -309,7 +309,7 @@ extension CoordinatorService {
         try request(.dependencyRemoved(operation, on: other))
     }
 
-    /// As a person names it: `3/merge`.
+    /// The selector that a person would write: `3/merge`.
     private func selector(_ operation: OperationID) -> String {
         "\(operation.graph)/\(name(of: operation).name)"
     }
@@ -321,7 +321,7 @@ extension CoordinatorService {
         try request(.queuePrioritySet(queue: name, priority))
     }
 
-    /// Returns when the worker has said that it takes nothing more.
+    /// Returns when the worker has confirmed that it takes no new attempts.
     func drain(worker: String) async throws(ClientError) -> WorkerView {
         guard let found = status(ofWorker: worker) else {
             throw ClientError(.notFound, "There is no worker “\(worker)”.")
@@ -347,10 +347,10 @@ extension CoordinatorService {
         return view
     }
 
-    /// Several beats: its answer to the first order, and to those that repeat it.
+    /// Several beats: enough for the worker to answer the first request or a repetition of it.
     private static let drainPatience = Duration.seconds(15)
 
-    /// The worker that is there, by its id or, the latest of them, by its name.
+    /// The live worker with this id or, if there is none, the latest one with this name.
     private func status(ofWorker text: String) -> Scheduler.WorkerStatus? {
         let now = time.now()
         let alive = query { $0.workerStatus(at: now) }.filter(\.isAlive)

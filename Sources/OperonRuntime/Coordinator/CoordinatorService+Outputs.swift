@@ -4,7 +4,8 @@ import OperonModel
 import OperonPorts
 import OperonWire
 
-// Outputs that did not travel with what asks for them: workers fetch them in pieces.
+// Outputs that were too large to travel with the operations that take them; workers fetch them in
+// pieces.
 extension CoordinatorService {
     nonisolated func sendOutputs() async {
         for await _ in deskSignal.raised {

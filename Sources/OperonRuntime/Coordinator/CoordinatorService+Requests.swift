@@ -4,10 +4,12 @@ import OperonModel
 import OperonPorts
 import OperonWire
 
-// What running operations add, and what they wait for: looked at here, where names are known, and
-// between two events of the scheduler, so that everything is kept in the order it was said.
+// What running operations add, and what they wait for. The service evaluates these requests because
+// it knows the names, and it does so between two events of the scheduler, so that everything is
+// stored in the order in which it was requested.
 extension CoordinatorService {
-    /// Judges until nothing is left to be: what a worker said behind one request may hold the next.
+    /// Evaluates requests until none is left: one request may release another that the worker sent
+    /// after it.
     func judgeRequests(at now: Moment) {
         while !(effects.additions.isEmpty && effects.waits.isEmpty && effects.reads.isEmpty) {
             judgeAdditions(at: now)
@@ -26,7 +28,7 @@ extension CoordinatorService {
 
     private func judge(_ order: Scheduler.WaitOrder) -> Scheduler.WaitJudgement {
         let graph = order.held.operation.graph
-        // Looked at before as many names are looked up.
+        // Checked before that many names are looked up.
         do throws(Refusal) {
             let count = order.request.names.count
             try LimitName.awaitedOperations.check(count, limits.awaitedOperations)
@@ -45,7 +47,7 @@ extension CoordinatorService {
         return .operations(awaited)
     }
 
-    /// Gives every addition that was ordered back to the scheduler, and keeps what was taken.
+    /// Compiles every requested addition, passes it to the scheduler, and keeps what was accepted.
     private func judgeAdditions(at now: Moment) {
         while !effects.additions.isEmpty {
             let order = effects.additions.removeFirst()
@@ -77,7 +79,7 @@ extension CoordinatorService {
                 preconditionFailure("these bytes were written from what they are: \(error)")
             }
             contents.began(graph, from: first)
-            // What ends in this very step is kept behind it.
+            // The output of an operation that ends in this very step is kept after this.
             for id in contents.wanted(by: part.operations, of: graph) {
                 guard let output = output(of: id) else { continue }
                 contents[Int(id.graph.rawValue)].keep(output, of: id.index)
@@ -87,7 +89,7 @@ extension CoordinatorService {
         }
     }
 
-    /// `nil`: all of it was added before.
+    /// Returns `nil` if all of it was added before.
     private func compile(
         _ order: Scheduler.AdditionOrder
     ) throws(Refusal) -> (StoredContents, GraphDescription, CompiledAddition)? {
@@ -136,8 +138,8 @@ extension CoordinatorService {
         .unreachable("the output of “\(name(of: id).name)” cannot be read from the store")
     }
 
-    /// The added operations, with dependencies on other graphs resolved. An addition that
-    /// `serve` has decoded is not decoded again.
+    /// The added operations, with dependencies on other graphs resolved. An addition that `serve`
+    /// has decoded is not decoded again.
     private func read(
         _ request: AdditionRequest,
         of held: HeldAttempt
@@ -148,7 +150,7 @@ extension CoordinatorService {
         return found(description, in: held.operation.graph)
     }
 
-    /// Names one addition of one attempt.
+    /// Identifies one addition of one attempt.
     struct AdditionKey: Hashable, Sendable {
         let held: HeldAttempt
         let number: UInt64
@@ -181,7 +183,8 @@ extension CoordinatorService {
             let why = "what “\(name)” has left is not kept any more"
             return .refused(.invalid(field: "output", why: why))
         }
-        // It ended after what the worker said had come, and before it was looked at.
+        // The operation ended after the outputs for this message were loaded and before it was
+        // evaluated.
         guard keeping == nil || scheduler.outcomeKind(of: id) != .succeeded else {
             return .notLoaded
         }
@@ -190,8 +193,8 @@ extension CoordinatorService {
 
     // MARK: - Outputs
 
-    /// Handles these events once the outputs that their requests ask for are at hand: an added
-    /// operation may start in the same step.
+    /// Loads the outputs that the requests among these events need, then handles the events: an
+    /// added operation may start in the same step.
     func serve(_ events: [Scheduler.Event]) async {
         await loadOutputs(for: events)
         handle(events)
@@ -200,8 +203,8 @@ extension CoordinatorService {
         unloadedOutputs = []
     }
 
-    /// Loads the outputs that these events ask for. While one output is read, another operation
-    /// may end, so the events are looked at again until nothing had to be waited for.
+    /// Loads the outputs that these events need. Another operation may end while an output is read,
+    /// so the events are examined again until nothing had to be awaited.
     private func loadOutputs(for events: [Scheduler.Event]) async {
         guard let store else { return }
         var bytesRead = 0
@@ -209,7 +212,7 @@ extension CoordinatorService {
         while hasWaited {
             hasWaited = false
             for asked in outputsAsked(by: events) where !isAtHand(asked.id) {
-                // The rest of the reads is told to come again.
+                // The remaining reads are told to ask again.
                 if asked.isRead, bytesRead >= limits.messageBytes { continue }
                 await load(asked.id, from: store)
                 if asked.isRead { bytesRead += loadedOutputs[asked.id]?.bytes.count ?? 0 }
@@ -220,12 +223,13 @@ extension CoordinatorService {
 
     private struct AskedOutput {
         let id: OperationID
-        /// It can be asked for again, as what an addition needs cannot.
+        /// Whether the operation can ask again. An addition cannot.
         let isRead: Bool
     }
 
-    /// The finished operations whose outputs requests among these events ask for. The events are
-    /// in hand only meanwhile: anybody may end the coordinator while an output is read.
+    /// The finished operations whose outputs are needed by requests among these events. The events
+    /// count as in hand only during this call: a crash while an output is read need not be their
+    /// fault.
     private func outputsAsked(by events: [Scheduler.Event]) -> [AskedOutput] {
         var asked: [AskedOutput] = []
         for event in events {
@@ -235,7 +239,7 @@ extension CoordinatorService {
             take(event)
             defer { putDown(isHandled: false) }
             for event in batch.events {
-                // Requests of attempts that are not the sender's are refused later, unread.
+                // Requests of attempts that the sender does not own are refused later, unread.
                 guard scheduler.owns(event.held, envelope.sender) else { continue }
                 switch event {
                 case .added(let held, let request):
@@ -270,27 +274,28 @@ extension CoordinatorService {
         }
     }
 
-    /// Whether the output of a finished operation need not be read from the store, or cannot be.
+    /// Whether the output of a finished operation is in memory, or is known to be unreadable.
     private func isAtHand(_ id: OperationID) -> Bool {
         unloadedOutputs.contains(id) || output(of: id) != nil
     }
 
-    /// The output of a finished operation, wherever it is but in the store; empty: it left none.
+    /// The output of a finished operation from anywhere but the store; empty if it left none.
     ///
-    /// What the store does not have yet is in the gate: it can be told to an operation, because
-    /// the answer waits for the same transaction.
+    /// An output that is not stored yet waits in the gate. An operation may receive it at once,
+    /// because the answer waits for the same transaction.
     private func output(of id: OperationID) -> Payload? {
         contents[Int(id.graph.rawValue)].left(id.index) ?? loadedOutputs[id]
             ?? keeping?.gate.waitingOutput(of: id) ?? newOutput(of: id)
     }
 
-    /// Of an operation that has ended by the events that are being handled.
+    /// The output of an operation that ended through the events that are being handled.
     private func newOutput(of id: OperationID) -> Payload? {
         for case .result(id, _, let result) in effects.notices.reversed() { return result.output }
         return nil
     }
 
-    /// Of an operation whose result was committed: what the store has not got was not left.
+    /// Loads the output of an operation whose result was committed. If the store has none, the
+    /// operation left none.
     private func load(_ id: OperationID, from store: any OperationStore) async {
         do {
             loadedOutputs[id] = try await store.output(of: id) ?? .empty
@@ -302,7 +307,7 @@ extension CoordinatorService {
 }
 
 extension Scheduler.Event {
-    /// Whether running operations ask for something that may have to be loaded first.
+    /// Whether running operations request something here that may have to be loaded first.
     var hasRequests: Bool {
         guard case .workerMessage(let envelope) = self, case .events(let batch) = envelope.body
         else { return false }

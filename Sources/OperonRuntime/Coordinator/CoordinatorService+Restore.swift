@@ -4,9 +4,9 @@ package import OperonPorts
 import OperonWire
 
 extension CoordinatorService {
-    /// Opens a store under a new epoch and rebuilds from it what a coordinator needs to go on.
+    /// Opens a store under a new epoch and rebuilds the state that a coordinator needs to continue.
     ///
-    /// - Throws: `StoreError` for a store that cannot be used or holds what cannot be read.
+    /// - Throws: `StoreError` for a store that cannot be used or has unreadable contents.
     package static func restore(
         from store: any OperationStore,
         configuration: Scheduler.Configuration,
@@ -50,7 +50,7 @@ extension CoordinatorService {
         return (scheduler, restored)
     }
 
-    /// The outputs that unfinished operations may ask for.
+    /// Loads the outputs that unfinished operations may ask for.
     private static func load(
         _ state: StoredState,
         of store: any OperationStore,
@@ -81,7 +81,7 @@ extension CoordinatorService {
     }
 }
 
-/// The names of what a store holds, while it is compiled again.
+/// The names of the stored graphs, while the graphs are compiled again.
 private struct StoredNames {
     var contents: ContentsTable
     var register = GraphRegister()
@@ -92,9 +92,9 @@ private struct StoredNames {
         contents = ContentsTable(limits: limits)
     }
 
-    /// Of a tombstone nothing is left.
+    /// Adds a graph. For a dropped graph only its outcomes and its name are added.
     mutating func append(_ graph: StoredGraph) throws -> StoredOperations.Header {
-        // The numbers of graphs that are gone for good stay taken.
+        // Numbers of graphs that the store has deleted completely stay taken.
         while contents.count < Int(graph.id.rawValue) {
             contents.append(dropped: OutcomeRuns())
             register.append(droppedNamed: "")
@@ -139,7 +139,7 @@ private struct StoredNames {
         return header
     }
 
-    /// As it was compiled when it was submitted: names of other graphs are numbers by now.
+    /// Compiles a graph as at its submission; names of other graphs have been resolved to numbers.
     mutating func compile(
         _ graph: StoredGraph,
         _ header: StoredOperations.Header
@@ -153,7 +153,7 @@ private struct StoredNames {
                 order: header.order,
                 operationCount: first.operationCount
             )
-            // Set aside, so that it is changed where it is.
+            // Swapped out, so that it is changed in place instead of copied.
             let number = Int(graph.id.rawValue)
             var own = GraphContents(GraphDescription(name: ""), limits: limits)
             swap(&own, &contents[number])

@@ -3,16 +3,16 @@ package import OperonModel
 package import OperonPorts
 import OperonWire
 
-// The one graph of a run that is kept on a disk.
+// The single graph of a run whose state is kept on a disk.
 extension CoordinatorService {
-    /// A run has one graph: submitting it again finds the one that is there.
+    /// The idempotency key of a run's graph: submitting the graph again finds the existing one.
     private static let runKey = "run"
 
-    /// Takes the graph of a run, or goes on with it if the store has it: what failed or was
-    /// cancelled, and what was skipped because of that, runs again. What was cancelled and has not
-    /// ended is waited for first.
+    /// Submits the graph of a run. If the store has it already, resumes it: operations that failed
+    /// or were cancelled, and those that were skipped because of them, run again. Cancelled
+    /// operations that still run are awaited first.
     ///
-    /// - Throws: `ClientError.conflict` if the store has another graph than this.
+    /// - Throws: `ClientError.conflict` if the store has a different graph.
     package func takeUp(
         _ graph: GraphDescription,
         compiled: CompiledGraph,
@@ -37,7 +37,8 @@ extension CoordinatorService {
 }
 
 extension StoredContents {
-    /// What is kept of a graph so that it can be compiled again. Nobody's, without a key.
+    /// The stored form of a graph, from which it can be compiled again. It has no submitter and no
+    /// key yet.
     ///
     /// - Throws: `ClientError.tooLarge`.
     init(_ graph: GraphDescription, _ compiled: CompiledGraph) throws(ClientError) {

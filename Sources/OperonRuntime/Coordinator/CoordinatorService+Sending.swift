@@ -4,10 +4,11 @@ import OperonModel
 import OperonPorts
 import OperonWire
 
-// From a message to the transport. One that is too large costs only what makes it so.
+// Passes messages to the transport. If a message is too large, only the operations that make it so
+// are affected.
 extension CoordinatorService {
     nonisolated func send(_ item: CoordinatorOutbox.Item) async {
-        // What may be too large is encoded, and so counted to the byte.
+        // A message that may be too large is encoded, which gives its exact size in bytes.
         let cost = item.approximateBytes
         if case .worker(let address) = item.receiver, cost < limits.messageBytes / 2,
             await transport.send(
@@ -39,7 +40,8 @@ extension CoordinatorService {
         }
     }
 
-    /// What would be sent again with every beat fails instead; its companions go without it.
+    /// Fails an operation that would otherwise be resent with every beat; the others of its message
+    /// are sent without it.
     private nonisolated func sendRest(of item: CoordinatorOutbox.Item) async {
         let parts = item.envelope.parts(within: limits)
         if let rest = parts.fitting {
@@ -85,12 +87,13 @@ extension CoordinatorService {
 }
 
 extension CoordinatorEnvelope {
-    /// What is sent of a message that is too large.
+    /// The parts of a message that is too large.
     struct Parts {
-        /// As much as fits, under the same number; `nil`: nothing. The rest is said again with the
-        /// next beat.
+        /// As much as fits, under the same number; `nil`: nothing fits. The rest is sent again with
+        /// the next beat.
         var fitting: CoordinatorEnvelope?
-        /// Attempts that no message can carry, and the bytes of one that carries nothing else.
+        /// Attempts that no message can carry, each with the size in bytes of a message that
+        /// carries only that attempt.
         var tooLarge: [(held: HeldAttempt, bytes: Int)] = []
     }
 

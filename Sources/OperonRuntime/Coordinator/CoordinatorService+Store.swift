@@ -4,10 +4,11 @@ package import OperonModel
 package import OperonPorts
 import OperonWire
 
-// Keeping: records first, then what rests on them. Which effect waits for what is decided by
-// `EffectGate`; here transactions and syncs are made, one at a time each.
+// Stores records first and performs the effects that rest on them afterwards. `EffectGate` decides
+// which effect waits for what; this file makes the transactions and the syncs, one of each at a
+// time.
 extension CoordinatorService {
-    /// What a store gave back of the lives before.
+    /// The state that a store returned from earlier runs of the coordinator.
     package struct Restored: Sendable {
         let store: any OperationStore
         let lastEvent: UInt64
@@ -15,7 +16,7 @@ extension CoordinatorService {
         let register: GraphRegister
         let workerNames: [Incarnation: String]
 
-        /// The operations of a graph from this number on; none, if it has no more.
+        /// The operations of a graph from this number on; empty if the graph has no more.
         package func operations(of graph: GraphID, from first: Int) -> [OperationDescription] {
             guard contents.indices.contains(Int(graph.rawValue)) else { return [] }
             let operations = contents[Int(graph.rawValue)].operations
@@ -26,17 +27,17 @@ extension CoordinatorService {
     struct Keeping: Sendable {
         let store: any OperationStore
         var gate = EffectGate()
-        /// Number of the last event that was taken.
+        /// The number of the last event that was taken.
         var lastEvent: UInt64
-        /// Number of the last event that survives a power cut.
+        /// The number of the last synced event.
         var syncedEvent: UInt64
-        /// Graphs that were submitted and whose step is not taken yet.
+        /// Graphs that were submitted and whose step has not been taken yet.
         var submitted: [StoredContents] = []
         /// The last event of each step that has any.
         var marks: [(step: UInt64, event: UInt64)] = []
-        /// Why nothing can be kept at present.
+        /// Why nothing can be stored at present.
         var trouble: StoreError?
-        /// Each leaves when it stops waiting, whatever for.
+        /// Each waiter is removed when it stops waiting, whatever the reason.
         var waiters: [UInt64: Waiter] = [:]
         var nextWaiter: UInt64 = 0
         var lastSync = Timestamp.zero
@@ -56,7 +57,7 @@ extension CoordinatorService {
 
     // MARK: - Taking
 
-    /// Takes what one call of the scheduler asked for; returns what may be done at once.
+    /// Takes the effects of one call of the scheduler; returns those that may be performed at once.
     func keep(_ effects: Scheduler.Effects, at now: Moment) -> Scheduler.Effects? {
         guard var keeping else { return effects }
         // Gives up the second reference, so that nothing is copied.
@@ -83,7 +84,7 @@ extension CoordinatorService {
         return free
     }
 
-    /// Outputs and logs of attempts that ended, and what workers that came are called.
+    /// Collects outputs and logs of attempts that ended, and names of workers that joined.
     private func collect(
         _ notices: [Scheduler.Notice],
         at now: Moment,
@@ -112,7 +113,7 @@ extension CoordinatorService {
         }
     }
 
-    /// One by one: of a graph that is cancelled there are a million at once.
+    /// Passes the events on one by one: cancelling a graph may produce a million at once.
     private func forEachHappening(
         of effects: Scheduler.Effects,
         at now: WallTime,
@@ -147,10 +148,11 @@ extension CoordinatorService {
                     meters?.commitTime.record(since: start)
                     reached(.afterCommit)
                 } catch is CancellationError {
-                    // It ends while the store is in trouble. What is not kept was told to nobody.
+                    // The coordinator ends while the store is in trouble. Nobody was told about
+                    // unstored changes.
                     return
                 } catch {
-                    // What is on the disk now is unknown: only a new start can tell.
+                    // The contents of the disk are unknown now: only a restart can read them.
                     await fail(error)
                     return
                 }
@@ -164,8 +166,8 @@ extension CoordinatorService {
         return (keeping?.gate.nextBatch()).map { (store, $0) }
     }
 
-    /// A transaction that left nothing behind is tried again until it succeeds: nothing later is
-    /// done meanwhile, and the windows of the workers hold what they report.
+    /// Retries a transaction that left nothing behind until it succeeds. No later transaction
+    /// starts meanwhile, and the workers' send windows hold back what they report.
     private nonisolated func commit(
         _ batch: StoreBatch,
         to store: any OperationStore
@@ -179,7 +181,7 @@ extension CoordinatorService {
                 return
             } catch let error as StoreError where error.isTransient {
                 await report(error)
-                // Nothing says when a disk has space again.
+                // No notification comes when a disk has room again, so this polls.
                 try await Task.sleep(for: pause)
                 pause = min(pause * 2, .seconds(1))
             }
@@ -223,7 +225,8 @@ extension CoordinatorService {
                     meters?.syncTime.record(since: start)
                     reached(.afterSync)
                 } catch {
-                    // A sync that failed cannot be asked again: the system forgot what it was for.
+                    // A failed sync cannot be retried: the system no longer knows which data it
+                    // concerned.
                     await fail(error)
                     return
                 }
@@ -261,12 +264,12 @@ extension CoordinatorService {
         }
         for id in ready.keys { keeping.waiters[id] = nil }
         self.keeping = keeping
-        // Each is another task: their order does not matter.
+        // Each waiter is a task of its own: the order does not matter.
         for waiter in ready.values { waiter.latch.open() }
         if !ready.isEmpty { reached(.answered) }
     }
 
-    /// Nobody shall wait for a store that keeps nothing any more.
+    /// Releases everyone who waits for a store that will not write any more.
     func failKeeping(_ error: any Error) {
         for waiter in (keeping?.waiters ?? [:]).values { waiter.latch.open() }
         keeping?.waiters = [:]
@@ -274,28 +277,28 @@ extension CoordinatorService {
 
     // MARK: - Waiting
 
-    /// Returns when everything that was decided before survives a power cut.
+    /// Returns when everything that was decided before this call is synced.
     ///
-    /// - Throws: `ClientError.unavailable` if that cannot be.
+    /// - Throws: `ClientError.unavailable` if that is impossible at present.
     package func durable() async throws(ClientError) {
         guard let keeping, keeping.gate.synced < keeping.gate.last else { return }
         if let trouble = keeping.trouble { throw ClientError(.unavailable, trouble.message) }
         try await kept()
     }
 
-    /// The same for what was changed by the call that waits: it is done as soon as the store has
-    /// room again, so its caller is not told before that it was not.
+    /// Waits in the same way for a change that the calling request made. The change takes effect as
+    /// soon as the store has room again, so a store in trouble is no reason to report a failure.
     ///
-    /// - Throws: `ClientError.unavailable` if the coordinator ends before.
+    /// - Throws: `ClientError.unavailable` if the coordinator ends first.
     package func kept() async throws(ClientError) {
         guard await untilDurable() else {
             throw ClientError(.unavailable, "The coordinator ends: nothing can be kept any more.")
         }
     }
 
-    /// The same, however long the store is in trouble.
+    /// Waits in the same way, however long the store is in trouble.
     ///
-    /// - Returns: Whether it does; not, if the coordinator ends before.
+    /// - Returns: Whether everything is synced; `false` if the coordinator ends first.
     package func untilDurable() async -> Bool {
         guard let keeping, keeping.gate.synced < keeping.gate.last else { return true }
         // Nothing is synced any more.
@@ -305,8 +308,8 @@ extension CoordinatorService {
         return self.keeping.map { $0.gate.synced >= step } ?? false
     }
 
-    /// Whoever is cancelled, or has waited for long enough, is not kept in the table: a coordinator
-    /// in which nothing happens would never take it out.
+    /// A waiter that is cancelled, or whose time is over, is removed from the table here: an idle
+    /// coordinator would never remove it.
     private func wait(_ waiter: Keeping.Waiter, _ wait: (Latch) async -> Void) async {
         guard keeping != nil else { return }
         keeping?.nextWaiter += 1
@@ -317,11 +320,11 @@ extension CoordinatorService {
         keeping?.waiters[id] = nil
     }
 
-    /// Those who wait for the disk, or for an event.
+    /// The number of callers that wait for a sync or for an event.
     package var waiterCount: Int { keeping?.waiters.count ?? 0 }
 
-    /// Returns when something that was decided this long ago is not on the disk, which is full, or
-    /// does not answer. Never, without a store.
+    /// Returns when something that was decided this long ago is still not synced, because the disk
+    /// is full or does not respond. Never returns without a store.
     ///
     /// - Throws: `CancellationError`.
     package func waitUntilStoreIsStuck(for patience: Duration) async throws {
@@ -332,7 +335,7 @@ extension CoordinatorService {
         }
     }
 
-    /// Operations whose end is not stored yet, by an attempt of theirs.
+    /// The number of operations that an attempt has ended and whose end is not stored yet.
     package var unstoredResultCount: Int { keeping?.gate.waitingResultCount ?? 0 }
 
     func durable(within limit: Duration) async {
@@ -341,8 +344,9 @@ extension CoordinatorService {
         await wait(waiter) { await $0.wait(within: limit) }
     }
 
-    /// Returns when an event behind this one is on the disk, or when the service has ended; the
-    /// number of the last one.
+    /// Returns when an event after this one is synced, or when the service has ended.
+    ///
+    /// - Returns: The number of the last synced event.
     func waitForEvents(after sequence: UInt64) async -> UInt64 {
         guard let keeping, keeping.syncedEvent <= sequence, !hasEnded else {
             return keeping?.syncedEvent ?? 0
@@ -362,13 +366,13 @@ extension Happening {
 }
 
 extension CoordinatorService {
-    /// Why nothing can be taken at present; `nil`: it can.
+    /// Why nothing can be accepted at present; `nil`: it can.
     package var trouble: String? {
         if let trouble = keeping?.trouble { return trouble.message }
         return hasEnded || fatal != nil ? "The coordinator ends." : nil
     }
 
-    /// Drops finished graphs but for what later dependencies may ask of them.
+    /// Drops finished graphs; keeps only what later dependencies may need of them.
     package func prune(beyond retention: Retention) async throws {
         guard let store, retention.isBounded else { return }
         ended = Ended()
@@ -376,8 +380,9 @@ extension CoordinatorService {
         do {
             let old = try await store.prunable(beyond: bounds)
             guard !old.isEmpty else { return }
-            // From here on nothing is decided of them; what was decided before is committed before
-            // they are dropped. If this process dies in between, they are there again, whole.
+            // From here on the scheduler decides nothing about them. Its earlier decisions are
+            // synced before the graphs are dropped. If this process dies in between, the graphs are
+            // restored whole.
             let dropped = forget(old)
             try await durable()
             try await store.drop(dropped)
@@ -390,20 +395,21 @@ extension CoordinatorService {
         }
     }
 
-    /// Names of workers that are gone, and of which no attempt is kept any more.
+    /// Forgets the names of workers that are gone and of which no attempt is kept any more.
     private func forgetWorkers(in store: any OperationStore) async throws {
         guard workerNames.count > workerNamesMax else { return }
         let here = scheduler.workerStatus(at: time.now())
             .filter { $0.isAlive || $0.ownsAttempts }.map(\.identity.incarnation)
         let gone = Set(workerNames.keys).subtracting(here)
             .sorted { $0.rawValue < $1.rawValue }
-        // Benign: one that comes back meanwhile is shown by its id until it comes again.
+        // Harmless: a worker that returns meanwhile is shown by its id until it joins again.
         for worker in try await store.forget(workers: gone) { workerNames[worker] = nil }
-        // All attempts are read for it: not again before there are twice as many.
+        // The store reads all attempts for this, so it is repeated only once there are twice as
+        // many names.
         workerNamesMax = max(limits.storedWorkers, 2 * workerNames.count)
     }
 
-    /// Those of which nothing but the outcomes is kept any more.
+    /// Makes the scheduler forget these graphs; returns those that it keeps only the outcomes of.
     private func forget(_ graphs: [GraphID]) -> [GraphID] {
         let before = graphs.reduce(0) { $0 + scheduler.operationCount(of: $1) }
         handle([.graphsForgotten(graphs)])
@@ -414,18 +420,18 @@ extension CoordinatorService {
         return gone
     }
 
-    /// What has ended since it was looked last what may be dropped.
+    /// What has finished since the store was last asked for graphs to drop.
     struct Ended: Sendable {
         var graphs = 0
         var operations = 0
-        /// Of inputs, outputs and logs.
+        /// The bytes of inputs, outputs and logs.
         var bytes = 0
     }
 
-    /// Drops what is beyond these bounds: at once, after a time, and earlier when much has ended.
-    /// Returns when its task is cancelled.
+    /// Drops graphs beyond these bounds: at once, after each interval, and earlier when much has
+    /// finished. Returns when its task is cancelled.
     ///
-    /// - Throws: what the store cannot go on after.
+    /// - Throws: An error after which the store cannot continue.
     package func keepPruned(within retention: Retention) async throws {
         guard retention.isBounded else { return }
         let graphs = retention.graphs.map { max(1, min($0 / 10, Self.endedGraphs)) }
@@ -448,15 +454,15 @@ extension CoordinatorService {
         }
     }
 
-    /// From one look at what is old to the next: what is kept by time is kept for days.
+    /// The time between two checks: bounds on age are measured in days.
     private static let pruneInterval = Duration.seconds(600)
-    /// Operations that may end before it is looked again, if their number is bounded: a look costs
-    /// what a few hundred of them do.
+    /// The most operations that may finish before the next check, if their number is bounded: a
+    /// check costs as much as a few hundred operations.
     private static let endedOperations = 10_000
-    /// The same, if the number of graphs is bounded.
+    /// The same for graphs, if the number of graphs is bounded.
     private static let endedGraphs = 1_000
 
-    /// The store knows of it by now.
+    /// Counts a finished graph whose end the store has by now.
     func noteEnded(_ graph: GraphID) {
         ended.graphs += 1
         ended.operations += scheduler.operationCount(of: graph)

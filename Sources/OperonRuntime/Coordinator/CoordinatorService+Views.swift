@@ -2,7 +2,7 @@ import OperonCore
 import OperonModel
 import OperonPorts
 
-// What clients are shown: names and sentences for what the scheduler knows by number.
+// What clients are shown: names and sentences in place of the scheduler's numbers.
 extension CoordinatorService {
     var store: (any OperationStore)? { keeping?.store }
 
@@ -15,7 +15,7 @@ extension CoordinatorService {
         return graph
     }
 
-    /// As `@7` by its number; by its name; where none has that name, by a number alone.
+    /// Finds an operation by number if written `@7`, else by name, else by a number alone.
     func find(_ selector: OperationSelector) throws(ClientError) -> OperationID {
         let graph = try find(selector.graph)
         let number = Int(graph.rawValue)
@@ -36,8 +36,8 @@ extension CoordinatorService {
         )
     }
 
-    /// The same of one that is depended on: of what was dropped the outcome is enough, and the
-    /// number has to be named, alone or before the name (`7/merge`).
+    /// Finds an operation that is to be depended on. In a dropped graph its outcome is enough;
+    /// there the selector must contain the number, alone or before the name (`7/merge`).
     func findOutcome(_ selector: OperationSelector) throws(ClientError) -> OperationID {
         let graph = try find(selector.graph)
         if register[graph].isTombstone,
@@ -49,13 +49,12 @@ extension CoordinatorService {
         return try find(selector)
     }
 
-    /// Of `7/merge`, or of `7`.
+    /// The number in `7/merge`, or in `7`.
     private static func number(in operation: String) -> UInt32? {
         UInt32(operation.prefix { $0 != "/" })
     }
 
-    /// Whether more than its outcome is there: between the answer to one question and the next it
-    /// may be dropped.
+    /// Throws if only the outcome is left: the graph may be dropped between two requests.
     func check(_ operation: OperationID) throws(ClientError) {
         guard scheduler.isKept(operation) else { throw .dropped(operation.graph) }
     }
@@ -68,7 +67,7 @@ extension CoordinatorService {
         }
     }
 
-    /// The same, of what is there: a queue that nobody has named is not.
+    /// Like `find`, but a queue that nothing has named does not exist.
     func findKnown(_ selector: TargetSelector) throws(ClientError) -> Target {
         if case .queue(let name) = selector, scheduler.unfinishedCount(ofQueue: name) == nil {
             throw .noQueue(name)
@@ -84,7 +83,7 @@ extension CoordinatorService {
         return OperationName(
             graph: operation.graph.rawValue,
             index: operation.index,
-            // A tombstone has no names any more.
+            // A dropped graph has no operation names any more.
             name: index < operations.count ? operations.name(of: index) : "\(index)"
         )
     }
@@ -165,7 +164,7 @@ extension CoordinatorService {
         return view
     }
 
-    /// The same of one that may have been dropped since it was found.
+    /// The view of an operation that may have been dropped since it was found.
     func current(_ operation: OperationID) throws(ClientError) -> OperationView {
         try check(operation)
         return view(of: operation)
@@ -200,10 +199,11 @@ extension CoordinatorService {
         return OperationPage(operations: views, next: nil)
     }
 
-    /// Bytes of errors in one page, or one error more: each may carry what was thrown.
+    /// The most bytes of errors in one page, apart from the last error: each may contain a long
+    /// error that code threw.
     private static let pageBytes = 8 << 20
 
-    /// - Throws: `ClientError.invalid` for a place that no page named.
+    /// - Throws: `ClientError.invalid` for a start that no earlier page named.
     func page(
         ofQueue name: String,
         _ query: QueueOperationQuery
@@ -236,7 +236,7 @@ extension CoordinatorService {
         return QueuePage(operations: views, next: next?.description)
     }
 
-    /// Its own; `nil`: it has none.
+    /// The operation's own input; `nil`: it has none.
     func input(of operation: OperationID) throws(ClientError) -> Payload? {
         try check(operation)
         let operations = contents[Int(operation.graph.rawValue)].operations
@@ -246,7 +246,7 @@ extension CoordinatorService {
         }
     }
 
-    /// Dependents named in one answer.
+    /// The most dependents that one answer names.
     private static let dependentsMax = 100
 
     func detail(of operation: OperationID) throws(ClientError) -> OperationDetail {
@@ -277,7 +277,7 @@ extension CoordinatorService {
         return detail
     }
 
-    /// Of one that was dropped only whoever depends on it has the name.
+    /// The name of a dependency. If its graph was dropped, only the dependent still has the name.
     private func name(
         of operation: OperationID,
         in dependent: OperationDescription
@@ -332,12 +332,12 @@ extension CoordinatorService {
         return explanation
     }
 
-    /// Links of a chain that are named, beside its last.
+    /// The links of a chain that are named, in addition to the last.
     private static let chainShown = 8
-    /// Links of a chain that are followed at most: nobody shall wait while it is counted.
+    /// The most links of a chain that are followed, so that the request does not take too long.
     private static let chainMax = 100_000
 
-    /// What an operation was skipped for, or the first that it waits for.
+    /// The operation because of which this one was skipped, or the first dependency it waits for.
     private func cause(of operation: OperationID) -> OperationID? {
         if case .skipped(let cause) = scheduler.outcome(of: operation) { return cause }
         guard scheduler.state(of: operation) == .pending else { return nil }
@@ -371,7 +371,7 @@ extension CoordinatorService {
         return view
     }
 
-    /// As it is afterwards, be it gone.
+    /// Resets a queue; returns its state afterwards, even if the queue is gone.
     func resetQueue(_ name: String) throws(ClientError) -> QueueView {
         guard scheduler.unfinishedCount(ofQueue: name) != nil else { throw .noQueue(name) }
         try request(.queueReset(name))
@@ -387,7 +387,7 @@ extension CoordinatorService {
             )
     }
 
-    /// As it is afterwards, be it gone.
+    /// Resets a key; returns its state afterwards, even if the key is gone.
     func resetKey(_ name: String) throws(ClientError) -> KeyView {
         guard scheduler.hasKey(name) else { throw .noKey(name) }
         try request(.keyReset(name))
@@ -416,7 +416,7 @@ extension CoordinatorService {
     }
 
     func workerViews() -> [WorkerView] {
-        // One of an earlier life of the coordinator that has not been heard of since has no name.
+        // A worker that has not been heard of since a restart of the coordinator has no name.
         let known = scheduler.workerStatus(at: time.now()).filter { worker in
             worker.isAlive || worker.ownsAttempts || !worker.identity.name.isEmpty
         }
@@ -467,7 +467,7 @@ extension CoordinatorService {
 
     // MARK: - Events
 
-    /// That of the operation it is about, as long as that is known.
+    /// The queue of the operation that the event is about, as long as it is known.
     private func queue(of happening: Happening) -> String? {
         guard let operation = happening.operation else { return nil }
         let number = Int(operation.graph.rawValue)

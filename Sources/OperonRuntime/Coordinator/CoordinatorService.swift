@@ -4,23 +4,23 @@ package import OperonModel
 package import OperonPorts
 import OperonWire
 
-/// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs what
-/// it asks for in its order. It decides nothing.
+/// The coordinator's shell: feeds messages, commands and time to a `Scheduler`, and performs the
+/// effects that the scheduler returns, in their order. It decides nothing.
 ///
-/// One task receives, one sends, so that a transport that takes nothing more for a while keeps
-/// nobody from being heard.
+/// One task receives and another one sends, so that a stalled transport does not keep incoming
+/// messages waiting.
 package actor CoordinatorService {
-    /// Called on the service, in order, with what has just happened; must return at once.
+    /// Called on the service, in order, with the latest notices; must return at once.
     package typealias Observer = @Sendable ([Scheduler.Notice], Timestamp) -> Void
-    /// Called on the service with what a running operation added to a graph, before the observer
-    /// hears of it; must return at once.
+    /// Called on the service with the operations that a running operation added to a graph, before
+    /// the observer gets the notices of it; must return at once.
     package typealias GrowthObserver = @Sendable (GraphID, [OperationDescription]) -> Void
 
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
-    /// What additions of running operations ask for, loaded for the next step.
+    /// Outputs that requests of running operations need, loaded for the next step.
     var loadedOutputs: [OperationID: Payload] = [:]
-    /// Those that could not be read.
+    /// The operations whose outputs could not be read.
     var unloadedOutputs: Set<OperationID> = []
     /// Additions of the events that are being served. Only looked up.
     var decoded: [AdditionKey: GraphDescription] = [:]
@@ -31,60 +31,60 @@ package actor CoordinatorService {
     let limits: Limits
     var contents: ContentsTable
     var register = GraphRegister()
-    /// Where it reads the time of everything that belongs to its graphs.
+    /// The clock for everything that concerns its graphs.
     let time: TimeSource
     let startedAt: WallTime
-    /// `nil`: nothing is kept on a disk, or there is no room for it.
+    /// `nil`: the coordinator has no store on a disk, or the file cannot be made.
     let inHand: EventsInHand?
-    /// What is kept on a disk; `nil`: nothing is.
+    /// The state of a coordinator with a store; `nil`: there is no store.
     var keeping: Keeping?
-    /// The worker in the same process, which leaves when this does.
+    /// The worker in this process, which leaves when the coordinator ends.
     let ownWorker: Incarnation?
-    /// Called at each place where a test may end the process.
+    /// Called at each crash point, where a test may end the process.
     let reached: @Sendable (FailPoint) -> Void
     let commitSignal = Signal()
     let syncSignal = Signal()
     private var outbox: CoordinatorOutbox
-    /// Ticks to itself that have not been sent yet.
+    /// Ticks that the coordinator has still to send to itself.
     private var ticks: [UInt64] = []
-    /// Requests of workers for outputs.
+    /// Requests from workers for outputs.
     var desk: OutputDesk
     let deskSignal = Signal()
-    /// Whoever waits until everything before has been handed to the transport.
+    /// Callers that wait until all earlier messages have been handed to the transport.
     private var sendWaiters: [Latch] = []
     private let sendSignal = Signal()
     private var alarm = Alarm<Timestamp>()
     private var dateAlarm = Alarm<WallTime>()
     private let connected = Latch()
     private(set) var hasEnded = false
-    /// What the last command did; `nil`: it was refused.
+    /// The result of the last command; `nil`: it was refused.
     private(set) var result: Scheduler.CommandResult?
     /// Why the service cannot go on.
     var fatal: (any Error)?
-    /// Names of workers that were heard of, in this life or an earlier one. Only looked up.
+    /// Names of all workers that this or an earlier run of the coordinator knew. Only looked up.
     var workerNames: [Incarnation: String]
-    /// Beyond so many it is looked which of them nobody asks for any more.
+    /// With more names than this, the store is asked which of them are still needed.
     var workerNamesMax: Int
-    /// Whoever listens to what an operation prints.
+    /// The readers that follow logs.
     var logListeners: [LogListener] = []
     var nextListener: UInt64 = 0
-    /// The latest word of attempts that run. Only looked up.
+    /// The latest progress of running operations. Only looked up.
     var progress: [OperationID: ProgressReport] = [:]
     private var finished: [GraphID: Latch] = [:]
-    /// The same before that is stored.
+    /// The same, released as soon as the outcomes are decided, before they are stored.
     private var decided: [GraphID: Latch] = [:]
-    /// What has ended since old graphs were looked for.
+    /// What has finished since the last check for graphs to drop.
     var ended = Ended()
-    /// With so much of it they are looked for again.
+    /// With this much of it, graphs to drop are looked for again.
     var pruneAfter = Ended(graphs: .max, operations: .max, bytes: .max)
     let pruneSignal = Signal()
-    /// `nil`: nobody measures.
+    /// `nil`: nothing is measured.
     let meters: CoordinatorMeters?
-    /// Of the attempts in flight, where somebody measures. Only looked up.
+    /// The grant times of the attempts in flight, if anything is measured. Only looked up.
     private var grantedAt: [AttemptID: Timestamp] = [:]
 
-    /// Operations that travel together at most, if they wait for the transport together: beyond
-    /// this a message costs next to nothing more than what it carries.
+    /// The most operations that travel in one message if they wait for the transport together.
+    /// Beyond this number the fixed cost of a message is negligible.
     package static let defaultOperationsPerMessage = 64
 
     package init(
@@ -122,7 +122,7 @@ package actor CoordinatorService {
         desk = OutputDesk(limits: scheduler.configuration.limits)
     }
 
-    /// Serves until `shutDown` or until the transport gives up for good, which it throws.
+    /// Serves until `shutDown`, or until the transport fails for good; then throws its error.
     package func run() async throws {
         defer {
             alarm.cancel()
@@ -130,23 +130,23 @@ package actor CoordinatorService {
             end()
         }
         let transport = transport
-        // What was restored may wait for a time that comes before anything else happens.
+        // Restored operations may wait for a time that comes before any other event.
         handle([.timeReached])
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await self.receiveAll() }
             group.addTask { await self.sendAll() }
-            // Apart from the rest, which must not wait behind outputs.
+            // In a task of its own, so that other messages do not wait behind outputs.
             group.addTask { await self.sendOutputs() }
             group.addTask { await self.commitAll() }
             group.addTask { await self.syncAll() }
             defer { group.cancelAll() }
-            // Not one of the group: its events end before it says why, and that must not be lost.
+            // Not in the group: its events end before it throws, and its error must not be lost.
             try await transport.run()
         }
         if let fatal { throw fatal }
     }
 
-    /// Nothing can be kept any more: whoever holds this service ends, and recovery takes over.
+    /// Stops the service, which cannot store anything any more; its owner ends and starts recovery.
     func fail(_ error: any Error) async {
         fatal = fatal ?? error
         failKeeping(error)
@@ -155,9 +155,9 @@ package actor CoordinatorService {
 
     // MARK: - Commands
 
-    /// Takes a graph that was compiled from this description.
+    /// Submits a graph that was compiled from this description.
     ///
-    /// - Parameter outputs: of other graphs, which it asks for.
+    /// - Parameter outputs: Outputs of other graphs that its operations take.
     package func submit(
         _ graph: GraphDescription,
         compiled: CompiledGraph,
@@ -193,14 +193,14 @@ package actor CoordinatorService {
         return id
     }
 
-    /// What is kept as bytes is kept in memory as the same bytes.
+    /// A graph that is stored as bytes is kept in memory as the same bytes.
     private func contents(of graph: GraphDescription, _ kept: StoredContents?) -> GraphContents {
         var stored = StoredOperations()
         guard let kept, keeping != nil else { return GraphContents(graph, limits: limits) }
         do throws(WireError) {
             try stored.append(kept.body)
         } catch {
-            // Its restart would fail, but its run need not.
+            // Restoring the graph would fail, but it can still run now.
             logger.error("bytes to keep cannot be read", metadata: ["reason": "\(error)"])
             return GraphContents(graph, limits: limits)
         }
@@ -213,12 +213,12 @@ package actor CoordinatorService {
         )
     }
 
-    /// Cancels, suspends, sets a limit or a priority. The first refusal is thrown.
+    /// Cancels, suspends, sets a limit or a priority. Throws the first refusal.
     package func command(_ event: Scheduler.Event) throws(Refusal) {
         if let refusal = handle([event]) { throw refusal }
     }
 
-    /// Returns when the transport has been up once.
+    /// Returns once the transport has been connected.
     ///
     /// - Throws: `PortError.unreachable` after `timeout`.
     package func waitUntilConnected(within timeout: Duration) async throws {
@@ -240,8 +240,8 @@ package actor CoordinatorService {
         await latch.wait()
     }
 
-    /// Returns when every operation of the graph has its outcome, whether or not a store has taken
-    /// that, or when the service has ended, or after this time.
+    /// Returns when every operation of the graph has its outcome, stored or not, or when the
+    /// service has ended, or after this time.
     package func waitUntilDecided(_ graph: GraphID, within limit: Duration) async {
         guard !scheduler.isFinished(graph), !hasEnded else { return }
         let latch = decided[graph] ?? Latch()
@@ -249,15 +249,15 @@ package actor CoordinatorService {
         await latch.wait(within: limit)
     }
 
-    /// Gives the workers the last word on what they reported, and ends `run`. What the broker does
-    /// not take within a few seconds is given up; in haste, within one.
+    /// Sends the workers the last acknowledgements of their reports, then ends `run`. Gives up what
+    /// the broker does not take within 5 s, or within 1 s with `kill` or in haste.
     ///
-    /// - Parameter kill: have the workers end what runs.
+    /// - Parameter kill: Has the workers kill what runs.
     package func shutDown(kill: Bool = false, inHaste: Bool = false) async {
         guard !hasEnded else { return }
         handle([.shutdownRequested(kill: kill)])
         let patience = kill || inHaste ? Self.killPatience : Self.shutdownPatience
-        // The last words wait for the disk as well.
+        // The last messages wait for the disk, too.
         await durable(within: patience)
         let handedOver = Latch()
         sendWaiters.append(handedOver)
@@ -267,12 +267,12 @@ package actor CoordinatorService {
         end()
     }
 
-    /// How long the last words may wait for a broker that takes nothing: workers that miss them
+    /// How long the last messages may wait for a broker that takes nothing. Workers that miss them
     /// hold their results for a minute longer.
     private static let shutdownPatience = Duration.seconds(5)
     private static let killPatience = Duration.seconds(1)
 
-    /// What has no outcome by now gets none here: nobody shall wait for it.
+    /// Releases everyone who waits: operations without an outcome get none here any more.
     private func end() {
         hasEnded = true
         failKeeping(CancellationError())
@@ -303,7 +303,7 @@ package actor CoordinatorService {
     }
 
     private nonisolated func receive(_ events: [Scheduler.Event]) async {
-        // What was said before a request decides whose the attempt is that asks.
+        // The events before a request decide who owns the attempt that makes the request.
         var rest = events[...]
         while let place = rest.firstIndex(where: \.hasRequests) {
             if rest.startIndex < place { await handle(Array(rest[..<place])) }
@@ -357,8 +357,8 @@ package actor CoordinatorService {
 
     // MARK: - Effects
 
-    /// While nothing can be kept nobody new is welcomed: the name of each would wait for the store.
-    /// A worker says hello again with every beat until it is welcomed.
+    /// While the store cannot write, no new worker is welcomed, because its name could not be
+    /// stored. A worker repeats its hello with every beat until it is welcomed.
     private func mustWaitForStore(_ event: Scheduler.Event) -> Bool {
         guard keeping?.trouble != nil, case .workerMessage(let envelope) = event,
             case .hello = envelope.body
@@ -366,11 +366,11 @@ package actor CoordinatorService {
         return !scheduler.knows(envelope.sender.incarnation)
     }
 
-    /// The first refusal among what follows from the events, if any. Its records are kept before
-    /// anything else of it is done.
+    /// Handles events and everything that follows from them; returns the first refusal, if any.
+    /// Records are stored before any other effect is performed.
     ///
-    /// What waits is handled together and its effects are performed together, in their order: one
-    /// message for many operations, and one call of the observer.
+    /// Waiting events are handled together, and their effects are performed together, in order:
+    /// that gives one message for many operations, and one call of the observer.
     @discardableResult
     func handle(_ events: [Scheduler.Event]) -> Refusal? {
         var refusal: Refusal?
@@ -418,7 +418,7 @@ package actor CoordinatorService {
         if !desk.isEmpty { deskSignal.raise() }
     }
 
-    /// What follows from effects whose records are kept.
+    /// Performs effects whose records are stored.
     func perform(_ steps: [Scheduler.Effects], _ messages: [Scheduler.Message]) {
         var unsendable: [Scheduler.Event] = []
         let now = time.now()
@@ -438,8 +438,8 @@ package actor CoordinatorService {
         finishNotices(effects.notices, at: now)
     }
 
-    /// Before messages: a dependent that is released by the same event finds its input. What
-    /// nobody will ask for any more is dropped.
+    /// Keeps outputs before messages are made, so that a dependent that the same event releases
+    /// finds its input. Drops outputs that no operation will ask for any more.
     private func keepOutputs() {
         for notice in effects.notices {
             switch notice {
@@ -477,7 +477,8 @@ package actor CoordinatorService {
             case .workerJoined(let worker, _, _): workerNames[worker.incarnation] = worker.name
             case .log(let chunk): tell(chunk)
             case .superseded(let epoch):
-                // What this one decides counts no more: it must not go on beside the other.
+                // The decisions of this coordinator do not count any more: it must not run beside
+                // the newer one.
                 let why = "A newer coordinator rules (epoch \(epoch)): this one ends."
                 Task { await fail(PortError(.prefixHeld, why)) }
             default: continue
@@ -485,7 +486,8 @@ package actor CoordinatorService {
         }
     }
 
-    /// An operation that no message can carry fails, by an event that is added to `unsendable`.
+    /// Queues a message. If no message can carry an operation, that operation fails, by an event
+    /// that is added to `unsendable`.
     private func enqueue(_ message: Scheduler.Message, unsendable: inout [Scheduler.Event]) {
         var priority: UInt8 = QueuePriority.veryHigh.level
         let body: CoordinatorMessage
@@ -551,7 +553,7 @@ package actor CoordinatorService {
             for tick in await takeTicks() { await send(tick) }
             for waiter in waiters { waiter.open() }
         }
-        // Nobody sends any more; nobody shall wait for it either.
+        // Nothing is sent any more, so no caller may wait for it.
         let (_, waiters) = await takeOutbox()
         for waiter in waiters { waiter.open() }
     }

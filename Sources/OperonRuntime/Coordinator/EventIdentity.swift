@@ -1,11 +1,12 @@
 import OperonModel
 
-/// What stays the same of an event or a message when it is sent again, also by another attempt of
-/// the same operation: no sequence number, no moment, no attempt. The same in every process.
+/// A hash of what stays the same in an event or a message when it is sent again, also by another
+/// attempt of the same operation: it excludes sequence numbers, times and attempts. Every process
+/// computes the same hash.
 struct EventIdentity {
     private(set) var key: UInt64 = 0xCBF2_9CE4_8422_2325
 
-    /// Of an event of an operation.
+    /// The identity of an operation's event.
     init(_ event: WorkerEvent) {
         let operation = event.held.operation
         add(UInt64(operation.graph.rawValue) << 32 | UInt64(operation.index))
@@ -36,7 +37,8 @@ struct EventIdentity {
         }
     }
 
-    /// Of a message that has no events: of a worker, by its kind; `nil`: it has.
+    /// The identity of a message without events: the worker and the kind of message. `nil`: the
+    /// message has events.
     init?(_ envelope: WorkerEnvelope) {
         let kind: UInt64
         switch envelope.body {
@@ -52,9 +54,9 @@ struct EventIdentity {
         add(kind)
     }
 
-    /// Names that are looked at.
+    /// The most names that are hashed.
     private static let namesMax = 64
-    /// Bytes that are looked at, at either end: so much as costs nothing.
+    /// The most bytes that are hashed at either end, few enough to cost next to nothing.
     private static let bytesMax = 1_024
 
     private mutating func add(_ bytes: [UInt8]) {

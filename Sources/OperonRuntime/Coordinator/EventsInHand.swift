@@ -1,43 +1,44 @@
 import Glibc
 
-/// Which events a coordinator has in hand, in a small file beside its store: so that one that ends
-/// the process each time it is handled is found out, and set aside.
+/// Records which events a coordinator has in hand, in a small file beside its store. An event that
+/// crashes the process each time it is handled is detected in this way, and set aside.
 ///
-/// The file is mapped and never synced: what a process wrote there survives its death, and the
-/// death of the machine is nobody's fault. Owned by the `CoordinatorService`, and touched by it
-/// alone. `@unchecked Sendable`: that actor protects it. `@safe`: every place is within the file,
-/// which has its length before it is mapped.
+/// The file is mapped and never synced: the writes of a process survive its death, and no event is
+/// to blame for the death of the machine. The `CoordinatorService` owns this object and is its only
+/// user. `@unchecked Sendable`: that actor protects it. `@safe`: every index is within the file,
+/// which gets its full length before it is mapped.
 @safe package final class EventsInHand: @unchecked Sendable {
-    /// With so many deaths in a row an event is handled no more.
+    /// After this many crashes in a row an event is not handled any more.
     package static let deathsMax: UInt64 = 3
-    /// Events that are remembered as being in hand together: beyond, the first are forgotten, which
-    /// were handled.
+    /// The most events that are remembered as in hand together. Beyond this number the earlier
+    /// ones, which have been handled, are forgotten.
     static let inHandMax = 1_024
-    /// Events that were in hand at a death and have not been seen since.
+    /// The most events remembered that were in hand at a crash and have not been seen since.
     private static let suspectsMax = 1_024
 
-    /// Where in the file what is, in words of eight bytes.
+    /// The layout of the file, in words of eight bytes.
     private enum Place {
         static let version = 0
         static let inHandCount = 1
         static let suspectCount = 2
         static let inHand = 3
-        /// Each with the number of its deaths behind it.
+        /// Each key is followed by the number of its crashes.
         static let suspects = inHand + inHandMax
         static let end = suspects + 2 * suspectsMax
     }
 
-    /// What the file begins with: other bytes are of nobody who is known here.
+    /// The first word of the file. A file that begins differently has an unknown format and is
+    /// ignored.
     private static let version: UInt64 = 0x4F_50_45_52_4F_4E_00_01
 
     private let words: UnsafeMutableBufferPointer<UInt64>
     private var inHandCount = 0
-    /// Deaths of each. Only looked up, and written in the order of the keys.
+    /// The number of crashes by key. Only looked up, and written in the order of the keys.
     private var deaths: [UInt64: UInt64] = [:]
 
-    /// Reads what the process before had in hand: each of it is suspected of its death.
+    /// Reads what the previous process had in hand and suspects each of these events of its crash.
     ///
-    /// - Throws: `SystemError`: a coordinator can do without.
+    /// - Throws: `SystemError`. A coordinator can work without this file.
     init(besideStore path: String) throws(SystemError) {
         let file = path + "-inhand"
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
@@ -45,7 +46,7 @@ import Glibc
         guard number >= 0 else { throw .current("opening \(file)") }
         let descriptor = Descriptor(owning: number)
         let bytes = Place.end * MemoryLayout<UInt64>.size
-        // A page without a block on the disk would end the process when it is written to.
+        // Writing to a mapped page without a block on the disk would kill the process.
         let code = posix_fallocate(descriptor.number, 0, off_t(bytes))
         guard code == 0 else { throw SystemError(doing: "making \(file)", code: code) }
         let mapped = unsafe mmap(
@@ -71,7 +72,7 @@ import Glibc
         _ = unsafe munmap(words.baseAddress, bytes)
     }
 
-    /// The file is a stranger's, too: counts are held to what there is room for.
+    /// Another program may have written the file, so counts are clamped to the space there is.
     private func takeOver() {
         if unsafe words[Place.version] == Self.version {
             let suspects = unsafe Int(clamping: words[Place.suspectCount])
@@ -94,13 +95,13 @@ import Glibc
     }
 
     private func writeSuspects() {
-        // Too many to be kept: those that were there at most deaths are.
+        // There are more than fit: those with the most crashes are kept.
         if deaths.count > Self.suspectsMax {
             let kept = deaths.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             deaths = [:]
             for (key, count) in kept.prefix(Self.suspectsMax) { deaths[key] = count }
         }
-        // None is better than a torn list.
+        // An empty list is better than a torn one.
         unsafe words[Place.suspectCount] = 0
         for (place, (key, count)) in deaths.sorted(by: { $0.key < $1.key }).enumerated() {
             unsafe words[Place.suspects + 2 * place] = key
@@ -111,21 +112,21 @@ import Glibc
 
     // MARK: - While events are handled
 
-    /// Whether some event was in hand at a death and has not been handled since.
+    /// Whether any event was in hand at a crash and has not been handled since.
     var hasSuspects: Bool { !deaths.isEmpty }
 
     func isSuspect(_ key: UInt64) -> Bool { deaths[key] != nil }
 
-    /// Whether it is to be handled no more.
+    /// Whether the event must not be handled any more.
     func isFatal(_ key: UInt64) -> Bool { deaths[key].map { $0 >= Self.deathsMax } ?? false }
 
-    /// Sees to it that so many can be taken without one of them being forgotten; at most
-    /// `inHandMax`. Those that were taken before are handled.
+    /// Makes room for this many events, at most `inHandMax`, so that none of them is forgotten. The
+    /// events taken earlier have been handled.
     func makeRoom(for count: Int) {
         if inHandCount + count > Self.inHandMax { inHandCount = 0 }
     }
 
-    /// Before anything of it is looked at.
+    /// Notes an event as in hand, before any part of it is read.
     func take(_ key: UInt64) {
         if inHandCount == Self.inHandMax { inHandCount = 0 }
         unsafe words[Place.inHand + inHandCount] = key
@@ -133,9 +134,9 @@ import Glibc
         unsafe words[Place.inHandCount] = UInt64(inHandCount)
     }
 
-    /// Nothing is in hand any more.
+    /// Empties the list of events in hand.
     ///
-    /// - Parameter isHandled: what was is beyond suspicion.
+    /// - Parameter isHandled: The events were handled and are not suspects any more.
     func clear(isHandled: Bool) {
         guard inHandCount > 0 else { return }
         if isHandled, hasSuspects {
@@ -147,8 +148,8 @@ import Glibc
         unsafe words[Place.inHandCount] = 0
     }
 
-    /// It was set aside for good: should it come again, by a further round for example, it is
-    /// tried again.
+    /// Forgets an event that was set aside. If it comes again, for example after a retry of the
+    /// operation, it is handled again.
     func forget(_ key: UInt64) {
         guard deaths.removeValue(forKey: key) != nil else { return }
         writeSuspects()

@@ -1,19 +1,19 @@
-/// The places between the steps of the order of effects, where a process may die: tests end it
-/// there.
+/// The crash points: the places between the ordered steps of storing and sending at which tests end
+/// the process.
 package enum FailPoint: String, Sendable, CaseIterable {
-    /// Something that workers told of operations is about to be handled.
+    /// Worker events about operations are about to be handled.
     case inHand
-    /// The same, and a running operation asks for something in it.
+    /// The same, and one of the events is a request of a running operation.
     case requestInHand
-    /// Decided, nothing of it kept.
+    /// Decided, but nothing of it is stored.
     case decided
     case beforeCommit
     case afterCommit
     case beforeSend
     case afterSend
     case beforeSync
-    /// On the disk; nobody was told.
+    /// Synced, but nobody has been told.
     case afterSync
-    /// Clients that waited have their answer.
+    /// Waiting clients have their answers.
     case answered
 }

@@ -1,12 +1,12 @@
 import OperonCore
 import OperonModel
 
-// Outputs across graphs: what one graph has, operations of another may ask for.
+// Outputs across graphs: operations of one graph may take outputs of another.
 extension ContentsTable {
-    /// What a reference takes in a dispatch: what is no larger than that travels itself.
+    /// The bytes that a reference takes in a dispatch: an output that is no larger travels itself.
     private static var referenceBytes: Int { 64 }
 
-    /// Operations from one on may ask for what is in other graphs.
+    /// Registers the operations from this number on as possible consumers of other graphs' outputs.
     mutating func began(_ graph: GraphID, from first: Int = 0) {
         let number = Int(graph.rawValue)
         guard self[number].asksElsewhere else { return }
@@ -14,13 +14,13 @@ extension ContentsTable {
     }
 
     private mutating func retain(for index: Int, of number: Int) {
-        // Each is counted once: their order does not matter.
+        // The order does not matter: each output is counted once.
         for other in self[number].elsewhere(UInt32(index)) {
             self[Int(other.graph.rawValue)].retain(other.index)
         }
     }
 
-    /// An operation has its outcome: it asks for nothing any more.
+    /// Unregisters an operation that has its outcome: it takes no outputs any more.
     mutating func finished(_ operation: OperationID) {
         let number = Int(operation.graph.rawValue)
         self[number].finished(operation.index)
@@ -30,15 +30,15 @@ extension ContentsTable {
         }
     }
 
-    /// An operation has another round before it: it asks for what it asked for before.
+    /// Registers an operation again whose next round begins: it takes the same outputs as before.
     mutating func reopened(_ operation: OperationID) {
         let number = Int(operation.graph.rawValue)
         self[number].reopened(operation.index)
         retain(for: Int(operation.index), of: number)
     }
 
-    /// The operations that are there whose outputs these would ask for, in their order; `graph` is
-    /// theirs, if they are added to one.
+    /// The existing operations whose outputs `more` would take, in ascending order. `graph` is the
+    /// graph to which `more` is added, if any.
     mutating func wanted(
         by more: [OperationDescription],
         of graph: GraphID?
@@ -55,7 +55,7 @@ extension ContentsTable {
         return wanted.sorted()
     }
 
-    /// What a worker needs to know of an operation to run it.
+    /// The data that a worker needs to run an operation.
     mutating func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
         let graph = grant.held.operation.graph
         var (operation, dependencies) = self[Int(graph.rawValue)].dispatched(grant)
@@ -63,16 +63,16 @@ extension ContentsTable {
         return operation
     }
 
-    /// What an operation takes: see `dispatched`.
+    /// The inputs of an operation, as in `dispatched`.
     mutating func inputs(of operation: OperationID) -> [NamedInput] {
         let description = self[Int(operation.graph.rawValue)].operations[Int(operation.index)]
         guard description.wantsInputs else { return [] }
         return inputs(description.dependencies, of: operation.graph)
     }
 
-    /// The outputs of direct dependencies, each dependency once, in the order they are listed.
-    /// Together they travel with it as far as that is allowed; then the larger ones stay here, and
-    /// are fetched.
+    /// The outputs of direct dependencies, each dependency once, in the order they are listed. They
+    /// travel with the operation up to `inlineInputBytes` in total. Beyond that, references replace
+    /// the largest ones, and the worker fetches these outputs.
     private mutating func inputs(
         _ dependencies: [DependencyDescription],
         of graph: GraphID

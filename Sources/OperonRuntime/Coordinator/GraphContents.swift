@@ -3,24 +3,24 @@ import OperonCore
 import OperonModel
 import OperonWire
 
-/// What the operations of a graph are made of: everything the scheduler does without.
+/// The contents of a graph's operations: everything that the scheduler does not need.
 struct GraphContents: Sendable {
     let name: String
-    /// The trace that its operations belong to; empty: none.
+    /// The trace that the graph's operations belong to; empty: none.
     var traceParent = ""
     private(set) var operations: KeptOperations
-    /// Outputs of finished operations that somebody depends on. Only looked up.
+    /// Outputs of finished operations that unfinished operations may ask for. Only looked up.
     private var outputs: [UInt32: KeptOutput] = [:]
-    /// Of those outputs that nobody was known to ask for, the last ones, while there is no store
-    /// that has them: a running operation may still add somebody who does.
+    /// The most recent outputs that no known operation may ask for. They are kept only if no store
+    /// has them, because a running operation may still add a dependent that takes them.
     private var spare: SpareOutputs?
-    /// The running operation that added one. Only looked up.
+    /// The running operation that added an operation. Only looked up.
     private var parents: [UInt32: UInt32] = [:]
     let limits: Limits
-    /// Some of its operations take outputs of other graphs.
+    /// Whether some of its operations take outputs of other graphs.
     private(set) var asksElsewhere = false
-    /// How many unfinished operations, of any graph, may still ask for the output of each; empty:
-    /// none for any.
+    /// For each operation, how many unfinished operations, of any graph, may still ask for its
+    /// output. Empty: none for any operation.
     private var consumers: [UInt32] = []
 
     init(_ graph: GraphDescription, limits: Limits) {
@@ -30,9 +30,10 @@ struct GraphContents: Sendable {
         countConsumers(from: 0)
     }
 
-    /// What a store kept, or is given.
+    /// Makes the contents from stored bytes.
     ///
-    /// - Parameter wanting: those that take outputs of others, unless they are counted later.
+    /// - Parameter wanting: The operations that take outputs of others, unless they are counted
+    ///   later.
     init(name: String, stored: StoredOperations, wanting: [UInt32], limits: Limits) {
         self.limits = limits
         self.name = name
@@ -40,9 +41,9 @@ struct GraphContents: Sendable {
         for index in wanting { count(consumersOf: index) }
     }
 
-    /// Compiles the first operations of what a store kept, and counts who may ask for what.
+    /// Compiles the first operations of a stored graph, and counts the consumers of each output.
     ///
-    /// - Throws: `WireError` or `Refusal`, if they make no sense.
+    /// - Throws: `WireError` or `Refusal` if the stored operations are invalid.
     mutating func assemble(_ assembly: inout GraphAssembly, _ count: Int) throws {
         var consumers: [UInt32] = []
         var asksElsewhere = false
@@ -58,10 +59,10 @@ struct GraphContents: Sendable {
         if asksElsewhere { self.asksElsewhere = true }
     }
 
-    /// The number of the operation of this name. The first question costs a walk over all names.
+    /// The number of the operation with this name. The first call visits all names.
     mutating func number(of name: String) -> UInt32? { operations.number(of: name) }
 
-    /// Of operations from this number on: who may ask for what.
+    /// Counts the operations from this number on as consumers.
     mutating func countConsumers(from first: Int) {
         for index in first..<operations.count { count(consumersOf: UInt32(index)) }
     }
@@ -77,23 +78,23 @@ struct GraphContents: Sendable {
             let missing = operations.count - consumers.count
             consumers.append(contentsOf: repeatElement(0, count: missing))
         }
-        // A tombstone has no operations, and gets none.
+        // A dropped graph has no operations, and gets none.
         if Int(number) < consumers.count { consumers[Int(number)] += 1 }
     }
 
-    /// An operation has its outcome: it asks for nothing of this graph any more.
+    /// Unregisters an operation that has its outcome: it takes no outputs of this graph any more.
     mutating func finished(_ index: UInt32) {
         guard !consumers.isEmpty else { return }
         for number in operations.inputs(of: Int(index)).own { release(number) }
     }
 
-    /// One more, of whatever graph, may ask for an output.
+    /// Counts one more operation, of any graph, that may ask for an output.
     mutating func retain(_ number: UInt32) {
         count(consumerOf: number)
         if let output = spare?.take(number) { keep(output, of: number) }
     }
 
-    /// One that might have asked for an output does so no more.
+    /// Uncounts an operation that might have asked for an output.
     mutating func release(_ number: UInt32) {
         guard isWanted(number) else { return }
         consumers[Int(number)] -= 1
@@ -102,12 +103,12 @@ struct GraphContents: Sendable {
         }
     }
 
-    /// Operations of other graphs whose outputs one takes, each once.
+    /// The operations of other graphs whose outputs an operation takes, each once.
     mutating func elsewhere(_ index: UInt32) -> [OperationID] {
         asksElsewhere ? operations.inputs(of: Int(index)).others : []
     }
 
-    /// The operations of this graph that are there and whose outputs these would ask for.
+    /// The existing operations of this graph whose outputs these would ask for.
     mutating func wanted(by more: [OperationDescription]) -> Set<UInt32> {
         var wanted: Set<UInt32> = []
         for operation in more where operation.wantsInputs {
@@ -118,7 +119,7 @@ struct GraphContents: Sendable {
         return wanted
     }
 
-    /// What a running operation that adds one of this name is compared with.
+    /// The existing operation of this name, for comparison if a running operation adds it again.
     mutating func known(_ name: String) -> CompiledAddition.Known? {
         number(of: name).map { index in
             CompiledAddition.Known(
@@ -128,12 +129,12 @@ struct GraphContents: Sendable {
         }
     }
 
-    /// Adds operations, which may depend on those that are there.
+    /// Adds operations, which may depend on existing ones.
     ///
     /// - Parameters:
-    ///   - body: the same as a store keeps them.
-    ///   - parent: the running operation that adds them; `nil`: a client does.
-    /// - Throws: `WireError`, if the bytes cannot be read, and nothing is added.
+    ///   - body: The same operations as a store keeps them.
+    ///   - parent: The running operation that adds them; `nil`: a client does.
+    /// - Throws: `WireError` if the bytes cannot be read; then nothing is added.
     mutating func append(
         _ more: [OperationDescription],
         _ body: [UInt8],
@@ -151,31 +152,32 @@ struct GraphContents: Sendable {
         }
     }
 
-    /// These operations were added by a running one.
+    /// Notes that a running operation added these operations.
     mutating func adopt(_ children: Range<Int>, by parent: UInt32) {
         for index in children { parents[UInt32(index)] = parent }
     }
 
-    /// There is no store that has outputs for whoever may be added.
+    /// Starts keeping spare outputs, for a coordinator without a store from which operations that
+    /// are added later could take them.
     mutating func keepSpareOutputs() { spare = SpareOutputs(bytesMax: limits.cachedBytes) }
 
-    /// Of all its operations' inputs, roughly.
+    /// The approximate bytes of all its operations' inputs.
     var inputBytes: Int { operations.byteCount }
 
-    /// Whether it has left an output that is not kept anywhere any more.
+    /// Whether the operation left an output that is not kept anywhere any more.
     func isGone(_ index: UInt32) -> Bool { spare?.isGone(index) ?? false }
 
-    /// What it has left, if that is at hand.
+    /// The output that the operation left, if it is in memory.
     func left(_ index: UInt32) -> Payload? { outputs[index]?.payload ?? spare?[index] }
 
     func hasKept(_ index: UInt32) -> Bool { outputs[index] != nil }
 
-    /// Whether an unfinished operation may ask for its output.
+    /// Whether an unfinished operation may ask for this operation's output.
     func isWanted(_ index: UInt32) -> Bool {
         Int(index) < consumers.count && consumers[Int(index)] > 0
     }
 
-    /// An operation has another round before it: it asks for what it asked for before.
+    /// Registers an operation again whose next round begins: it takes the same outputs as before.
     mutating func reopened(_ index: UInt32) {
         count(consumersOf: index)
     }
@@ -188,18 +190,19 @@ struct GraphContents: Sendable {
             return
         }
         outputs[index] = KeptOutput(payload: output)
-        // It will be fetched, whatever its dependents have beside it.
+        // A worker will fetch it, however small the other inputs of the dependent are.
         if output.bytes.count > limits.inlineInputBytes { _ = outputs[index]?.makeHash() }
     }
 
-    /// What a worker needs to know of an operation to run it, but for its inputs; and what it takes
-    /// them from.
+    /// The data that a worker needs to run an operation, without its inputs, and the dependencies
+    /// that it takes inputs from.
     func dispatched(
         _ grant: Scheduler.Grant
     ) -> (operation: DispatchedOperation, dependencies: [DependencyDescription]) {
         let index = Int(grant.held.operation.index)
         var dependencies: [DependencyDescription] = []
-        // Field by field: a copy of the whole description would cost more than all the rest.
+        // Field by field, because copying the whole description would cost more than everything
+        // else.
         let dispatched = operations.with(index) { operation in
             if operation.wantsInputs { dependencies = operation.dependencies }
             return DispatchedOperation(
@@ -229,7 +232,7 @@ struct GraphContents: Sendable {
         outputs[operation.index]?.reference(operation)
     }
 
-    /// The bytes that a request asks for, if they are there, and no more than a piece.
+    /// The requested bytes, at most one chunk; `nil`: they are not in memory.
     func piece(_ request: OutputRequest) -> [UInt8]? {
         guard let bytes = outputs[request.operation.index]?.payload.bytes,
             request.offset < bytes.count
@@ -239,7 +242,7 @@ struct GraphContents: Sendable {
     }
 }
 
-/// Outputs that nobody is known to want, up to a number of bytes: the last ones.
+/// The most recent outputs that no operation is known to want, up to a number of bytes.
 private struct SpareOutputs: Sendable {
     let bytesMax: Int
     private var bytes = 0
@@ -276,12 +279,12 @@ private struct SpareOutputs: Sendable {
 /// An output that unfinished operations may ask for.
 private struct KeptOutput: Sendable {
     let payload: Payload
-    /// Made when it is first wanted.
+    /// Computed when it is first needed.
     private var hash: ContentHash?
 
     init(payload: Payload) { self.payload = payload }
 
-    /// Computes the hash if that was not done before.
+    /// Returns the hash; computes it on the first call.
     mutating func makeHash() -> ContentHash {
         let hash = hash ?? ContentHash(of: payload.bytes)
         self.hash = hash
@@ -299,6 +302,6 @@ private struct KeptOutput: Sendable {
 }
 
 extension OperationDescription {
-    /// Whether its kind does anything with outputs of dependencies.
+    /// Whether its kind uses outputs of dependencies.
     var wantsInputs: Bool { work.takesInputs && !dependencies.isEmpty }
 }

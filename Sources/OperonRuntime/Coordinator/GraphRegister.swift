@@ -2,11 +2,10 @@ import DequeModule
 import OperonCore
 import OperonModel
 
-/// What is known of submitted graphs beside their operations: who, when, under which key. Owned by
-/// the coordinator's service.
+/// The submission data of graphs: who, when, under which key. Owned by the coordinator's service.
 ///
-/// Of a graph that was dropped the name stays, for dependencies that name it: eight bytes, and one
-/// copy of each name, however many graphs have it.
+/// The name of a dropped graph stays, for dependencies that name it. It takes eight bytes, plus one
+/// copy of each name, however many graphs share it.
 struct GraphRegister: Sendable {
     struct Entry: Sendable {
         var name: String
@@ -14,49 +13,49 @@ struct GraphRegister: Sendable {
         var submittedAt: WallTime
         var finishedAt: WallTime?
         var isOpen = false
-        /// Only what its store remembers of it is left.
+        /// The graph was dropped: only its name and outcomes are left.
         var isTombstone = false
     }
 
-    /// What is kept of a graph until it is dropped.
+    /// The data that is kept until the graph is dropped.
     private struct Kept: Sendable {
         var submitter = ""
         var submittedAt = WallTime(nanosecondsSince1970: 0)
         var finishedAt: WallTime?
         var isOpen = false
-        /// The owned key that it was submitted under; `nil`: none.
+        /// The owned key under which it was submitted; `nil`: none.
         var key: String?
     }
 
-    /// What a key was used for.
+    /// The earlier use of a key.
     struct Use: Sendable {
         let graph: GraphID
         let hash: ContentHash
     }
 
-    /// What a key of an addition was used for.
+    /// The earlier use of an addition's key.
     struct AdditionUse: Sendable {
         /// The number of the first operation that was added.
         let first: UInt32
         let hash: ContentHash
     }
 
-    /// The keys of the last additions to one graph.
+    /// The keys of the most recent additions to one graph.
     private struct AdditionUses: Sendable {
         /// Only looked up.
         var byKey: [String: AdditionUse] = [:]
-        /// The oldest first.
+        /// The keys, oldest first.
         var order = Deque<String>()
     }
 
     private var kept = NumberedTable(absent: Kept())
-    /// By the numbers of graphs: the place of the name in `names`.
+    /// The index in `names`, by graph number.
     private var nameNumbers: [UInt32] = []
     /// Each name once.
     private var names: [String] = []
     /// The newest graph of each name.
     private var newest: [GraphID] = []
-    /// The place of a name in `names`. Only looked up.
+    /// The index of a name in `names`. Only looked up.
     private var byName: [String: UInt32] = [:]
     /// Only looked up.
     private var uses: [String: Use] = [:]
@@ -66,7 +65,7 @@ struct GraphRegister: Sendable {
     /// One more than the highest number.
     var count: Int { kept.count }
 
-    /// Those that are kept, the oldest first.
+    /// The graphs that are kept, oldest first.
     var keptGraphs: [GraphID] { kept.kept.map { GraphID(rawValue: UInt32($0)) } }
 
     mutating func append(_ entry: Entry) {
@@ -81,7 +80,7 @@ struct GraphRegister: Sendable {
         )
     }
 
-    /// A graph that an earlier coordinator dropped.
+    /// Adds a graph that an earlier coordinator dropped.
     mutating func append(droppedNamed name: String) {
         append(name: name)
         kept.appendDropped()
@@ -108,11 +107,11 @@ struct GraphRegister: Sendable {
 
     func use(of key: String) -> Use? { uses[key] }
 
-    /// A client's keys are its own.
+    /// Qualifies a key with its client, so that equal keys of two clients do not collide.
     static func owned(_ key: String, by client: String) -> String { client + "\u{0}" + key }
 
-    /// Keeps what the key of these operations was used for, if they have one, and forgets the
-    /// oldest use beyond `maximum`.
+    /// Keeps the use of these operations' key, if they have one, and forgets the oldest use beyond
+    /// `maximum`.
     mutating func keepAddition(of kept: StoredContents, _ hash: ContentHash, maximum: Int) {
         guard !kept.idempotencyKey.isEmpty else { return }
         let graph = kept.graph
@@ -127,7 +126,7 @@ struct GraphRegister: Sendable {
         additions[graph]?.byKey[oldest] = nil
     }
 
-    /// - Parameter key: an owned one.
+    /// - Parameter key: An owned key.
     func addition(_ key: String, to graph: GraphID) -> AdditionUse? {
         additions[graph]?.byKey[key]
     }
@@ -136,7 +135,7 @@ struct GraphRegister: Sendable {
         kept[Int(graph.rawValue)].finishedAt = time
     }
 
-    /// Only tombstones of them are left: their names stay taken, their keys may be used again.
+    /// Forgets dropped graphs: their names stay taken, their keys may be used again.
     mutating func forget(_ graphs: [GraphID]) {
         for graph in graphs {
             let number = Int(graph.rawValue)
@@ -158,7 +157,7 @@ struct GraphRegister: Sendable {
         )
     }
 
-    /// By `@latest`, number or name: the newest of a name.
+    /// Finds a graph by `@latest`, number or name; a name finds its newest graph.
     func find(_ selector: String) -> GraphID? {
         if selector == "@latest" {
             return kept.lastKept.map { GraphID(rawValue: UInt32($0)) }

@@ -3,12 +3,12 @@ import OperonModel
 import OperonWire
 
 /// The descriptions of a graph's operations: as they were given, or as the bytes that a store
-/// keeps, of which one is made when it is wanted.
+/// keeps. In the second case a description is decoded when it is needed.
 struct KeptOperations: Sendable {
     private var described: [OperationDescription]
-    /// `nil`: they are as they were given.
+    /// `nil`: the descriptions are kept as they were given.
     private var stored: StoredOperations?
-    /// Of those that were described, once somebody has asked. Only looked up.
+    /// The numbers of `described` by name, made on first use. Only looked up.
     private var byName: [String: UInt32]?
 
     init(_ operations: [OperationDescription]) { described = operations }
@@ -20,13 +20,13 @@ struct KeptOperations: Sendable {
 
     var count: Int { stored?.count ?? described.count }
 
-    /// What they take: as bytes, or their inputs alone.
+    /// The memory they take: all stored bytes, or the inputs alone.
     var byteCount: Int {
         stored?.byteCount ?? described.reduce(0) { $0 + $1.work.byteCount }
     }
 
-    /// As it was described. One whose bytes make no sense has a command without a program, which
-    /// none has that was taken.
+    /// The description of an operation. If its bytes cannot be decoded, the result has a command
+    /// without a program, which no accepted operation has.
     subscript(index: Int) -> OperationDescription {
         guard let stored else { return described[index] }
         do throws(WireError) {
@@ -37,7 +37,7 @@ struct KeptOperations: Sendable {
         }
     }
 
-    /// Without a copy, if it is there as it was given.
+    /// Passes the description on without copying it, if it is kept as it was given.
     @inline(__always)
     func with<Value>(
         _ index: Int,
@@ -56,7 +56,7 @@ struct KeptOperations: Sendable {
         do throws(WireError) { return try stored.queue(of: index) } catch { return "" }
     }
 
-    /// The number of the operation of this name. The first question costs a walk over all names.
+    /// The number of the operation with this name. The first call visits all names.
     mutating func number(of name: String) -> UInt32? {
         if stored != nil { return stored?.number(of: name) }
         if let byName { return byName[name] }
@@ -67,8 +67,8 @@ struct KeptOperations: Sendable {
         return byName[name]
     }
 
-    /// The operations whose outputs it takes, those of the same graph and those of others, each
-    /// once, in no order; none, if its kind does nothing with outputs.
+    /// The operations whose outputs an operation takes, of the same graph and of others, each once,
+    /// in ascending order. Empty if its kind does not use outputs.
     mutating func inputs(of index: Int) -> (own: [UInt32], others: [OperationID]) {
         var numbers: [UInt32] = []
         var others: [OperationID] = []
@@ -110,10 +110,10 @@ struct KeptOperations: Sendable {
         ids.count > 1 ? Set(ids).sorted() : ids
     }
 
-    /// Adds operations behind those that are there.
+    /// Appends operations.
     ///
-    /// - Parameter body: the same as a store keeps them.
-    /// - Throws: `WireError`, if the bytes cannot be read, and nothing is added.
+    /// - Parameter body: The same operations as a store keeps them.
+    /// - Throws: `WireError` if the bytes cannot be read; then nothing is added.
     mutating func append(
         _ more: [OperationDescription],
         _ body: [UInt8]
@@ -132,11 +132,11 @@ struct KeptOperations: Sendable {
 }
 
 extension KeptOperations {
-    /// Compiles the first operations of what a store kept.
+    /// Compiles the first operations of a stored graph.
     ///
-    /// - Parameter takes: is told what operations take outputs from, once for each of both; `nil`:
-    ///   one of another graph.
-    /// - Throws: `WireError` or `Refusal`, if they make no sense.
+    /// - Parameter takes: Called once for each pair of an operation and another one whose output it
+    ///   takes, with the number of the latter; `nil`: it is in another graph.
+    /// - Throws: `WireError` or `Refusal` if the stored operations are invalid.
     mutating func assemble(
         _ assembly: inout GraphAssembly,
         _ count: Int,
@@ -166,7 +166,7 @@ extension KeptOperations {
                 last = (outline.policy, policy)
             }
             var bytes = outline.workBytes
-            // An empty text takes two bytes there, and counts as eight.
+            // An empty text takes two bytes in the outline, and counts as eight.
             if 4 * bytes > GraphAssembly.littleBytes {
                 bytes = try stored.description(of: index).work.byteCount
             }
@@ -192,7 +192,7 @@ extension KeptOperations {
 }
 
 extension Work {
-    /// Whether it stands for what could not be read: see `KeptOperations`.
+    /// Whether it stands in for an operation that could not be decoded: see `KeptOperations`.
     var isUnreadable: Bool {
         if case .command(let command) = self { command.arguments.isEmpty } else { false }
     }

@@ -3,13 +3,13 @@ package import OperonModel
 package import OperonPorts
 import OperonWire
 
-/// A coordinator in this process, as one client sees it: what the HTTP server serves, and what
-/// programs use that are their own coordinator.
+/// A coordinator in this process, as one client sees it. The HTTP server serves it, and programs
+/// that are their own coordinator use it.
 package struct LocalCoordinator: CoordinatorClient {
     let service: CoordinatorService
-    /// The name that is stored with what this client asks for; empty: it has none.
+    /// The name that is stored with this client's requests; empty: it has none.
     let caller: String
-    /// Of this program.
+    /// The version of this program.
     let version: String
     let limits: Limits
 
@@ -48,7 +48,7 @@ package struct LocalCoordinator: CoordinatorClient {
         let id = try await asked { service async throws(ClientError) in
             try await service.submitOnce(graph, compiled, contents)
         }
-        // What is shown is looked at first, and shown once it is on the disk.
+        // Takes the view now and returns it once the submission is synced.
         let view = await service.view(of: id)
         try await service.kept()
         return view
@@ -107,7 +107,7 @@ package struct LocalCoordinator: CoordinatorClient {
         isChanged: Bool
     ) async throws(ClientError) -> OperationDetail {
         var detail = try await service.detail(of: id)
-        // Before the store is asked: what it says of attempts must be as new as the rest.
+        // Before the store is read, so that its attempts are as recent as the rest.
         if isChanged { try await service.kept() } else { try await service.durable() }
         let attempts = try await stored { try await $0.attempts(of: id) } ?? []
         detail.attempts = await service.views(of: attempts)
@@ -140,7 +140,8 @@ package struct LocalCoordinator: CoordinatorClient {
         try await service.durable()
         let output = try await stored { try await $0.output(of: id) }
         try await whatWasRead()
-        // What is dropped meanwhile must not look as if it had left nothing.
+        // If the graph was dropped meanwhile, the missing output must not look as if there were
+        // none.
         try await service.check(id)
         return output.flatMap { $0 }
     }
@@ -165,7 +166,7 @@ package struct LocalCoordinator: CoordinatorClient {
         of operation: OperationSelector
     ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
         let id = try await service.find(operation)
-        // Listens first: what is printed meanwhile is told twice rather than not at all.
+        // Listens first: output that is printed meanwhile is delivered twice rather than lost.
         let listener = await service.listen(to: id)
         let earlier: [LogView]
         do throws(ClientError) {
@@ -181,7 +182,7 @@ package struct LocalCoordinator: CoordinatorClient {
         return AsyncThrowingStream { await reader.next() }
     }
 
-    /// A store gives what is committed; it is shown once a power cut does not undo it.
+    /// The store returns committed data; waits until it is synced, before it is shown.
     private func whatWasRead(isChanged: Bool = false) async throws(ClientError) {
         if isChanged { try await service.kept() } else { try await service.durable() }
     }
@@ -200,7 +201,8 @@ package struct LocalCoordinator: CoordinatorClient {
 
     // MARK: - Commands
 
-    /// What a refusal tells, such as that an operation has ended, is on the disk when it is told.
+    /// A refusal may state a fact, such as that an operation has ended, so it is synced before the
+    /// client is told.
     private func asked<Value: Sendable>(
         _ ask: (CoordinatorService) async throws(ClientError) -> Value
     ) async throws(ClientError) -> Value {
@@ -356,13 +358,13 @@ package struct LocalCoordinator: CoordinatorClient {
         queue name: String,
         within seconds: Double
     ) async throws(ClientError) -> QueueView {
-        // One that is not there shall not be waited for.
+        // A queue that does not exist must not be waited for.
         _ = try await queue(name)
         let isEmpty = await service.wait(within: seconds) {
-            // One that nothing names any more is forgotten.
+            // A queue that nothing names any more has been forgotten.
             $0.unfinishedCount(ofQueue: name) ?? 0 == 0
         }
-        // Whoever asks again would ask for ever.
+        // A client that repeats its call until the queue is empty would otherwise never stop.
         if !isEmpty { try await service.goesOn() }
         return try await queue(name)
     }
@@ -385,7 +387,7 @@ package struct LocalCoordinator: CoordinatorClient {
         if change == QueueChange(),
             await service.query({ $0.unfinishedCount(ofQueue: name) == nil })
         {
-            // Makes it, so that it can be suspended before anything is in it.
+            // Creates the queue, so that it can be suspended before it has operations.
             try await service.setPriority(ofQueue: name, to: .normal)
         }
         let view = try await service.view(ofQueue: name)
@@ -437,7 +439,8 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func backup() async throws(ClientError) -> StoreBackup {
-        // What was told to others is on the disk; what is in hand shall be, too.
+        // Everything that was reported to others is synced; pending changes shall be in the copy,
+        // too.
         try await service.durable()
         guard let backup = try await stored({ try await $0.backup() }) else {
             throw ClientError(.unavailable, "This coordinator keeps nothing that could be copied.")
@@ -464,13 +467,13 @@ package struct LocalCoordinator: CoordinatorClient {
 }
 
 extension GraphDescription {
-    /// Whether a dependency may be `GRAPH/OPERATION`.
+    /// Whether a dependency may have the form `GRAPH/OPERATION`.
     fileprivate var mayNameOthers: Bool {
         operations.contains { $0.dependencies.contains { $0.name.contains("/") } }
     }
 }
 
-/// Reads events one after the other, from the store: however slow the reader, nothing piles up.
+/// Reads events from the store one after the other, so that nothing piles up for a slow reader.
 private actor EventReader {
     private let service: CoordinatorService
     private let store: any OperationStore
@@ -486,20 +489,21 @@ private actor EventReader {
         last = after
     }
 
-    /// `nil`: the coordinator has ended.
+    /// Returns `nil` if the coordinator has ended.
     func next() async throws -> ClientEvent? {
         while !Task.isCancelled {
             if page.isEmpty {
                 let known = await service.lastEvent
                 if last > known {
-                    // The store is older than what was seen: a copy, or cut by a power failure.
-                    // Then nothing that was seen counts, and other events get the same numbers.
+                    // The store is older than the reader's position: it is a copy, or a power
+                    // failure cut it. Nothing the reader saw counts then, and other events get the
+                    // same numbers.
                     last = known
                     return .gap(min(1, known), known)
                 }
                 let newest = await service.waitForEvents(after: last)
                 guard newest > last else { return nil }
-                // What is not on the disk yet is not told: a power cut would undo it.
+                // Events that are not synced are held back: a power cut would undo them.
                 page = try await store.events(after: last, limit: Self.pageSize)
                     .filter { $0.sequence <= newest }.reversed()
                 guard let first = page.last else {
@@ -522,7 +526,7 @@ private actor EventReader {
 }
 
 extension ClientError {
-    /// Of what it was nothing but the outcomes is kept.
+    /// The graph was dropped: only the outcomes of its operations are left.
     static func dropped(_ graph: GraphID) -> ClientError {
         ClientError(
             .notFound,

@@ -2,12 +2,12 @@ import DequeModule
 import NIOConcurrencyHelpers
 import OperonModel
 
-/// What an operation prints, on its way to one reader. What a slow reader does not take in time is
-/// dropped, the oldest first, and the next piece says how much that was.
+/// The output of an operation, on its way to one reader. If the reader is too slow, the oldest
+/// chunks are dropped, and the next piece states how many bytes that were.
 final class LogQueue: Sendable {
     struct Piece: Hashable, Sendable {
         let chunk: LogChunk
-        /// Bytes that were dropped directly before it.
+        /// The bytes that were dropped directly before it.
         let missedBytes: UInt64
     }
 
@@ -29,16 +29,16 @@ final class LogQueue: Sendable {
     private let bytesMax: Int
     private let state = NIOLockedValueBox(State())
 
-    /// What a chunk takes in memory beside what was printed, about: one byte is a chunk as well.
+    /// The approximate memory of a chunk beside its bytes: a chunk may be a single byte.
     static let chunkOverhead = 128
 
-    /// - Parameter bytesMax: that may wait, with what each chunk takes by itself. One chunk that is
-    ///   larger may wait alone.
+    /// - Parameter bytesMax: The most bytes that may wait, including the overhead of each chunk. A
+    ///   single chunk that is larger may wait alone.
     init(bytesMax: Int) { self.bytesMax = bytesMax }
 
     private static func cost(of chunk: LogChunk) -> Int { chunk.bytes.count + chunkOverhead }
 
-    /// What waits, in bytes of memory.
+    /// The memory that waiting chunks take, in bytes.
     var waitingBytes: Int { state.withLockedValue { $0.bytes } }
 
     func add(_ chunk: LogChunk) {
@@ -59,24 +59,25 @@ final class LogQueue: Sendable {
         ready?.0.resume(returning: ready?.1)
     }
 
-    /// Nothing more is printed; what waits is still read.
+    /// Ends the log; waiting chunks can still be read.
     func finish() {
         let reader = state.withLockedValue { state in
             state.isFinished = true
             defer { state.reader = nil }
             return state.reader
         }
-        // A reader waits only when nothing does.
+        // A reader waits only when the queue is empty.
         reader?.resume(returning: nil)
     }
 
-    /// For one reader. `nil`: there is nothing more, or its task was cancelled.
+    /// The next piece, for one reader. `nil`: the log has ended, or the reader's task was
+    /// cancelled.
     func next() async -> Piece? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let answer = state.withLockedValue { state -> Piece?? in
                     if let piece = state.take() { return .some(piece) }
-                    // Cancelling sets the flag first and takes the lock then.
+                    // Cancellation sets the flag first and takes the lock afterwards.
                     if state.isFinished || Task.isCancelled { return .some(nil) }
                     precondition(state.reader == nil, "a log has one reader")
                     state.reader = continuation

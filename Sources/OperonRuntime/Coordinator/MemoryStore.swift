@@ -1,16 +1,16 @@
 package import OperonModel
 package import OperonPorts
 
-/// A store of a coordinator whose graphs end with its process: it answers all that a store on a
-/// disk answers, and syncs for nothing.
+/// A store for a coordinator whose graphs end with its process. It answers everything that a store
+/// on a disk answers; its syncs do nothing.
 ///
-/// It grows with the operations, outputs and logs that it keeps, until they are dropped; of events
-/// it keeps the last `Limits.storedEvents`.
+/// It grows with the operations, outputs and logs that it keeps, until they are dropped. It keeps
+/// the last `Limits.storedEvents` events.
 package actor MemoryStore: OperationStore {
     private var image: StoreImage
     private var isOpen = false
 
-    /// - Parameter reign: any but 0, and another for each store.
+    /// - Parameter reign: Not 0, and different for each store.
     package init(reign: Reign, limits: Limits = Limits()) {
         image = StoreImage(reign: reign, limits: limits)
     }
@@ -59,7 +59,8 @@ package actor MemoryStore: OperationStore {
         return image.prunable(beyond: bounds)
     }
 
-    /// Rows of operations, attempts, outputs and logs: what grows until it is dropped.
+    /// The number of rows of operations, attempts, outputs and logs, which grow until they are
+    /// dropped.
     package var rowCount: Int { image.rowCount }
 
     package func drop(_ graphs: [GraphID]) throws {

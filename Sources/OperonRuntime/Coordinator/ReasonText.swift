@@ -2,7 +2,7 @@ import OperonCore
 import OperonModel
 
 extension CoordinatorService {
-    /// A reason in words that say what to do.
+    /// A reason as a sentence that tells the reader what to do.
     func view(of reason: Scheduler.Reason, for operation: OperationID) -> ReasonView {
         switch reason {
         case .dependencies(let operations, let more):
@@ -90,7 +90,7 @@ extension CoordinatorService {
         return view
     }
 
-    /// `matches`: whether a worker would do if it were not leaving.
+    /// - Parameter matches: Whether a worker would do if it were not draining.
     private func missing(
         _ code: String,
         _ what: String,
@@ -190,8 +190,8 @@ extension CoordinatorService {
 }
 
 extension WallTime {
-    /// To the second: a moment of the other clock is not known better, and a date that somebody
-    /// named is told as it was named.
+    /// Rounded to the second: a time that was converted from the monotonic clock is not more exact,
+    /// and a date that a person gave is shown as it was given.
     fileprivate var rounded: WallTime {
         let second: Int64 = 1_000_000_000
         let (sum, overflow) = nanosecondsSince1970.addingReportingOverflow(second / 2)

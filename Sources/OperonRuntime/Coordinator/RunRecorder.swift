@@ -2,15 +2,15 @@ import NIOConcurrencyHelpers
 package import OperonCore
 package import OperonModel
 
-/// Writes down what happens to the operations of one graph, for the report at its end. 56 bytes an
-/// operation, and about 130 an attempt.
+/// Records the progress of one graph's operations for the report at its end. Takes 56 bytes per
+/// operation and about 130 per attempt.
 package struct RunRecord: Sendable {
-    /// One try at an operation.
+    /// One attempt at an operation.
     package struct Attempt: Sendable {
         package let id: AttemptID
         package let worker: Incarnation
         package var start: Timestamp?
-        /// How long it waited for others without a slot, as far as it has gone on since.
+        /// How long it waited for others without a slot, not counting a wait that has not ended.
         package var waited = Duration.zero
         fileprivate var yieldedAt: Timestamp?
         package var end: Timestamp?
@@ -28,11 +28,11 @@ package struct RunRecord: Sendable {
         package var attempts: [Attempt] = []
         package var outcome: Outcome?
         package var finishedAt: Timestamp?
-        /// The last bytes of what its last attempt printed, if that failed.
+        /// The last bytes that its last attempt printed, if that attempt failed.
         package var logTail: [UInt8] = []
 
-        /// The one that counts: the last that ran. Behind one that went on after its worker came
-        /// back there may be one that was given back for it.
+        /// The attempt that counts: the last that ran. An attempt may resume after its worker
+        /// reconnects; its replacement, which comes after it in the list, is then given back.
         package var lastAttempt: Attempt? {
             attempts.last { $0.ending != .returned } ?? attempts.last
         }
@@ -41,12 +41,12 @@ package struct RunRecord: Sendable {
     package private(set) var operations: [Operation]
     /// Names of the workers that joined, by incarnation. Only looked up.
     package private(set) var workerNames: [Incarnation: String] = [:]
-    /// The first attempt was granted.
+    /// When the first attempt was granted.
     package private(set) var startedAt: Timestamp?
     package private(set) var startedAtWall: WallTime?
-    /// The last outcome.
+    /// When the last outcome was decided.
     package private(set) var finishedAt: Timestamp?
-    /// The most slots that were there at once.
+    /// The largest number of slots at one time.
     package private(set) var slotsMax = 0
     private var slots: [Incarnation: Int] = [:]
     private var logBytes = 0
@@ -102,16 +102,16 @@ package struct RunRecord: Sendable {
         }
     }
 
-    /// What was finished before this run took the graph up.
+    /// Takes over outcomes from before this run resumed the graph.
     package mutating func restore(_ operations: [OperationProgress]) {
         for (index, operation) in operations.enumerated() where operation.outcome != nil {
             self.operations[index].outcome = operation.outcome
         }
     }
 
-    /// Bytes kept of one log: a person looks at its last lines.
+    /// The bytes kept of one log: enough for the last lines, which people read.
     private static let logBytesMax = 64 << 10
-    /// Bytes kept of all logs: a thousand failures have one reason.
+    /// The bytes kept of all logs: many failures usually share one cause.
     private static let logBytesInAllMax = 64 << 20
 
     private mutating func keepLog(of result: AttemptResult, at index: Int) {
@@ -135,7 +135,7 @@ package struct RunRecord: Sendable {
     }
 }
 
-/// A record that the service writes and somebody else reads.
+/// A record that the service writes and another task reads.
 package final class RunRecorder: Sendable {
     private let record: NIOLockedValueBox<RunRecord>
 

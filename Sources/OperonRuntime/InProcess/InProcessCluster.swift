@@ -3,32 +3,33 @@ import OperonCore
 package import OperonModel
 package import OperonPorts
 
-/// A coordinator and its worker in this process, without a broker; how long its graphs live is up
-/// to the store.
+/// A coordinator and its worker in this process, without a broker. The store determines how long
+/// its graphs live.
 package final class InProcessCluster: Sendable {
     package struct Configuration: Sendable {
-        /// How many operations run at once, 1 to 4,096.
+        /// The number of operations that may run at once, 1 to 4,096.
         package var slots: Int
-        /// What the worker runs beside commands and waits.
+        /// The kinds that the worker runs in addition to commands and waits.
         package var kinds = RegisteredKinds.none
-        /// Where the worker keeps its identity, so that its next life ends what it left running;
-        /// `nil`: nowhere, which is right for a store in memory.
+        /// Where the worker keeps its identity, so that its next run ends what this run leaves
+        /// running; `nil`: nowhere, which is right for a store in memory.
         package var stateDirectory: String?
-        /// What processes are given a part of.
+        /// The variables of which processes inherit a part.
         package var environment: [String: String]
-        /// The name that is stored with what the client asks for.
+        /// The name that is stored with the client's requests.
         package var caller = ""
-        /// Of this program, as `ClusterView` shows it.
+        /// The version of this program, as `ClusterView` shows it.
         package var version: String
         package var limits = Limits()
-        /// What is kept of what has ended.
+        /// How much of what has finished the store keeps.
         package var retention = Retention()
-        /// What delays, timeouts and pauses are told by; any other than the machine's stands still
-        /// for leases: nothing is lost while it jumps.
+        /// The clock for delays, timeouts and pauses. With any other clock than the machine's,
+        /// leases never expire, so that no worker is lost while the clock jumps.
         package var time: TimeSource?
-        /// How long what was asked to stop, when its time was over, is waited for.
+        /// How long to wait for operations that were asked to stop because the drain time was over.
         package var overtime = Duration.seconds(15)
-        /// A start is reported by itself after this long: a message costs next to nothing here.
+        /// The worker reports a start by itself after this long: a message costs next to nothing
+        /// here.
         package var startReportDelay = Duration.milliseconds(10)
 
         package init(slots: Int, environment: [String: String], version: String) {
@@ -38,7 +39,8 @@ package final class InProcessCluster: Sendable {
         }
     }
 
-    /// Asks the coordinator. What needs the worker is answered once `run` is called.
+    /// Sends requests to the coordinator. Requests that need the worker are answered once `run` is
+    /// called.
     package let client: LocalCoordinator
     package let service: CoordinatorService
     package let store: any OperationStore
@@ -47,7 +49,7 @@ package final class InProcessCluster: Sendable {
     private let worker: InProcessWorker
     private let workerEnded = Latch()
 
-    /// How long the worker may take to give back what it was told to kill.
+    /// How long the worker may take to give back the operations it was told to kill.
     private static let lastWordsPatience = Duration.seconds(3)
 
     private init(
@@ -65,13 +67,13 @@ package final class InProcessCluster: Sendable {
         self.client = client
     }
 
-    /// Longer than any clock is moved by a test: a century.
+    /// A century: longer than any test moves a clock.
     private static let longTime = Duration.seconds(100 * 365 * 86_400)
 
-    /// Opens the store and takes up what it keeps. `run` is to be called next, or `abandon`.
+    /// Opens the store and resumes its graphs. `run` or `abandon` must be called next.
     ///
-    /// - Throws: `StoreError`, `StateDirectoryError`, `ProcessRunnerError`; the store is closed
-    ///   again then.
+    /// - Throws: `StoreError`, `StateDirectoryError`, `ProcessRunnerError`; then the store is
+    ///   closed again.
     package static func open(
         _ store: any OperationStore,
         _ configuration: Configuration,
@@ -135,9 +137,10 @@ package final class InProcessCluster: Sendable {
     }
 
     /// Serves until `stop` or `stopNow` is done, or until its task is cancelled, which ends at once
-    /// what runs. Closes the store.
+    /// everything that runs. Closes the store.
     ///
-    /// - Throws: what it cannot go on without: `StoreError` for a store that fails.
+    /// - Throws: An error after which it cannot continue, such as `StoreError` for a store that
+    ///   fails.
     package func run() async throws {
         let result: Result<Void, any Error>
         do {
@@ -167,24 +170,24 @@ package final class InProcessCluster: Sendable {
             do {
                 while try await group.next() != nil {}
             } catch is Ended {
-                // Whoever asked for it to end has been answered by now.
+                // The caller that requested the end has been answered by now.
             }
         }
     }
 
     private struct Ended: Error {}
 
-    /// Ends what was opened and is not run.
+    /// Ends a cluster that was opened but is not run.
     package func abandon() async {
         await worker.shutDown()
         await store.close()
     }
 
-    /// Starts nothing more, gives what runs this long to end, and ends. What has not ended by then
-    /// is stopped and given back: it runs again in the next life of a store that has one. Code that
-    /// ignores that is left behind after its overtime.
+    /// Starts nothing more, gives running operations this long to finish, and ends. Operations that
+    /// have not finished by then are stopped and given back: they run again at the next start, if
+    /// the store is on a disk. Code that ignores the stop is left behind after `overtime`.
     ///
-    /// - Parameter others: returns when nobody beside the worker needs the coordinator any more.
+    /// - Parameter others: Returns when no client except the worker needs the coordinator any more.
     package func stop(drain: Duration, behind others: () async -> Void = {}) async {
         worker.service.drain(timeout: drain)
         await workerEnded.wait(within: drain + overtime)
@@ -196,7 +199,7 @@ package final class InProcessCluster: Sendable {
         await service.shutDown()
     }
 
-    /// Ends at once what runs, and gives it back.
+    /// Ends everything that runs at once, and gives it back.
     package func stopNow() async {
         worker.service.stop()
         await workerEnded.wait(within: Self.lastWordsPatience)

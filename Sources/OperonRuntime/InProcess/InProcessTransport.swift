@@ -2,21 +2,22 @@ import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonPorts
 
-/// The transport without a broker: a coordinator and its workers in one process. Bodies are handed
-/// over, neither encoded nor copied; everything that waits for a receiver is handed to it at once.
+/// The transport without a broker: a coordinator and its workers in one process. Message bodies are
+/// handed over, neither encoded nor copied. Everything that waits for a receiver is handed to it in
+/// one batch.
 ///
-/// It keeps what the broker's transport promises: the order of one sender to one receiver, numbers
-/// of connections, `up` before the first message, a return when nobody is there, and a bound on
-/// what waits, beyond which senders are suspended.
+/// It keeps the promises of the broker's transport: the order from one sender to one receiver,
+/// connection numbers, `up` before the first message, a return when the receiver is absent, and a
+/// bound on waiting messages, beyond which senders are suspended.
 package final class InProcessHub: Sendable {
     private struct State {
         var coordinator: BatchBuffer<CoordinatorTransportEvent>?
         var workers: [WorkerAddress: BatchBuffer<WorkerTransportEvent>] = [:]
-        /// Those of `workers` in the order of their connecting, which a broadcast follows.
+        /// The keys of `workers` in the order in which they connected, which a broadcast follows.
         var order: [WorkerAddress] = []
     }
 
-    /// What a message costs besides its body: its place in an array.
+    /// The bytes that a message costs in addition to its body: its place in an array.
     static let messageOverhead = 64
     let bytesMax: Int
     private let state = NIOLockedValueBox(State())
@@ -31,9 +32,9 @@ package final class InProcessHub: Sendable {
         InProcessWorkerTransport(hub: self, incarnation: incarnation)
     }
 
-    // MARK: - Who is there
+    // MARK: - Connections
 
-    /// Returns whether there was no coordinator before.
+    /// Connects the coordinator; returns whether there was none before.
     func attach(coordinator: BatchBuffer<CoordinatorTransportEvent>) -> Bool {
         state.withLockedValue { state in
             guard state.coordinator == nil else { return false }
@@ -67,7 +68,7 @@ package final class InProcessHub: Sendable {
 
     // MARK: - Messages
 
-    /// The inbox that took the message; `nil`: nobody is there.
+    /// Delivers a message; returns the inbox that took it. `nil`: the receiver is absent.
     func deliver(
         _ event: WorkerTransportEvent,
         cost: Int,
@@ -78,7 +79,7 @@ package final class InProcessHub: Sendable {
         return worker
     }
 
-    /// The inboxes that took the message.
+    /// Delivers a message to every worker; returns the inboxes that took it.
     func broadcast(
         _ event: WorkerTransportEvent,
         cost: Int
@@ -158,7 +159,7 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
 
     package func sendToSelf(_ body: [UInt8], lane: WorkerLane) async {
         guard life.isRunning else { return }
-        // Not held back by what waits: it is what has to take that out who sends.
+        // Not suspended by waiting messages: the sender is the one who must take them out.
         inbox.append([.message(body)], cost: 0)
     }
 
@@ -243,7 +244,8 @@ package final class InProcessWorkerTransport: WorkerTransport {
     }
 }
 
-/// Begins once and ends once, by a call or by the end of the task that waits.
+/// The states of a transport: it begins once and ends once, by a call or by the end of the task
+/// that waits.
 private final class TransportLife: Sendable {
     private enum State {
         case new
@@ -259,7 +261,7 @@ private final class TransportLife: Sendable {
 
     var isRunning: Bool { state.withLockedValue { $0 == .running } }
 
-    /// Returns whether it is the first time, and not ended before it began.
+    /// Returns whether this is the first call and the transport has not ended before it.
     func begin() -> Bool {
         state.withLockedValue { state in
             guard state == .new else { return false }

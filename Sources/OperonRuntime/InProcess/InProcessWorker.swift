@@ -10,11 +10,11 @@ package struct InProcessWorker: Sendable {
     private let kinds: RegisteredKinds
 
     /// - Parameters:
-    ///   - slots: how many operations it runs at once, 1 to 4,096.
-    ///   - stateDirectory: where it keeps its identity, so that its next life says that it is dead,
-    ///     and ends what it left running; `nil`: nowhere.
-    ///   - environment: what its processes are given a part of.
-    ///   - change: what is to be other than by default.
+    ///   - slots: The number of operations that it runs at once, 1 to 4,096.
+    ///   - stateDirectory: Where it keeps its identity, so that its next run reports this one dead,
+    ///     and ends what this one leaves running; `nil`: nowhere.
+    ///   - environment: The variables of which its processes inherit a part.
+    ///   - change: Changes the default configuration.
     /// - Throws: `StateDirectoryError` if another process has that directory, or it cannot be used;
     ///   `ProcessRunnerError` if nothing can be run.
     package init(
@@ -58,7 +58,7 @@ package struct InProcessWorker: Sendable {
         )
     }
 
-    /// Ends whatever it still runs, and the threads of its kinds.
+    /// Ends everything that it still runs, and the threads of its kinds.
     package func shutDown() async {
         await processes.shutdown()
         kinds.threads?.stop()

@@ -3,7 +3,7 @@ import NIOConcurrencyHelpers
 package import OperonModel
 package import OperonWire
 
-/// The side of a running operation: asks the worker that runs this process.
+/// The client side of the operation socket: sends requests to the worker that runs this process.
 package struct InsideClient: Sendable {
     package static let socketVariable = "OPERON_SOCKET"
     package static let tokenVariable = "OPERON_TOKEN"
@@ -11,7 +11,7 @@ package struct InsideClient: Sendable {
     private let path: String
     private let token: String
 
-    /// `nil`: this process is none of a running operation.
+    /// Returns `nil` if this process does not belong to a running operation.
     package init?(environment: [String: String]) {
         guard let path = environment[Self.socketVariable],
             let token = environment[Self.tokenVariable]
@@ -20,7 +20,7 @@ package struct InsideClient: Sendable {
         self.token = token
     }
 
-    /// Operations as they travel.
+    /// Encodes operations for a request.
     package static func body(of graph: GraphDescription) throws(InsideError) -> [UInt8] {
         do throws(WireError) {
             return try StoreFormat.encode(graph, failFast: false)
@@ -29,10 +29,10 @@ package struct InsideClient: Sendable {
         }
     }
 
-    /// Asks and waits for the answer, however long that takes: blocks.
+    /// Sends a request and waits for the answer, however long that takes: blocks.
     ///
-    /// - Throws: `InsideError` if the worker is not there, or goes away before it has answered, or
-    ///   the call was cancelled.
+    /// - Throws: `InsideError` if the worker is absent, or ends before it has answered, or the call
+    ///   was cancelled.
     package func ask(
         _ what: InsideFormat.Request.What,
         by call: InsideCall = InsideCall()
@@ -78,7 +78,7 @@ package struct InsideClient: Sendable {
                 )
             }
             if count < 0, errno == EINTR { continue }
-            // It may have answered before it has read everything.
+            // The worker may have answered before it has read everything.
             guard count > 0 else { break }
             sent += count
         }
@@ -107,7 +107,7 @@ package struct InsideClient: Sendable {
     }
 }
 
-/// One question that may be taken back while another thread waits for its answer.
+/// One request that may be cancelled while another thread waits for its answer.
 package final class InsideCall: Sendable {
     private struct State {
         var socket: Int32?
@@ -125,10 +125,10 @@ package final class InsideCall: Sendable {
         }
     }
 
-    /// Before the socket is closed, whose number is another's then.
+    /// To be called before the socket is closed, because its number may be reused after that.
     fileprivate func ended() { state.withLockedValue { $0.socket = nil } }
 
-    /// Ends the call, now or when it begins: the worker sees that nobody waits.
+    /// Ends the call, now or as soon as it begins: the worker sees that nobody waits.
     package func cancel() {
         state.withLockedValue { state in
             state.isCancelled = true
@@ -137,7 +137,7 @@ package final class InsideCall: Sendable {
     }
 }
 
-/// Why a running operation got no answer: a sentence for a person.
+/// Why a running operation got no answer: a sentence for people.
 package struct InsideError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
 

@@ -3,12 +3,12 @@ import NIOConcurrencyHelpers
 import OperonModel
 import OperonWire
 
-/// Where processes of running operations reach their worker: a socket in the worker's private
-/// directory, and for each attempt a token that ends with it.
+/// The operation socket, through which processes of running operations reach their worker: a socket
+/// in the worker's private directory and, for each attempt, a token that ends with the attempt.
 ///
-/// Owned by the `ProcessRunner`. One thread, which waits in `poll` and nowhere else; answers may
-/// take as long as the coordinator is away. `@unchecked Sendable`: what is shared is locked,
-/// everything else is touched by that thread only.
+/// Owned by the `ProcessRunner`. Its only thread waits in `poll` and nowhere else; answers may take
+/// as long as the coordinator is away. `@unchecked Sendable`: shared state is locked; only that
+/// thread uses everything else.
 final class InsideSocket: @unchecked Sendable {
     typealias Handler =
         @Sendable (AttemptID, InsideFormat.Request.What) async -> InsideFormat.Answer
@@ -18,10 +18,10 @@ final class InsideSocket: @unchecked Sendable {
         var ofAttempt: [AttemptID: String] = [:]
         var handler: Handler?
         var answers: [(connection: UInt64, bytes: [UInt8])] = []
-        /// Questions of attempts whose connection has gone: what such an attempt asks next is asked
-        /// behind them.
+        /// Unfinished requests whose connections have closed, by attempt: later requests of the
+        /// same attempt are processed after them.
         var dropped: [AttemptID: [Task<Void, Never>]] = [:]
-        /// In place of the one that listens.
+        /// The new listener that replaces the current one.
         var listener: Listener?
         var isClosing = false
     }
@@ -39,9 +39,9 @@ final class InsideSocket: @unchecked Sendable {
         var isAsked = false
         var answer: [UInt8] = []
         var sent = 0
-        /// There is nothing to say to it.
+        /// The connection is to be closed without an answer.
         var isOver = false
-        /// Finds its answer, for this attempt; cancelled when it waits for none any more.
+        /// The attempt, and the task that gets its answer; cancelled when the connection closes.
         var asking: (AttemptID, Task<Void, Never>)?
 
         init(id: UInt64, socket: consuming Descriptor) {
@@ -50,11 +50,12 @@ final class InsideSocket: @unchecked Sendable {
         }
     }
 
-    /// Connections at a time beside those that wait for operations; others wait to be accepted.
+    /// The number of connections in addition to those that wait for operations; further ones wait
+    /// to be accepted.
     private static let connectionsBeside = 128
     private static let readBytes = 65_536
-    /// Milliseconds until it is tried again to accept who could not be, for want of descriptors:
-    /// nobody tells when there are some.
+    /// Milliseconds until the next try to accept connections after descriptors ran out: no
+    /// notification comes when there are some again.
     private static let shortWait: Int32 = 100
 
     let path: String
@@ -64,7 +65,8 @@ final class InsideSocket: @unchecked Sendable {
     private let shared = NIOLockedValueBox(Shared())
     private let repairing = NIOLock()
     private let requestBytes: Int
-    /// What waits must not keep out who would end its waiting.
+    /// Large enough that waiting operations cannot keep out the requests that would end their
+    /// waiting.
     private let connectionsMax: Int
 
     private var connections: [Connection] = []
@@ -83,15 +85,16 @@ final class InsideSocket: @unchecked Sendable {
 
     // MARK: - From any thread
 
-    /// Who answers. Until then nobody is let in.
+    /// Sets the handler that answers requests. Until then no connection is accepted.
     func serve(_ handler: @escaping Handler) {
         shared.withLockedValue { $0.handler = handler }
         wakeup.signal()
     }
 
-    /// Listens at its path again if somebody has removed the socket there.
+    /// Listens at its path again if the socket there was removed.
     func repair() throws(SystemError) {
-        // Threads that start processes and the one that writes their inputs may come at once.
+        // The threads that start processes and the one that writes their inputs may call this at
+        // the same time.
         repairing.lock()
         defer { repairing.unlock() }
         guard unsafe access(path, F_OK) != 0, errno == ENOENT else { return }
@@ -100,7 +103,7 @@ final class InsideSocket: @unchecked Sendable {
         wakeup.signal()
     }
 
-    /// A token for an attempt that starts.
+    /// Makes the token for an attempt that starts.
     func begin(_ attempt: AttemptID) -> String {
         var random = SystemRandomNumberGenerator()
         let token =
@@ -113,7 +116,7 @@ final class InsideSocket: @unchecked Sendable {
         return token
     }
 
-    /// It has ended: its token is nobody's.
+    /// Ends an attempt's token.
     func end(_ attempt: AttemptID) {
         shared.withLockedValue { shared in
             guard let token = shared.ofAttempt.removeValue(forKey: attempt) else { return }
@@ -207,14 +210,14 @@ final class InsideSocket: @unchecked Sendable {
         }
         if let listener { self.listener = listener }
         for (id, bytes) in answers {
-            // benign: whoever asked did not wait.
+            // Harmless: the requester did not wait.
             guard let connection = connections.first(where: { $0.id == id }) else { continue }
             connection.answer = bytes
             connection.isOver = bytes.isEmpty
         }
     }
 
-    /// Whether it stays.
+    /// Returns whether the connection stays open.
     private func serve(_ connection: Connection) -> Bool {
         connection.answer.isEmpty ? receive(from: connection) : send(to: connection)
     }
@@ -225,7 +228,7 @@ final class InsideSocket: @unchecked Sendable {
             unsafe Glibc.read(number, buffer.baseAddress, buffer.count)
         }
         if count < 0 { return errno == EAGAIN || errno == EINTR }
-        // Gone, or it says more than it was asked for.
+        // The process has gone, or it sends more than one request.
         guard count > 0, !connection.isAsked else { return false }
         connection.received += buffer[..<count]
         guard let length = InsideFormat.length(connection.received[...]) else { return true }
@@ -254,7 +257,7 @@ final class InsideSocket: @unchecked Sendable {
             (shared.tokens[request.token], shared.handler)
         }
         guard let attempt, let handler else { return answer(.unknownToken, to: id) }
-        // Nobody's child: it lives until the worker has answered.
+        // An unstructured task: it lives until the worker has answered.
         let before = shared.withLockedValue { $0.dropped.removeValue(forKey: attempt) } ?? []
         let task = Task { [self] in
             for task in before { await task.value }

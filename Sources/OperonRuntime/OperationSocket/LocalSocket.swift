@@ -1,8 +1,8 @@
 import Glibc
 
-/// Sockets of this machine that are files.
+/// Unix domain sockets.
 enum LocalSocket {
-    /// A new one that takes connections; readable by nobody else.
+    /// A new listening socket that only this user can access.
     static func listening(at path: String) throws(SystemError) -> Descriptor {
         let listener = try make(nonblocking: true)
         let number = listener.number
@@ -14,7 +14,7 @@ enum LocalSocket {
         return listener
     }
 
-    /// Waits for as long as it takes.
+    /// Connects; waits for as long as that takes.
     static func connected(to path: String) throws(SystemError) -> Descriptor {
         let socket = try make(nonblocking: false)
         let number = socket.number
@@ -24,7 +24,7 @@ enum LocalSocket {
         return socket
     }
 
-    /// `nil`: nobody waits.
+    /// Accepts a connection; `nil`: none waits.
     static func accept(_ listener: Int32) -> Descriptor? {
         let number = Glibc.accept(listener, nil, nil)
         guard number >= 0 else { return nil }

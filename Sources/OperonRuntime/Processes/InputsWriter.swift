@@ -1,17 +1,18 @@
 import Glibc
 import OperonModel
 
-/// Writes `{"name": output or null, …}` to a new file, input by input: JSON outputs as they are,
-/// others as strings in base64.
+/// Writes `{"name": output or null, …}` to a new file, input by input: JSON outputs unchanged,
+/// other outputs as base64 strings.
 ///
-/// Every call blocks: they belong on the files thread. `@unchecked Sendable`: only that thread
-/// touches it.
+/// Every call blocks and belongs on the files thread. `@unchecked Sendable`: only that thread uses
+/// it.
 final class InputsWriter: @unchecked Sendable {
     private let file: Descriptor
     private var pending = Array("{".utf8)
     private var isEmpty = true
 
-    /// Bytes written at once: few system calls, little memory, whatever the size of the inputs.
+    /// The buffer is written once it exceeds this many bytes, which takes few system calls and
+    /// little memory. A JSON output is buffered whole.
     private static let writeBytes = 256 << 10
 
     init(_ path: String) throws(SystemError) {

@@ -6,19 +6,21 @@ struct KernelProcess: Hashable {
     let isZombie: Bool
     let group: pid_t
     let session: pid_t
-    /// In ticks since the boot: with the number it names a process for good.
+    /// The start time in ticks since the boot. With the process number it identifies a process for
+    /// good.
     let start: UInt64
 
-    /// `nil`: there is none of this number.
+    /// Returns `nil` if there is no process with this number.
     init?(_ process: pid_t) {
         guard let bytes = SmallFile.read("/proc/\(process)/stat") else { return nil }
         self.init(process, stat: String(decoding: bytes, as: UTF8.self))
     }
 
     init?(_ process: pid_t, stat: String) {
-        // The second field is a name in parentheses, which may hold anything, these too.
+        // The second field is a name in parentheses; the name may itself contain parentheses.
         guard let name = stat.lastIndex(of: ")") else { return nil }
-        // From the third field on: state, parent, group, session, …, the start as the 22nd.
+        // The fields from the third on: state, parent, group, session, …; the 22nd is the start
+        // time.
         let fields = stat[stat.index(after: name)...].split(separator: " ")
         guard fields.count > 19, let group = pid_t(fields[2]), let session = pid_t(fields[3]),
             let start = UInt64(fields[19])
@@ -30,7 +32,7 @@ struct KernelProcess: Hashable {
         self.start = start
     }
 
-    /// All that can be seen; `nil`: the system has no descriptor or memory for a look.
+    /// All visible processes; `nil`: the system has no descriptor or memory to list them.
     static func all() -> [KernelProcess]? {
         guard let folder = unsafe opendir("/proc") else {
             return SystemError.current("listing processes").isShortage ? nil : []

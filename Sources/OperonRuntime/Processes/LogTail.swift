@@ -1,29 +1,29 @@
 /// The last bytes of what a process prints, in the order in which they arrived.
 ///
-/// A ring that grows only as far as it is needed: memory is bounded by twice `limit` (arrays grow
-/// by doubling), whatever is printed.
+/// A ring buffer that grows only as needed. However much is printed, memory is bounded by twice
+/// `limit`, because arrays grow by doubling.
 struct LogTail: Sendable {
     private let limit: Int
     private var ring: [UInt8] = []
-    /// Where the oldest byte is, once the ring is full.
+    /// The index of the oldest byte, once the ring is full.
     private var oldest = 0
-    /// How many bytes came before those that are kept.
+    /// The number of bytes before those that are kept.
     private(set) var dropped: UInt64 = 0
 
-    /// `limit`: bytes kept, at least 0.
+    /// - Parameter limit: The most bytes to keep, at least 0.
     init(limit: Int) {
         self.limit = max(0, limit)
     }
 
-    /// What is kept, oldest first.
+    /// The bytes that are kept, oldest first.
     var bytes: [UInt8] {
         guard oldest > 0 else { return ring }
         return Array(ring[oldest...]) + ring[..<oldest]
     }
 
-    /// Keeps the end of `chunk`, at the cost of the oldest bytes.
+    /// Keeps the end of `chunk`; drops the oldest bytes for it.
     mutating func append(_ chunk: ArraySlice<UInt8>) {
-        // What cannot stay is not copied.
+        // Bytes that cannot be kept are not copied.
         let kept = chunk.suffix(limit)
         dropped += UInt64(chunk.count - kept.count)
 

@@ -1,22 +1,22 @@
 package import OperonModel
 
-/// What an attempt adds to its command: who it is, what it is given, how long and how much it may.
+/// What an attempt adds to its command: its identity, its inputs, and its limits.
 package struct ProcessContext: Hashable, Sendable {
     /// `OPERON_GRAPH`.
     package var graph: String
-    /// `OPERON_OPERATION`: its name in the graph.
+    /// `OPERON_OPERATION`: the name of the operation in the graph.
     package var operation: String
-    /// `OPERON_ATTEMPT`: counts the attempts of this operation, from 1.
+    /// `OPERON_ATTEMPT`: the number of this attempt among those of its operation, from 1.
     package var ordinal: UInt32
     /// Written to the file that `OPERON_INPUTS` names, as one JSON object.
     package var inputs: [NamedInput]
-    /// Further variables; they win over those of the command.
+    /// Further variables; they take precedence over those of the command.
     package var environmentAdditions: [String: String]
-    /// Added to the niceness of the worker.
+    /// Added to the worker's niceness.
     package var niceness: Int32
-    /// `TRACEPARENT`: the trace that it belongs to; empty: none.
+    /// `TRACEPARENT`: the trace that the attempt belongs to; empty: none.
     package var traceParent = ""
-    /// From the start of the process to SIGTERM; `nil`: no bound.
+    /// The time from the start of the process to SIGTERM; `nil`: no limit.
     package var timeout: Duration?
     /// `logBytes`, `payloadBytes` and `inputsBytes` are used.
     package var limits: Limits
@@ -41,7 +41,7 @@ package struct ProcessContext: Hashable, Sendable {
         self.limits = limits
     }
 
-    /// What a dispatch says of its attempt.
+    /// Takes the values of the attempt from its dispatch.
     package init(_ operation: DispatchedOperation, limits: Limits = Limits()) {
         self.init(
             graph: operation.graphName,
@@ -59,15 +59,15 @@ package struct ProcessContext: Hashable, Sendable {
 /// How a process that started has ended.
 package enum ProcessStatus: Hashable, Sendable {
     case exited(code: Int32)
-    /// By the signal of this number.
+    /// Ended by the signal with this number.
     case signaled(Int32)
-    /// Its end was collected by somebody else in this process, which must not happen.
+    /// Other code in this process collected its end, which must not happen.
     case unknown
 }
 
 /// The end of one run.
 package struct ProcessResult: Hashable, Sendable {
-    /// What the attempt reports.
+    /// The result that the attempt reports.
     package var attempt: AttemptResult
     /// `nil`: it never started.
     package var status: ProcessStatus?

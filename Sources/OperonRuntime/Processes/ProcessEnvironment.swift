@@ -1,17 +1,19 @@
 import OperonModel
 
-/// The environment of a process: what the command lets through, what it sets, and who it is.
-/// Nothing else of the worker's own.
+/// The environment of a process: the variables that the command inherits, those it sets, and those
+/// that identify the attempt. It contains no other variables of the worker.
 enum ProcessEnvironment {
     static let attempt = "OPERON_ATTEMPT"
     static let graph = "OPERON_GRAPH"
     static let inputs = "OPERON_INPUTS"
     static let operation = "OPERON_OPERATION"
     static let output = "OPERON_OUTPUT"
-    /// Not ours: what tracers look for (opentelemetry.io, “environment variables as carriers”).
+    /// Not a name of Operon's: tracers read it (opentelemetry.io, “environment variables as
+    /// carriers”).
     static let traceParent = "TRACEPARENT"
 
-    /// Later ones win: inherited, the command's, the attempt's additions, Operon's own.
+    /// Later groups take precedence: inherited, the command's, the attempt's additions, Operon's
+    /// own.
     static func variables(
         of command: CommandDescription,
         context: ProcessContext,
@@ -39,12 +41,12 @@ enum ProcessEnvironment {
         return variables
     }
 
-    /// `NAME=value`, by name, so that equal commands get equal environments.
+    /// `NAME=value` lines, sorted by name, so that equal commands get equal environments.
     static func lines(_ variables: [String: String]) -> [String] {
         variables.map { "\($0)=\($1)" }.sorted()
     }
 
-    /// What C's strings cannot hold.
+    /// Refuses arguments that C strings cannot represent.
     static func check(arguments: [String]) throws(SpawnFailure) {
         guard !arguments.isEmpty else {
             throw SpawnFailure(message: "The command has no arguments, not even a program.")

@@ -3,26 +3,27 @@ import Glibc
 import NIOConcurrencyHelpers
 import OperonModel
 
-/// The files through which processes get their inputs and give their outputs: one private directory
-/// (0700) per runner, removed with it; two files per attempt, removed after it.
+/// The files through which processes get their inputs and return their outputs: one private
+/// directory (0700) per runner, removed with the runner; two files per attempt, removed after the
+/// attempt.
 ///
-/// Every call but `attempt` blocks: they belong on the files thread.
+/// Every call except `attempt` blocks and belongs on the files thread.
 struct ProcessFiles: Sendable {
-    /// Where one attempt finds its files.
+    /// The paths of one attempt's files.
     struct Attempt: Sendable {
         let inputs: String
         let output: String
-        /// Whether `inputs` is its own and not the common empty one.
+        /// Whether `inputs` is the attempt's own file and not the shared empty one.
         let hasInputs: Bool
     }
 
     let directory: String
     private let hold: DirectoryHold
 
-    /// Begins the name of every such directory.
+    /// The prefix of the name of every such directory.
     static let namePrefix = "operon-"
 
-    /// Is in the environment of every process that gets its files here, and of none else.
+    /// A text that is in the environment of every process with files here, and of no other process.
     var marker: String { "\(ProcessEnvironment.inputs)=\(directory)/" }
 
     /// Makes the directory under `parent`.
@@ -44,14 +45,14 @@ struct ProcessFiles: Sendable {
 
     private var emptyInputs: String { "\(directory)/no-inputs.json" }
 
-    /// Makes the directory and the common file again if somebody has removed them, as those who
-    /// clean the temporary directory do. Whether it had to.
+    /// Makes the directory and the shared file again if they were removed, for example by a cleaner
+    /// of the temporary directory. Returns whether it had to.
     @discardableResult
     func repair() throws(SystemError) -> Bool {
         guard unsafe access(emptyInputs, F_OK) != 0 else { return false }
         guard errno == ENOENT else { throw .current("looking at \(emptyInputs)") }
         return try hold.repair { () throws(SystemError) in
-            // By another thread meanwhile.
+            // Another thread repaired it meanwhile.
             guard unsafe access(emptyInputs, F_OK) != 0 else { return false }
             guard unsafe mkdir(directory, 0o700) == 0 || errno == EEXIST else {
                 throw .current("making \(directory) again")
@@ -62,7 +63,7 @@ struct ProcessFiles: Sendable {
         }
     }
 
-    /// The names for attempt number `id` of this runner. Nothing is made.
+    /// The file names for attempt number `id` of this runner. Creates nothing.
     func attempt(_ id: UInt64, hasInputs: Bool) -> Attempt {
         Attempt(
             inputs: hasInputs ? "\(directory)/\(id).inputs.json" : emptyInputs,
@@ -73,7 +74,7 @@ struct ProcessFiles: Sendable {
 
     // MARK: - Inputs
 
-    /// Writes all of them to a new file.
+    /// Writes all inputs to a new file.
     static func write(_ inputs: [NamedInput], to path: String) throws(SystemError) {
         let writer = try InputsWriter(path)
         for input in inputs { try writer.append(input) }
@@ -82,19 +83,19 @@ struct ProcessFiles: Sendable {
 
     // MARK: - Output
 
-    /// Whether an output could not be read for want of something that the system may have again.
+    /// Whether an output could not be read because of a shortage that may end.
     static func isShortage(_ error: OperationError) -> Bool { error == Self.shortage }
 
     static let shortage = outputError("the system has nothing left to read it with")
 
-    /// Whether the attempt wrote anything: one system call, cheap enough for any thread of ours.
+    /// Whether the attempt wrote an output: one system call, cheap enough for any of the threads.
     static func hasOutput(_ path: String) -> Bool {
         unsafe faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0
     }
 
     /// Reads the output, at most `limit` bytes of it.
     static func readOutput(_ attempt: Attempt, limit: Int) throws(OperationError) -> [UInt8] {
-        // A FIFO in its place must not hold the thread, a link must not lead elsewhere.
+        // A FIFO in its place must not block the thread, and a link must not lead elsewhere.
         let number = unsafe open(
             attempt.output,
             O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW
@@ -119,7 +120,8 @@ struct ProcessFiles: Sendable {
         _ file: borrowing Descriptor,
         upTo limit: Int
     ) throws(OperationError) -> [UInt8] {
-        // Somebody who left the process group may still write: one byte more than the limit tells.
+        // A process that left the group may still be writing: reading one byte more than the limit
+        // shows that the output is too large.
         var bytes = [UInt8](repeating: 0, count: limit + 1)
         var count = 0
         while count < bytes.count {
@@ -136,7 +138,7 @@ struct ProcessFiles: Sendable {
         return Array(bytes[..<count])
     }
 
-    /// The outcome of an attempt whose output cannot be used.
+    /// The error of an attempt whose output cannot be used.
     static func outputError(_ why: String) -> OperationError {
         .thrown(
             type: "output",
@@ -147,22 +149,22 @@ struct ProcessFiles: Sendable {
 
     // MARK: - Removing
 
-    /// Removes what belongs to one attempt.
+    /// Removes the files of one attempt.
     static func remove(_ attempt: Attempt) {
         removeTree(attempt.output)
         if attempt.hasInputs { removeTree(attempt.inputs) }
     }
 
-    /// Removes everything.
+    /// Removes the directory with all files.
     func removeAll() { ProcessFiles.removeTree(directory) }
 
-    /// What cannot be removed is left for `removeAll`, and after that for whoever cleans the
+    /// Files that cannot be removed are left for `removeAll`, and after that for a cleaner of the
     /// temporary directory.
     private static func removeTree(_ path: String) { unsafe operon_process_remove(path) }
 }
 
-/// A directory that is held open and locked for as long as it is used: systemd-tmpfiles skips a
-/// directory on which somebody has a BSD file lock, with all that is in it (tmpfiles.d(5), “Age”).
+/// A directory that is held open and locked while it is used: systemd-tmpfiles skips a directory
+/// that has a BSD file lock, with all its contents (tmpfiles.d(5), “Age”).
 private final class DirectoryHold: Sendable {
     private final class Opened: Sendable {
         let descriptor: Descriptor
@@ -173,7 +175,7 @@ private final class DirectoryHold: Sendable {
     private let opened = NIOLockedValueBox<Opened?>(nil)
     private let repairing = NIOLock()
 
-    /// Opens a directory that must be this user's alone, and locks it.
+    /// Opens a directory, which must belong to this user alone, and locks it.
     func take(_ path: String) throws(SystemError) {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW
         let number = unsafe open(path, flags)
@@ -184,13 +186,13 @@ private final class DirectoryHold: Sendable {
         guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0 else {
             throw SystemError(doing: "using \(path), which others may use as well", code: EPERM)
         }
-        // Best effort: a file system without locks has none that looks for them either.
+        // Best effort: on a file system without locks, no cleaner looks for them either.
         _ = flock(number, LOCK_SH | LOCK_NB)
         let held = Opened(descriptor)
         opened.withLockedValue { $0 = held }
     }
 
-    /// One repair at a time.
+    /// Allows one repair at a time.
     func repair(_ body: () throws(SystemError) -> Bool) throws(SystemError) -> Bool {
         repairing.lock()
         defer { repairing.unlock() }

@@ -1,8 +1,8 @@
 import Glibc
 import NIOConcurrencyHelpers
 
-/// The process groups that run, in a file: one entry of sixteen bytes each, at a place that is used
-/// again. An entry is written as a whole, so whatever ends the worker, the file can be read.
+/// The running process groups, in a file: one entry of sixteen bytes each, in slots that are
+/// reused. An entry is written as a whole, so the file is readable however the worker ends.
 final class ProcessGroupTable: Sendable {
     private struct State {
         var count = 0
@@ -14,7 +14,7 @@ final class ProcessGroupTable: Sendable {
 
     private static let entryBytes = 16
 
-    /// Makes an empty one, forgetting what was there.
+    /// Makes an empty table, replacing any earlier one.
     init(_ path: String) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW
         let number = unsafe open(path, flags, 0o600)
@@ -22,7 +22,7 @@ final class ProcessGroupTable: Sendable {
         file = Descriptor(owning: number)
     }
 
-    /// Writes down the group that a process leads. Its place.
+    /// Notes the group that a process leads; returns its slot.
     func add(_ process: pid_t) -> Int {
         let place = state.withLockedValue { state in
             if let place = state.free.popLast() { return place }
@@ -42,27 +42,30 @@ final class ProcessGroupTable: Sendable {
     private func write(process: Int64, start: UInt64, at place: Int) {
         let words = [UInt64(bitPattern: process).littleEndian, start.littleEndian]
         let number = file.number
-        // A disk that is full costs the entry: the environment of its processes is left to go by.
+        // On a full disk the entry is lost; its processes can then only be found by their
+        // environment.
         _ = unsafe words.withUnsafeBytes { bytes in
             unsafe pwrite(number, bytes.baseAddress, bytes.count, off_t(place * Self.entryBytes))
         }
     }
 
-    // MARK: - What a former life left
+    // MARK: - What a previous run left
 
-    /// A group that was running when its worker ended.
+    /// A group that ran when its worker ended.
     struct Entry: Hashable {
         let process: pid_t
-        /// When its leader started, in ticks since the boot; zero: it had ended before it could
-        /// be asked.
+        /// When its leader started, in ticks since the boot; zero: it had ended before its start
+        /// time could be read.
         let start: UInt64
 
-        /// Kills what is left of it; whether there was anything, or may have been, because the
-        /// system had nothing left for a look. `session`: that of its worker.
+        /// Kills what is left of the group. Returns whether anything was left, or may have been
+        /// because the system had no resources left for a look.
+        ///
+        /// - Parameter session: The session of the group's worker.
         func kill(session: pid_t) -> Bool {
             let leader = KernelProcess(process)
             if let leader {
-                // The number is another's now, and so is its group.
+                // The number now belongs to another process, and so does its group.
                 guard leader.start == start else { return false }
             }
             if leader?.isZombie ?? true {
@@ -72,9 +75,10 @@ final class ProcessGroupTable: Sendable {
             return Glibc.kill(-process, SIGKILL) == 0
         }
 
-        /// A number stays taken while its group has members, and nobody joins a group from another
-        /// session: so the members of a group whose leader is gone are its own, unless the number
-        /// went round and became a group of the same session since. `nil`: nobody knows.
+        /// Whether the group still has members; `nil`: unknown. A group number stays taken while
+        /// the group has members, and no process joins a group of another session. So these members
+        /// belong to the old group, unless the number has since wrapped around and been reused in
+        /// the same session.
         private func hasMembers(_ session: pid_t) -> Bool? {
             KernelProcess.all()?.contains {
                 $0.group == process && $0.session == session && $0.start >= start && !$0.isZombie
@@ -82,7 +86,7 @@ final class ProcessGroupTable: Sendable {
         }
     }
 
-    /// `nil`: they cannot be read.
+    /// Returns `nil` if the entries cannot be read.
     static func entries(of path: String) -> [Entry]? {
         guard let bytes = SmallFile.read(path) else { return errno == ENOENT ? [] : nil }
         return stride(from: 0, to: bytes.count - entryBytes + 1, by: entryBytes).compactMap {

@@ -2,17 +2,19 @@ import COperonProcess
 import Glibc
 import NIOConcurrencyHelpers
 
-/// A small process beside the worker that outlives it by a moment: when the worker is gone, in
-/// whatever way, it kills what the worker's operations left behind and removes their files.
+/// A small process beside the worker that outlives it by a moment. When the worker has ended, for
+/// whatever reason, it kills what the worker's operations left behind and removes their files.
 ///
-/// The death signal of the spawn thread already ends the direct children; it does not end theirs.
+/// The death signal of the spawn thread ends the direct children, but not their descendants.
 final class ProcessGuard: Sendable {
     private let process: pid_t
-    /// Closed by us or by our death: either way the guard sees it.
+    /// The worker closes it, or the worker's death does; the guard notices either.
     private let lifeline: NIOLockedValueBox<Int32?>
 
-    /// Starts it; best before any thread. `files`: whose directory it removes, and whose paths in
-    /// the environment tell it which processes are ours.
+    /// Starts the guard, preferably before any thread.
+    ///
+    /// - Parameter files: The guard removes their directory, and recognises the worker's processes
+    ///   by their paths in the environment.
     init(of files: ProcessFiles) throws(SystemError) {
         var lifeline: Int32 = -1
         process = unsafe operon_process_guard(files.marker, files.directory, &lifeline)
@@ -20,7 +22,7 @@ final class ProcessGuard: Sendable {
         self.lifeline = NIOLockedValueBox(lifeline)
     }
 
-    /// Lets it do its work now, and waits for it: blocks.
+    /// Makes the guard do its work now and waits for it: blocks.
     func release() {
         let lifeline = self.lifeline.withLockedValue { lifeline in
             defer { lifeline = nil }

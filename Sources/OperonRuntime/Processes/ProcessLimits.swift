@@ -1,11 +1,11 @@
 import Glibc
 import OperonModel
 
-/// What each process of a command may use of the machine, as the system counts it; 0: no bound.
+/// The system resources that each process of a command may use; 0: no limit.
 struct ProcessLimits: Hashable, Sendable {
     let memory: UInt64
     let cpuSeconds: UInt64
-    /// When one that handles SIGXCPU is killed.
+    /// The CPU time after which a process that handles SIGXCPU is killed.
     let cpuSecondsAtMost: UInt64
 
     init(_ command: CommandDescription) {
@@ -21,12 +21,12 @@ struct ProcessLimits: Hashable, Sendable {
     }
 }
 
-// MARK: - What a person is told
+// MARK: - Messages for people
 
 extension ProcessLimits {
-    /// A line about the limits under which a process failed. The system does not say that a limit
-    /// was the reason, so this says what is known; `nil`: it did not fail, or was stopped, or has
-    /// no limits.
+    /// A line about the limits under which a process failed. The system does not report whether a
+    /// limit was the cause, so the line only states the facts; `nil`: the process did not fail, was
+    /// stopped, or has no limits.
     func note(on end: RunningProcess.End, _ result: AttemptEnd) -> String? {
         guard case .failed = result, end.stopReason == nil, let status = end.status else {
             return nil
@@ -46,7 +46,7 @@ extension ProcessLimits {
             + "one that asks for more is refused it, and may fail so"
     }
 
-    /// Also by the word of a shell that saw one of its children end so.
+    /// Also true if a shell reports that one of its children ended in this way.
     private static func isEnd(_ status: ProcessStatus, by signal: Int32) -> Bool {
         status == .signaled(signal) || status == .exited(code: 128 + signal)
     }

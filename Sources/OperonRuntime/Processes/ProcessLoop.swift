@@ -3,28 +3,28 @@ import Glibc
 import NIOConcurrencyHelpers
 import OperonModel
 
-/// The one thread that watches all running processes of a worker: reads what they print, notices
-/// their ends, sends the signals that are due.
+/// The single thread that watches all running processes of a worker: reads their output, notices
+/// their ends, and sends signals when they are due.
 ///
-/// It waits in `epoll_wait` and nowhere else. `@unchecked Sendable`: the inbox is locked;
-/// everything else is touched by the loop's own thread only, after `init`.
+/// It waits only in `epoll_wait`. `@unchecked Sendable`: the inbox is locked; after `init` only the
+/// loop's own thread uses everything else.
 final class ProcessLoop: @unchecked Sendable {
     private enum Message {
         case started(RunningProcess)
         case stop(UInt64, StopSignal.Request)
-        /// It cannot be watched, so it must not run.
+        /// The process cannot be watched, so it must not run.
         case abandon(UInt64)
-        /// Kill everything, report it, end the thread.
+        /// Kill all processes, report their ends, end the thread.
         case close(@Sendable () -> Void)
     }
 
     private struct Inbox {
         var messages: [Message] = []
-        /// Whether the loop was woken for what is in it.
+        /// Whether the loop was woken for these messages.
         var isSignalled = false
     }
 
-    /// What an event is about, packed with the process's id into its 64 bits.
+    /// The subject of an event, packed with the process's id into the 64 bits of the event.
     private enum Source: UInt64 {
         case wakeup
         case exit
@@ -34,12 +34,12 @@ final class ProcessLoop: @unchecked Sendable {
         static let bits: UInt64 = 2
     }
 
-    /// Events taken at once; the rest comes with the next call.
+    /// The most events taken at once; the rest come with the next call.
     private static let eventsMax = 64
     /// Bytes read at once: the default capacity of a pipe.
     private static let readBytes = 65_536
-    /// Reads of one stream in a row after its process has ended: sixteen pipes full, then others
-    /// get their turn.
+    /// The most reads in a row from a stream whose process has ended: sixteen full pipes. Then
+    /// other processes get their turn.
     private static let readsInARow = 16
 
     private let epoll: Descriptor
@@ -48,7 +48,7 @@ final class ProcessLoop: @unchecked Sendable {
 
     private var processes: [UInt64: RunningProcess] = [:]
     private var buffer = [UInt8](repeating: 0, count: ProcessLoop.readBytes)
-    /// No process has a deadline before this moment. May be too early, never too late, so that
+    /// No process has a deadline before this time. It may be too early but never too late, so that
     /// removing a deadline costs nothing.
     private var nextDeadline = Timestamp.distantFuture
     private var whenClosed: [@Sendable () -> Void] = []
@@ -67,29 +67,29 @@ final class ProcessLoop: @unchecked Sendable {
 
     /// Takes over a process that has just started.
     ///
-    /// The loop is not woken for it, which would cost as much as all else here: it finds the
-    /// process in its inbox with the first event of it.
+    /// The loop is not woken for this, because waking it would cost as much as everything else
+    /// here. It finds the process in its inbox when the first event of the process arrives.
     func add(_ process: RunningProcess) {
         let id = process.id
         let deadline = process.watch.deadline
         let numbers = process.numbers
         inbox.withLockedValue { $0.messages.append(.started(process)) }
-        // From here on the process is the loop's. Its end is watched last: before that, none of the
-        // descriptors can have been closed.
+        // From here on the loop owns the process. The exit descriptor is watched last, because
+        // until then none of the descriptors can have been closed.
         let asked = process.stopSignal.attach { [weak self] request in self?.stop(id, request) }
         do throws(SystemError) {
             if let output = numbers.output { try watch(output, .output, of: id) }
             if let error = numbers.error { try watch(error, .error, of: id) }
             if let exit = numbers.exit { try watch(exit, .exit, of: id) }
         } catch {
-            // No memory left in the kernel.
+            // The kernel has no memory left.
             return post(.abandon(id))
         }
         if let asked { stop(id, asked) }
         if deadline != nil { wake() }
     }
 
-    /// Passes on a request to stop; one that is too late is ignored.
+    /// Passes on a stop request; ignores one that comes too late.
     func stop(_ id: UInt64, _ request: StopSignal.Request) { post(.stop(id, request)) }
 
     /// Kills all processes, waits for their ends, then ends the thread and calls `done`.
@@ -132,7 +132,7 @@ final class ProcessLoop: @unchecked Sendable {
         case .wakeup:
             wakeup.await()
             readInbox()
-        // Benign: an event of a process that finished earlier in this batch.
+        // Harmless: an event of a process that finished earlier in this batch.
         case .exit: if let process = process(id) { exited(process) }
         case .output: if let process = process(id) { readable(process, .output) }
         case .error: if let process = process(id) { readable(process, .error) }
@@ -211,7 +211,7 @@ final class ProcessLoop: @unchecked Sendable {
         process.finish(at: SystemClock.now())
     }
 
-    /// Lets every process whose deadline has come do what is due, and finds the next one.
+    /// Lets every process whose deadline has come act, and finds the next deadline.
     private func passTime() {
         let now = SystemClock.now()
         guard now >= nextDeadline else { return }
@@ -221,7 +221,7 @@ final class ProcessLoop: @unchecked Sendable {
         }
     }
 
-    /// For `epoll_wait`: rounded up, so that it never wakes before the deadline.
+    /// A timeout for `epoll_wait`, rounded up so that it never wakes before the deadline.
     private func milliseconds(to deadline: Timestamp) -> Int32 {
         guard deadline < .distantFuture else { return -1 }
         let left = max(0, (deadline - SystemClock.now()).nanoseconds)

@@ -4,26 +4,27 @@ import NIOConcurrencyHelpers
 package import OperonCore
 package import OperonModel
 
-/// Runs the commands of operations as processes, each in a group of its own, and leaves nothing of
+/// Runs the commands of operations as processes, each in a group of its own, and leaves none of
 /// them behind.
 ///
-/// Owned by a worker, one per worker process. Its threads: those of a `StartPool`, one that watches
-/// and reads what runs, one that does files; none of them is a cooperative one. And one process,
-/// which sleeps until this one is gone and then kills what is left of its operations. It never
-/// retries and never decides about attempts: it reports how each run ended.
+/// Owned by a worker, one per worker process. Its threads are those of a `StartPool`, one that
+/// watches and reads running processes, and one for files; none is a cooperative thread. It also
+/// has one guard process, which sleeps until this process has ended and then kills what is left of
+/// its operations. The runner never retries and never decides about attempts: it reports how each
+/// run ended.
 package final class ProcessRunner: Sendable {
     package struct Configuration: Sendable {
-        /// What commands may inherit by name: the variables of the worker.
+        /// The worker's variables, which commands may inherit by name.
         package var environment: [String: String]
-        /// Where the directory for inputs and outputs is made.
+        /// The directory in which the directory for inputs and outputs is made.
         package var temporaryDirectory: String
-        /// Where the next life of this worker finds what this one ran; `nil`: nowhere.
+        /// Where the next run of this worker finds the processes of this run; `nil`: nowhere.
         package var stateDirectory: StateDirectory?
-        /// Told what a person should know: that the system has nothing left to start processes
-        /// with, or that its own files were removed.
+        /// Receives messages for the administrator: the system has no resources left to start
+        /// processes, or the runner's own files were removed.
         package var report: @Sendable (_ sentence: String) -> Void = { _ in }
 
-        /// The directory, if none is named, is where `TMPDIR` says, as for every program.
+        /// Without a named directory, uses the one in `TMPDIR`, as other programs do.
         package init(environment: [String: String], temporaryDirectory: String? = nil) {
             let named = environment["TMPDIR"].flatMap { $0.isEmpty ? nil : $0 }
             self.environment = environment
@@ -33,9 +34,9 @@ package final class ProcessRunner: Sendable {
 
     private struct State {
         var lastID: UInt64 = 0
-        /// Of descriptors, processes and memory.
+        /// Shortages of descriptors, processes and memory.
         var shortage = ShortagePause()
-        /// Of room on the disk, without which processes without inputs start all the same.
+        /// Shortages of disk space, during which processes without inputs still start.
         var diskShortage = ShortagePause()
         var isShutDown = false
     }
@@ -47,13 +48,13 @@ package final class ProcessRunner: Sendable {
     private let starts: StartPool
     private let filesThread: SerialThread
     private let loop: ProcessLoop
-    /// Where its processes reach the worker; `nil`: they cannot, because the path of the directory
-    /// is too long for a socket.
+    /// The socket through which processes reach the worker; `nil`: there is none, because the path
+    /// of the directory is too long for a socket.
     var inside: InsideSocket? { common.inside }
     /// `/dev/null`.
     private let input: Descriptor
 
-    /// Starts the threads and the guard, makes the directory. Throws when the system refuses.
+    /// Starts the threads and the guard, and makes the directory. Throws if the system refuses.
     package init(_ configuration: Configuration) throws(ProcessRunnerError) {
         operon_process_keep_children()
         self.configuration = configuration
@@ -91,12 +92,12 @@ package final class ProcessRunner: Sendable {
         }
     }
 
-    /// Runs a command to its end and reports it; never throws, whatever the command is.
+    /// Runs a command to its end and returns its result; never throws, whatever the command is.
     ///
     /// - Parameters:
-    ///   - inputs: those that were stored before, in place of the context's.
-    ///   - stop: asks it to stop; for this run only. Cancelling the task asks `cancel()`.
-    ///   - onLog: gets what it prints, while it runs.
+    ///   - inputs: Inputs that were stored before; they replace those of the context.
+    ///   - stop: Asks this run to stop. Cancelling the task calls its `cancel()`.
+    ///   - onLog: Receives the output while the command runs.
     @concurrent package func run(
         _ command: CommandDescription,
         attempt context: ProcessContext,
@@ -120,14 +121,14 @@ package final class ProcessRunner: Sendable {
         } onCancel: {
             stop.cancel()
         }
-        // An attempt without files costs no visit to the files thread.
+        // For an attempt without files, the files thread is not used at all.
         if attempt.hasInputs || result.hasOutput {
             await filesThread.perform { ProcessFiles.remove(attempt) }
         }
         return result.value
     }
 
-    /// The number of the next run; `nil`: there is none any more.
+    /// The number of the next run; `nil`: the runner was shut down.
     private func nextID() -> UInt64? {
         state.withLockedValue { state in
             guard !state.isShutDown else { return nil }
@@ -136,15 +137,15 @@ package final class ProcessRunner: Sendable {
         }
     }
 
-    /// Kills what still runs, waits for its end, kills what left its group, ends the threads,
-    /// removes the files. Later runs are refused as cancelled.
+    /// Kills what still runs and waits for its end, kills processes that left their groups, ends
+    /// the threads, and removes the files. Later runs are refused as cancelled.
     package func shutdown() async {
         let isFirst = state.withLockedValue { state in
             defer { state.isShutDown = true }
             return !state.isShutDown
         }
         guard isFirst else { return }
-        // What is being started gets to the loop first, or is given up.
+        // Processes that are being started are handed to the loop first, or given up.
         await withCheckedContinuation { continuation in
             starts.close { continuation.resume() }
         }
@@ -155,7 +156,7 @@ package final class ProcessRunner: Sendable {
         inside?.close()
         await filesThread.perform { [common, guardian] in
             guardian.release()
-            // The guard does it; unless somebody has killed it.
+            // The guard has removed the files, unless it was killed.
             common.files.removeAll()
         }
         filesThread.stop()
@@ -165,7 +166,7 @@ package final class ProcessRunner: Sendable {
 // MARK: - One run
 
 extension ProcessRunner {
-    /// A result, and whether the process wrote a file that must be removed.
+    /// A result, and whether the process wrote an output file that must be removed.
     fileprivate struct Report {
         var value: ProcessResult
         var hasOutput = false
@@ -233,8 +234,8 @@ extension ProcessRunner {
         }
     }
 
-    /// The system had nothing left for an attempt: it is given back, and tried again after this
-    /// pause.
+    /// Notes a shortage; returns the pause after which the attempt, which is given back, may be
+    /// tried again.
     private func missed(_ error: SystemError) -> Duration {
         let now = SystemClock.now()
         let (pause, isNew) = state.withLockedValue { state in
@@ -250,7 +251,7 @@ extension ProcessRunner {
         return pause
     }
 
-    /// Returns how the attempt ends if they could not be written.
+    /// Writes the inputs; if that fails, returns how the attempt ends.
     private func writeInputs(
         _ context: ProcessContext,
         to attempt: ProcessFiles.Attempt
@@ -274,8 +275,8 @@ extension ProcessRunner {
         return error.map { AttemptEnd(failure(toWriteInputs: $0)) }
     }
 
-    /// What becomes of an attempt whose inputs cannot be written. A full disk is the worker's
-    /// trouble, not the operation's.
+    /// How an attempt ends whose inputs cannot be written. A full disk is a problem of the worker,
+    /// not of the operation.
     private func failure(toWriteInputs error: SystemError) -> OutputFetcher.Failure {
         guard !error.isShortageOrFullDisk else { return .postponed(by: missed(error)) }
         return .failed(
@@ -296,7 +297,7 @@ extension ProcessRunner {
             logTail: end.logTail,
             logBytesDropped: end.logBytesDropped
         )
-        // Only success has an output.
+        // Only a successful attempt has an output.
         if end.hasOutput, result.end == .succeeded {
             do throws(OperationError) {
                 result.output = try await readOutput(attempt, limit: payloadBytes)
@@ -317,7 +318,7 @@ extension ProcessRunner {
         limit: Int
     ) async throws(OperationError) -> Payload {
         let bytes = try await readBytes(attempt, limit: limit)
-        // An empty file is no output, as if it had not been written.
+        // An empty file counts as no output.
         guard !bytes.isEmpty else { return .empty }
         do throws(JSONText.Malformed) {
             try JSONText.check(bytes)
@@ -327,8 +328,8 @@ extension ProcessRunner {
         return Payload(bytes: bytes)
     }
 
-    /// What the process has done is done: without a descriptor to read its output with, the reading
-    /// is tried again for a while.
+    /// Reads the output. The process has finished its work, so if there is no descriptor to read
+    /// its output with, the read is repeated for a while.
     private func readBytes(
         _ attempt: ProcessFiles.Attempt,
         limit: Int
@@ -342,21 +343,22 @@ extension ProcessRunner {
             guard case .failure(let error) = read, ProcessFiles.isShortage(error) else {
                 return try read.get()
             }
-            // Not a child of this task, whose operation has succeeded even if it is cancelled now.
+            // Not a child of this task, whose operation has succeeded even if the task is cancelled
+            // now.
             await Task { try? await Task.sleep(for: Self.outputReadPause) }.value
         }
         throw ProcessFiles.shortage
     }
 
-    /// Half a minute in all: longer than the longest pause of what else lacks descriptors.
+    /// Half a minute in total: longer than the longest pause of other work that lacks descriptors.
     private static let outputReadsMax = 300
     private static let outputReadPause = Duration.milliseconds(100)
 
-    /// What an attempt reports for the end of its process.
+    /// The end that an attempt reports for the end of its process.
     private static func attemptEnd(of end: RunningProcess.End) -> AttemptEnd {
         switch (end.status, end.stopReason) {
         case (_, .timeout): .failed(.timeout)
-        // It did its work, or all it was meant to do on SIGTERM.
+        // The process did its work, or as much as it could after SIGTERM.
         case (.exited(code: 0), _): .succeeded
         case (_, .request): .cancelled
         case (.exited(let code), nil): .failed(.exit(code: code))
@@ -367,18 +369,18 @@ extension ProcessRunner {
     }
 }
 
-// MARK: - Inputs that come before the run
+// MARK: - Inputs stored before the run
 
 extension ProcessRunner {
-    /// Room for the inputs of one attempt; `nil` when nothing is run any more.
+    /// A place for the inputs of one attempt; `nil`: the runner was shut down.
     package func makeInputs() -> StoredInputs? {
         nextID().map {
             StoredInputs(id: $0, attempt: common.files.attempt($0, hasInputs: true), common)
         }
     }
 
-    /// Appends to them. `done` gets what becomes of the attempt if that failed, on a thread of
-    /// ours; it is not called at all once the runner is shut down.
+    /// Appends inputs. `done` is called on a thread of the runner; if the write failed, it receives
+    /// the consequence for the attempt. It is not called after the runner was shut down.
     package func store(
         _ inputs: [NamedInput],
         in stored: StoredInputs,
@@ -389,7 +391,7 @@ extension ProcessRunner {
         }
     }
 
-    /// They will not be used.
+    /// Removes stored inputs that will not be used.
     package func discard(_ inputs: StoredInputs) {
         filesThread.submit { ProcessFiles.remove(inputs.attempt) }
     }
@@ -419,7 +421,7 @@ extension ProcessRunner.Report {
     }
 }
 
-/// Why a runner could not be made: a sentence for the person who starts the worker.
+/// Why a runner cannot be created: a sentence for the person who starts the worker.
 package struct ProcessRunnerError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
 

@@ -3,18 +3,18 @@ import Glibc
 import NIOConcurrencyHelpers
 package import OperonModel
 
-/// Takes a piece of what a process prints: its stream, how many bytes of that stream came before,
-/// and at most 64 KiB. Called on the thread that serves all processes: it must return at once, and
-/// drop what it has no room for.
+/// Receives a piece of a process's output: its stream, the number of bytes of that stream before
+/// it, and at most 64 KiB. Called on the thread that serves all processes: it must return at once,
+/// and drop what it has no room for.
 package typealias ProcessOutputHandler = @Sendable (LogStream, UInt64, [UInt8]) -> Void
 
-/// A process to start, with all that its watching needs.
+/// A process to start, with everything needed to watch it.
 struct SpawnRequest: Sendable {
     let id: UInt64
     let arguments: [String]
-    /// `NAME=value`, checked.
+    /// `NAME=value` lines, already checked.
     let environment: [String]
-    /// What `PATH` was in it.
+    /// The value of `PATH` in that environment.
     let path: String
     let directory: String?
     let niceness: Int32
@@ -22,22 +22,22 @@ struct SpawnRequest: Sendable {
     let grace: Duration
     let limits: ProcessLimits
     let logBytes: Int
-    /// Looked for when the process has ended.
+    /// Checked for an output when the process has ended.
     let outputPath: String
     let stopSignal: StopSignal
     let onLog: ProcessOutputHandler?
-    /// Where its group is noted while it runs.
+    /// Where the process's group is noted while it runs.
     let state: StateDirectory?
-    /// Called once, on a thread of ours.
+    /// Called once, on a thread of the runner.
     let completion: @Sendable (Outcome) -> Void
 
-    /// What became of it.
+    /// The result of a start request.
     enum Outcome: Sendable {
         case ended(RunningProcess.End)
         case failed(SpawnFailure)
         /// It was asked to stop before it had started.
         case stopped
-        /// It had not started when its time was over. A sentence that says what held it.
+        /// Its timeout passed before it had started. The text says what delayed it.
         case timedOut(String)
         /// The system had no descriptor, process or memory for it.
         case short(SystemError)
@@ -48,15 +48,15 @@ struct SpawnRequest: Sendable {
 struct SpawnFailure: Error, Hashable {
     let message: String
 
-    /// The outcome of its attempt.
+    /// The error of its attempt.
     var operationError: OperationError {
         .thrown(type: "spawn", message: message, payload: [])
     }
 }
 
-/// How far a start has come, for the threads that watch it; noted by its child, which shares our
-/// memory until it executes its program. `@unchecked Sendable`: the child and the kernel write it,
-/// others only look, in C.
+/// How far a start has come, for the threads that watch it. The child notes it: it shares this
+/// process's memory until it executes its program. `@unchecked Sendable`: the child and the kernel
+/// write it; others only read it, in C.
 @safe final class StartProgress: @unchecked Sendable {
     fileprivate let noted: UnsafeMutablePointer<operon_process_progress>
     private let isOver = NIOLockedValueBox(false)
@@ -66,30 +66,31 @@ struct SpawnFailure: Error, Hashable {
         unsafe noted.initialize(to: operon_process_progress(descriptor: -1, step: 0))
     }
 
-    /// What the child is at.
+    /// The step that the child has reached.
     var step: operon_process_step { unsafe operon_process_reached(noted) }
 
-    /// Kills the child, if there is one and its start lasts.
+    /// Kills the child, if there is one and it is still being started.
     func interrupt() {
         isOver.withLockedValue { isOver in
             if !isOver { _ = unsafe operon_process_interrupt(noted) }
         }
     }
 
-    /// The start is over; its descriptor may be closed, and be another's.
+    /// The start is over; its descriptor may be closed and its number reused.
     fileprivate func end() { isOver.withLockedValue { $0 = true } }
 
     deinit { unsafe noted.deallocate() }
 }
 
-/// Starts processes: called on the threads of a `StartPool` only, because the death signal of a
-/// child follows the thread that made it.
+/// Starts processes. Called only on the threads of a `StartPool`, because the death signal of a
+/// child is tied to the thread that made it.
 struct ProcessSpawn: Sendable {
-    /// `/dev/null`, the standard input of all.
+    /// `/dev/null`, the standard input of every process.
     let input: Int32
     let files: CommonFiles
 
-    /// As the C library's `execvp` does without a `PATH`, and where people install things.
+    /// What the C library's `execvp` uses without a `PATH`, and the usual place of installed
+    /// programs.
     static let defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
     private enum Refusal: Error {
@@ -97,7 +98,7 @@ struct ProcessSpawn: Sendable {
         case short(SystemError)
     }
 
-    /// Blocks until the program runs or could not be run.
+    /// Blocks until the program runs or has failed to start.
     func start(_ request: SpawnRequest, _ progress: StartProgress) -> StartPool.Result {
         do throws(Refusal) {
             return .running(try spawn(request, progress))
@@ -126,16 +127,17 @@ struct ProcessSpawn: Sendable {
         )
         progress.end()
         guard spawned.step == OPERON_PROCESS_STARTED else {
-            // Of a child that could not become the program.
+            // The descriptor of a child that failed to execute the program.
             if spawned.descriptor >= 0 { close(spawned.descriptor) }
             let shortage = SystemError(doing: "starting a process", code: spawned.error)
-            // Without the memory that the command may have, no other worker starts it either.
+            // If memory is short because of the command's own limit, no other worker could start it
+            // either.
             let isOwnLimit = request.limits.memory > 0 && spawned.error == ENOMEM
             throw shortage.isShortage && !isOwnLimit
                 ? .short(shortage) : .failed(SpawnFailure(spawned, of: request))
         }
         let place = request.state?.started(spawned.process)
-        // The writers are closed here: only the process and its heirs have them.
+        // The pipe writers are closed here: only the process and its descendants have them now.
         return RunningProcess(
             process: spawned.process,
             descriptor: Descriptor(owning: spawned.descriptor),
@@ -158,7 +160,7 @@ struct ProcessSpawn: Sendable {
         }
     }
 
-    /// Lays out the request as C wants it, for the time of the call.
+    /// Lays out the request for C, for the duration of the call.
     private static func spawn(
         _ request: SpawnRequest,
         _ progress: StartProgress,
@@ -188,7 +190,8 @@ struct ProcessSpawn: Sendable {
         return unsafe operon_process_spawn(&described)
     }
 
-    /// Starts a program of ours that shares our standard output and error; `nil` if it cannot be.
+    /// Starts one of Operon's own programs, which shares standard output and error; `nil` if that
+    /// fails.
     static func spawn(_ command: Supervisor.Command) -> pid_t? {
         let input = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
         guard input >= 0 else { return nil }
@@ -208,7 +211,7 @@ struct ProcessSpawn: Sendable {
         return spawned.step == OPERON_PROCESS_STARTED ? spawned.process : nil
     }
 
-    /// The paths at which a program may be, in the order in which they are tried.
+    /// The paths at which a program may be, in the order to try them.
     static func candidates(for program: String, path: String) -> [String] {
         guard !program.utf8.contains(UInt8(ascii: "/")), !program.isEmpty else { return [program] }
         return path.split(separator: ":", omittingEmptySubsequences: false).map { folder in
@@ -218,7 +221,7 @@ struct ProcessSpawn: Sendable {
     }
 }
 
-/// Strings as C wants them: a list of pointers that ends with NULL, freed with its owner.
+/// Strings in C layout: a list of pointers that ends with NULL, freed with its owner.
 @safe private struct CStringArray: ~Copyable {
     let pointers: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
     private let count: Int
@@ -227,13 +230,13 @@ struct ProcessSpawn: Sendable {
         count = strings.count
         unsafe pointers = .allocate(capacity: count + 1)
         for (index, string) in strings.enumerated() {
-            // strdup fails only without memory, where Swift itself cannot go on either.
+            // strdup fails only without memory, and then Swift itself cannot continue either.
             unsafe (pointers + index).initialize(to: strdup(string))
         }
         unsafe (pointers + count).initialize(to: nil)
     }
 
-    /// The same, for a `const char *const *`.
+    /// The same pointers as a `const char *const *`.
     var constants: UnsafePointer<UnsafePointer<CChar>?> {
         unsafe UnsafeRawPointer(pointers).assumingMemoryBound(to: UnsafePointer<CChar>?.self)
     }

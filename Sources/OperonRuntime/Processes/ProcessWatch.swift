@@ -1,31 +1,32 @@
 import OperonModel
 
-/// What is known of one running process, and what must be done next: a value without I/O, driven by
-/// its `RunningProcess`.
+/// The state of one running process, and what must be done next: a value without I/O, driven by its
+/// `RunningProcess`.
 ///
-/// Its life: *running* → (asked to stop: SIGTERM, after the grace SIGKILL) → *exited* (the rest of
-/// its group gets SIGKILL) → *drained* (both streams ended, or the drain time is over).
+/// Its states: *running* → (asked to stop: SIGTERM, then SIGKILL after the grace) → *exited*
+/// (the rest of its group gets SIGKILL) → *drained* (both streams have ended, or the drain
+/// time is over).
 struct ProcessWatch {
-    /// Why we ended it. The first reason stays.
+    /// Why the process was stopped. The first reason counts.
     enum StopReason {
-        /// Asked from outside.
+        /// A stop was requested from outside.
         case request
-        /// It ran longer than it may.
+        /// The process exceeded its timeout.
         case timeout
     }
 
-    /// What must be done, in order.
+    /// What must be done, in this order.
     enum Step: Equatable {
         /// SIGTERM to the group, and SIGCONT so that a stopped process can act on it.
         case terminate
         /// SIGKILL to the group.
         case kill
-        /// Collect nothing more: report the end.
+        /// Read nothing more: report the end.
         case finish
     }
 
-    /// How long a stream may stay open after the process has ended. Somebody who left its group
-    /// may hold it for ever; what its own group printed is in the pipe by then.
+    /// How long a stream may stay open after the process has ended. A process that left the group
+    /// may hold it open for ever; the output of the group itself is in the pipe by then.
     static let drain = Duration.seconds(1)
 
     let startedAt: Timestamp
@@ -44,12 +45,12 @@ struct ProcessWatch {
         timeoutAt = timeout.map { startedAt + max(.zero, $0) }
     }
 
-    /// When `timePassed` wants to be called; `nil`: never.
+    /// When `timePassed` must be called next; `nil`: never.
     var deadline: Timestamp? {
         [timeoutAt, killAt, drainUntil].compactMap(\.self).min()
     }
 
-    /// Asked from outside to stop.
+    /// A stop was requested from outside.
     mutating func requested(_ request: StopSignal.Request, at now: Timestamp) -> [Step] {
         switch request {
         case .cancel: stop(for: .request, at: now)
@@ -57,7 +58,7 @@ struct ProcessWatch {
         }
     }
 
-    /// The moment may have come for something.
+    /// Performs whatever is due at this time.
     mutating func timePassed(_ now: Timestamp) -> [Step] {
         var steps: [Step] = []
         if let timeoutAt, now >= timeoutAt {
@@ -75,7 +76,7 @@ struct ProcessWatch {
         return steps
     }
 
-    /// It has ended and was collected; its group was killed before that.
+    /// The process has ended and was collected; its group was killed before that.
     mutating func exited(at now: Timestamp) -> [Step] {
         guard endedAt == nil else { return [] }
         endedAt = now
@@ -86,7 +87,7 @@ struct ProcessWatch {
         return []
     }
 
-    /// Nobody can print to one of its streams any more.
+    /// No process can write to one of the streams any more.
     mutating func streamEnded() -> [Step] {
         guard openStreams > 0 else { return [] }
         openStreams -= 1
@@ -96,7 +97,7 @@ struct ProcessWatch {
     }
 
     private mutating func stop(for reason: StopReason, at now: Timestamp) -> [Step] {
-        // Benign: a request that crosses the end of the process, or comes second.
+        // Harmless: a request that comes after another, or crosses the end of the process.
         guard endedAt == nil, stopReason == nil else { return [] }
         stopReason = reason
         timeoutAt = nil

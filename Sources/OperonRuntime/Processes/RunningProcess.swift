@@ -2,25 +2,26 @@ import COperonProcess
 import Glibc
 import OperonModel
 
-/// One process that has started: its descriptors, what it printed, its watch.
+/// One process that has started: its descriptors, its output, its watch.
 ///
-/// Made by the spawn thread and handed to the loop thread, which alone touches it from then on.
-/// `@unchecked Sendable`: the hand-over goes through the loop's locked inbox, which orders the two.
+/// Made by the spawn thread and handed to the loop thread, which is its only user from then on.
+/// `@unchecked Sendable`: it is handed over through the loop's locked inbox, which orders the
+/// accesses.
 final class RunningProcess: @unchecked Sendable {
     /// The end of a process, before its output file was read.
     struct End: Sendable {
-        /// `nil`: it had to be given up at once.
+        /// `nil`: the process had to be given up at once.
         let status: ProcessStatus?
         let stopReason: ProcessWatch.StopReason?
         let startedAt: Timestamp
         let endedAt: Timestamp
         let logTail: [UInt8]
         let logBytesDropped: UInt64
-        /// Whether something lies where its output belongs.
+        /// Whether a file exists at its output path.
         let hasOutput: Bool
-        /// What it used, and those of its descendants that it collected.
+        /// The CPU time of the process, and of those of its descendants that it collected.
         let cpuTime: Duration
-        /// The system had no memory to watch it, so it was ended at once.
+        /// The system had no memory to watch the process, so it was ended at once.
         var isUnwatched = false
     }
 
@@ -33,7 +34,7 @@ final class RunningProcess: @unchecked Sendable {
     }
 
     let id: UInt64
-    /// Also the number of its group; ours until it is collected.
+    /// Also the number of its group; it cannot be reused until the process is collected.
     let process: pid_t
     /// Readable when the process has ended; `nil` once it was collected.
     var descriptor: Descriptor?
@@ -45,7 +46,7 @@ final class RunningProcess: @unchecked Sendable {
     private var cpuTime = Duration.zero
     private var isUnwatched = false
     let stopSignal: StopSignal
-    /// Where its group is noted.
+    /// Its slot in the table of process groups.
     private let place: Int?
     private let request: SpawnRequest
 
@@ -74,15 +75,16 @@ final class RunningProcess: @unchecked Sendable {
         self.request = request
     }
 
-    /// Sends a signal to its group. Only before it is collected: until then the number is its own.
+    /// Sends a signal to the group, but only before the process is collected: until then its number
+    /// cannot be reused.
     func signalGroup(_ signal: Int32) {
         guard status == nil else { return }
-        // Fails only when nobody in the group can be signalled any more.
+        // Fails only when no process of the group can be signalled any more.
         _ = kill(-process, signal)
     }
 
-    /// Collects it if it has ended; before that, kills what is left of its group, while the number
-    /// of the group cannot belong to anybody else. Returns whether it has ended.
+    /// Collects the process if it has ended. Kills the rest of the group first, while the group's
+    /// number cannot belong to another one. Returns whether the process has ended.
     func collect() -> Bool {
         guard status == nil else { return true }
         signalGroup(SIGKILL)
@@ -100,13 +102,13 @@ final class RunningProcess: @unchecked Sendable {
         return true
     }
 
-    /// The descriptors that are open: what `epoll` watches.
+    /// The numbers of the open descriptors, which `epoll` watches.
     var numbers: (output: Int32?, error: Int32?, exit: Int32?) {
         (output.number, error.number, descriptor.number)
     }
 
-    /// Kills it and waits for its end: for a process that cannot be watched. SIGKILL is not long in
-    /// coming.
+    /// Kills a process that cannot be watched, and waits for its end; SIGKILL usually takes effect
+    /// at once.
     func abandon() {
         isUnwatched = true
         signalGroup(SIGKILL)
@@ -114,7 +116,7 @@ final class RunningProcess: @unchecked Sendable {
         descriptor = nil
     }
 
-    /// Ends one that started too late for whoever wanted it. Before it was handed to the loop.
+    /// Ends a process that started too late, before it was handed to the loop.
     func discard() {
         abandon()
         if let place { request.state?.ended(place) }
@@ -128,14 +130,14 @@ final class RunningProcess: @unchecked Sendable {
         }
     }
 
-    /// What one read brought.
+    /// The result of one read.
     enum ReadProgress {
         case bytes
-        /// Nothing for now.
+        /// Nothing to read at present.
         case empty
         /// The stream ended with this read.
         case ended
-        /// It had ended before.
+        /// The stream had ended before.
         case closed
     }
 
@@ -150,7 +152,7 @@ final class RunningProcess: @unchecked Sendable {
         }
         if count < 0, errno == EAGAIN || errno == EINTR { return .empty }
         guard count > 0 else {
-            // A read error on a pipe cannot be; if it were, nothing more would come.
+            // A read error on a pipe should not happen; if it does, nothing more would come.
             source.reader = nil
             return .ended
         }
@@ -161,7 +163,7 @@ final class RunningProcess: @unchecked Sendable {
         return .bytes
     }
 
-    /// Gives up both streams and reports.
+    /// Closes both streams and reports the end.
     func finish(at now: Timestamp) {
         output.reader = nil
         error.reader = nil
@@ -183,7 +185,7 @@ final class RunningProcess: @unchecked Sendable {
 }
 
 extension RunningProcess.Stream {
-    /// The open descriptor's number.
+    /// The number of the open descriptor.
     var number: Int32? { reader.number }
 }
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The names of signals, as people write them.
+/// The usual names of signals.
 package enum SignalName {
     /// Linux numbers on the architectures that Swift runs on (signal(7), column "x86/ARM").
     private static let names = [

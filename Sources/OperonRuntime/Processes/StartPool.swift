@@ -4,16 +4,16 @@ import Glibc
 import NIOConcurrencyHelpers
 import OperonModel
 
-/// Starts processes one after the other on a thread of its own, and lets another go on when a start
-/// takes long: a directory or a program on a file system that does not answer holds the
-/// thread that starts it, and nobody else.
+/// Starts processes one after the other on a thread of its own. If a start takes long, another
+/// thread takes over: a directory or a program on an unresponsive file system delays only the
+/// thread that starts it.
 ///
-/// Owned by the `ProcessRunner`. The threads live as long as the runner does, because the death
-/// signal of a process follows the thread that started it. Besides them one thread watches the
-/// starts, while there are any. It ends those that were asked to stop, are out of time or last
-/// longer than any start should, and reports them: also those whose thread never comes back.
+/// Owned by the `ProcessRunner`. The threads live as long as the runner, because the death signal
+/// of a process is tied to the thread that started it. One more thread watches the starts while
+/// there are any. It ends starts that were asked to stop, exceed their timeouts or take longer than
+/// any start should. It also reports those whose thread never returns.
 final class StartPool: Sendable {
-    /// What one start brought.
+    /// The result of one start.
     enum Result: Sendable {
         case running(RunningProcess)
         case failed(SpawnFailure)
@@ -25,18 +25,20 @@ final class StartPool: Sendable {
         Void
 
     struct Configuration: Sendable {
-        /// A start that lasts longer keeps no other one waiting. A usual one takes a millisecond.
+        /// A start that takes longer does not delay other starts. A usual start takes a
+        /// millisecond.
         var patience = Duration.milliseconds(50)
-        /// The longest start: a file server that is restarted is back within a minute.
+        /// The longest time for a start: a file server that restarts is back within a minute.
         var longest = Duration.seconds(60)
-        /// How long a start may take to end after its child was killed; then it is reported without
-        /// its thread. A kill ends any wait but that for a file system that cannot be interrupted.
+        /// How long a start may take to end after its child was killed; after that it is reported
+        /// without waiting for its thread. A kill ends any wait except one for a file system that
+        /// cannot be interrupted.
         var killTime = Duration.seconds(1)
-        /// Threads at most. Each start that does not come back holds one: with so many the worker
-        /// gives back what it should start, until one of them comes back.
+        /// The most threads. Each start that hangs holds one. If all hang, the worker gives back
+        /// what it should start, until one of them returns.
         var threadsMax = 64
         var now: @Sendable () -> Timestamp = { SystemClock.now() }
-        /// Whether a thread looks after the starts; else `look` is called by hand.
+        /// Whether a thread watches the starts; otherwise a test calls `look`.
         var isWatched = true
         var startThread: ThreadStart = OwnThread.start
     }
@@ -53,27 +55,27 @@ final class StartPool: Sendable {
         let progress: StartProgress
         let since: Timestamp
         var isOverdue = false
-        /// Its thread is back, and reports it.
+        /// Its thread has returned and reports it.
         var isReturned = false
         var ending: (reason: Reason, since: Timestamp)?
     }
 
     private struct State {
         var queue = Deque<SpawnRequest>()
-        /// In the order of their starts: as a rule one.
+        /// The current starts in the order in which they began, usually one.
         var running: [Running] = []
-        /// Reported, and their threads have not come back.
+        /// Starts that were reported, but whose threads have not returned.
         var lost: Set<UInt64> = []
         var threadCount = 0
         var idleCount = 0
-        /// Threads that were woken or started and have not looked at the queue yet.
+        /// The number of threads that were woken or started and have not checked the queue yet.
         var comingCount = 0
         var isWatching = false
         var isClosing = false
         var isStopped = false
         var whenClosed: [@Sendable () -> Void] = []
 
-        /// Whether a thread takes the next start soon.
+        /// Whether a thread will take the next start soon.
         var isServed: Bool { comingCount > 0 || running.contains { !$0.isOverdue } }
     }
 
@@ -85,7 +87,7 @@ final class StartPool: Sendable {
 
     private typealias Report = (request: SpawnRequest, outcome: SpawnRequest.Outcome)
 
-    /// Between two looks at starts that last.
+    /// The time between two checks of starts that take long.
     private static let lookMilliseconds: Int32 = 50
 
     private let configuration: Configuration
@@ -95,11 +97,11 @@ final class StartPool: Sendable {
     private let wakeup: Descriptor
     private let watchWakeup: Descriptor
 
-    /// Starts the first thread, and the one that watches.
+    /// Starts the first thread and the watching thread.
     ///
     /// - Parameters:
-    ///   - spawn: starts a process; blocks.
-    ///   - deliver: takes over one that was started.
+    ///   - spawn: Starts a process; blocks.
+    ///   - deliver: Takes over a started process.
     init(
         _ configuration: Configuration = Configuration(),
         spawn: @escaping @Sendable (SpawnRequest, StartProgress) -> Result,
@@ -120,11 +122,11 @@ final class StartPool: Sendable {
         }
     }
 
-    /// How many threads there are that start processes.
+    /// The number of threads that start processes.
     var threadCount: Int { state.withLockedValue { $0.threadCount } }
 
-    /// Appends a start. Its completion is called once: on a thread of ours, or, if nothing can be
-    /// started, before this returns. The completion of a process that runs is called by its owner.
+    /// Appends a start. Its completion is called once: on a thread of the pool or, if nothing can
+    /// be started, before this returns. If the process runs, its new owner calls the completion.
     func submit(_ request: SpawnRequest) {
         let (isRefused, help, watches) = state.withLockedValue { state -> (Bool, Help, Bool) in
             guard !state.isClosing else { return (true, .none, false) }
@@ -137,7 +139,7 @@ final class StartPool: Sendable {
         if watches { watchWakeup.signal() }
     }
 
-    /// Starts nothing more. `done` is called when everything was handed over or reported.
+    /// Starts nothing more. Calls `done` when every start has been handed over or reported.
     func close(_ done: @escaping @Sendable () -> Void) {
         let (refused, isOver) = state.withLockedValue { state -> (Deque<SpawnRequest>, Bool) in
             state.isClosing = true
@@ -150,8 +152,8 @@ final class StartPool: Sendable {
         if isOver { done() }
     }
 
-    /// Lets the threads end, and with them what they started. One that does not come back ends when
-    /// it does.
+    /// Lets the threads end, which also ends the processes they started. A thread that hangs ends
+    /// when its start returns.
     func stop() {
         let count = state.withLockedValue { state in
             state.isStopped = true
@@ -161,9 +163,9 @@ final class StartPool: Sendable {
         watchWakeup.signal()
     }
 
-    // MARK: - Threads that start
+    // MARK: - Threads that start processes
 
-    /// Whether and how another thread is needed for what waits.
+    /// Whether a further thread is needed for the waiting starts, and how to get it.
     private func callHelp(_ state: inout State) -> Help {
         guard !state.queue.isEmpty, !state.isServed else { return .none }
         if state.idleCount > 0 {
@@ -185,7 +187,7 @@ final class StartPool: Sendable {
             do throws(SystemError) {
                 try configuration.startThread("operon-spawn") { [self] in work() }
             } catch {
-                // Nobody takes what waits: it is given back.
+                // No thread will take the waiting starts: they are given back.
                 let waiting = state.withLockedValue { state -> Deque<SpawnRequest> in
                     state.threadCount -= 1
                     state.comingCount -= 1
@@ -226,14 +228,14 @@ final class StartPool: Sendable {
 
     private func perform(_ start: Running) {
         let request = start.request
-        // What is asked to stop before it starts does not start.
+        // A request that was asked to stop before its start is not started.
         let result = request.stopSignal.isRequested ? nil : spawn(request, start.progress)
         let id = request.id
         let (isLost, ending) = state.withLockedValue { state -> (Bool, Reason?) in
             guard let place = state.running.firstIndex(where: { $0.request.id == id }) else {
                 return (state.lost.remove(id) != nil, nil)
             }
-            // From here on it is this thread's alone.
+            // From here on only this thread handles the start.
             state.running[place].isReturned = true
             return (false, state.running[place].ending?.reason)
         }
@@ -243,7 +245,7 @@ final class StartPool: Sendable {
         } else if !isLost {
             hand(over: result, of: request)
         }
-        // Behind the handing over: whoever closes the pool waits for that as well.
+        // After the hand-over, because the caller that closes the pool waits for that as well.
         let closed = state.withLockedValue { state in
             state.running.removeAll { $0.request.id == id }
             return takeClosed(&state)
@@ -266,7 +268,7 @@ final class StartPool: Sendable {
         return state.whenClosed
     }
 
-    // MARK: - The thread that watches
+    // MARK: - The watching thread
 
     private func watch() {
         while true {
@@ -286,8 +288,8 @@ final class StartPool: Sendable {
         }
     }
 
-    /// Ends the starts that are to end, reports those that do not come back, and sees to it that
-    /// what waits is started by somebody.
+    /// Ends the starts that must end, reports those that hang, and makes sure that a thread takes
+    /// the waiting ones.
     func look() {
         let now = configuration.now()
         var reports: [Report] = []
@@ -315,7 +317,7 @@ final class StartPool: Sendable {
         for done in closed { done() }
     }
 
-    /// Kills the child of a start that is to end; reports it if that did not help.
+    /// Kills the child of a start that must end; reports the start if that did not help.
     private func end(_ place: Int, _ state: inout State, at now: Timestamp) -> Report? {
         let start = state.running[place]
         guard let ending = start.ending else {

@@ -1,9 +1,9 @@
 import NIOConcurrencyHelpers
 
-/// Asks one run of a process to stop, from outside and at any time: before it starts, while it
-/// runs, or too late.
+/// Asks one run of a process to stop, at any time: before it starts, while it runs, or after it has
+/// ended.
 package final class StopSignal: Sendable {
-    /// How urgently; a stronger request overrides a weaker one, never the other way round.
+    /// The urgency. A stronger request overrides a weaker one, but not the reverse.
     enum Request: UInt8, Comparable {
         case cancel
         case kill
@@ -26,7 +26,7 @@ package final class StopSignal: Sendable {
     /// SIGKILL to the process group now. Returns at once.
     package func kill() { ask(.kill) }
 
-    /// Whether either was asked.
+    /// Whether a cancel or a kill was requested.
     package var isRequested: Bool { requested != nil }
 
     /// The strongest request so far.
@@ -41,7 +41,7 @@ package final class StopSignal: Sendable {
         deliver?(request)
     }
 
-    /// From here on requests go to `deliver`; returns what was asked before.
+    /// From here on requests go to `deliver`; returns the request made before, if any.
     func attach(_ deliver: @escaping @Sendable (Request) -> Void) -> Request? {
         state.withLockedValue { state in
             state.deliver = deliver
@@ -49,6 +49,6 @@ package final class StopSignal: Sendable {
         }
     }
 
-    /// The process has ended: nobody is left to be asked.
+    /// The process has ended, so later requests have no effect.
     func detach() { state.withLockedValue { $0.deliver = nil } }
 }

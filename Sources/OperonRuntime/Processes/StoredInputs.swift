@@ -1,15 +1,16 @@
 import NIOConcurrencyHelpers
 import OperonModel
 
-/// What all processes of a worker need of its private directory: the directory itself, the file of
-/// no inputs, and the socket to the worker.
+/// The parts of a worker's private directory that all its processes need: the directory itself, the
+/// file for attempts without inputs, and the socket to the worker.
 struct CommonFiles: Sendable {
     let files: ProcessFiles
     /// `nil`: the path of the directory is too long for a socket.
     let inside: InsideSocket?
     let report: @Sendable (_ sentence: String) -> Void
 
-    /// Makes again what somebody has removed, as cleaners of the temporary directory do. Blocks.
+    /// Restores files that were removed, for example by a cleaner of the temporary directory.
+    /// Blocks.
     func repair() throws(SystemError) {
         if try files.repair() {
             report("made \(files.directory) again, which somebody had removed")
@@ -18,13 +19,13 @@ struct CommonFiles: Sendable {
     }
 }
 
-/// The file of inputs of an attempt that is not running yet, filled piece by piece in the order of
-/// its dependencies. Whoever made it runs the attempt with it, or discards it.
+/// The inputs file of an attempt that is not running yet, filled piece by piece in the order of its
+/// dependencies. Its creator either runs the attempt with it or discards it.
 package final class StoredInputs: Sendable {
     let id: UInt64
     let attempt: ProcessFiles.Attempt
     private let common: CommonFiles
-    /// Made by the first piece. Only the files thread looks.
+    /// Made by the first piece. Used by the files thread only.
     private let writer = NIOLockedValueBox<InputsWriter?>(nil)
 
     init(id: UInt64, attempt: ProcessFiles.Attempt, _ common: CommonFiles) {
@@ -33,7 +34,7 @@ package final class StoredInputs: Sendable {
         self.common = common
     }
 
-    /// Why it could not be written; `nil`: it was. On the files thread.
+    /// Writes a piece, on the files thread; returns the error if that fails.
     func write(_ inputs: [NamedInput], isLast: Bool) -> SystemError? {
         do throws(SystemError) {
             let opened = self.writer.withLockedValue { $0 }

@@ -1,19 +1,19 @@
 import OperonModel
 
-/// Calls back at one moment of a clock, the earliest that was asked for. A `Timestamp` is told by
-/// the monotonic clock, a `WallTime` by the calendar, however that is set meanwhile.
+/// Calls back at one moment of a clock: the earliest that was requested. A `Timestamp` refers to
+/// the monotonic clock; a `WallTime` refers to the calendar, even if that is set meanwhile.
 ///
-/// Owned by one actor, or kept under one lock, which is why it needs none; its task is the only one
-/// that is not a child of the service's own, since a child could not be replaced when an earlier
-/// moment is asked for.
+/// Owned by one actor or kept under one lock, so it needs no lock of its own. Its task is the only
+/// one that is not a child of the service's task, because a child could not be replaced when an
+/// earlier moment is requested.
 struct Alarm<Moment: Comparable & Sendable> {
     private var task: Task<Void, Never>?
     private var moment: Moment?
 
-    /// Asks for a call at `wanted`; a later moment that was asked for before is forgotten.
+    /// Requests a call at `wanted`; a later moment that was requested before is forgotten.
     ///
     /// - Parameters:
-    ///   - wanted: `nil`: never.
+    ///   - wanted: The moment; `nil`: never.
     ///   - sleep: Returns at that moment.
     mutating func set(
         _ wanted: Moment?,
@@ -30,7 +30,7 @@ struct Alarm<Moment: Comparable & Sendable> {
         }
     }
 
-    /// To be called first when it rings: the next `set` counts again.
+    /// To be called first when the alarm rings, so that the next `set` takes effect again.
     mutating func rang() { moment = nil }
 
     mutating func cancel() {

@@ -2,7 +2,7 @@ import Crypto
 package import OperonModel
 
 extension ContentHash {
-    /// The hash of these bytes: some milliseconds for a mebibyte at worst.
+    /// The hash of these bytes; takes at most some milliseconds per mebibyte.
     package init(of bytes: [UInt8]) {
         guard let hash = ContentHash(bytes: Array(SHA256.hash(data: bytes))) else {
             preconditionFailure("a SHA-256 has as many bytes as it is said to have")

@@ -1,10 +1,10 @@
 import COperonProcess
 import Glibc
 
-/// An open file descriptor with one owner, closed when its owner lets go of it.
+/// An open file descriptor with one owner, closed when its owner releases it.
 ///
-/// All of ours are close-on-exec, so that no child that anything in this process starts inherits
-/// them.
+/// All of Operon's descriptors are close-on-exec, so that no child that anything in this process
+/// starts inherits them.
 struct Descriptor: ~Copyable, Sendable {
     let number: Int32
 
@@ -20,24 +20,24 @@ struct Descriptor: ~Copyable, Sendable {
     deinit { _ = Glibc.close(number) }
 }
 
-/// A system call that failed: its `errno`, and what was being done.
+/// A failed system call: its `errno`, and what was being done.
 package struct SystemError: Error, Hashable {
     let doing: String
     let code: Int32
 
-    /// Reads `errno`: to be called at once after the failing call.
+    /// Reads `errno`, so it must be called directly after the failing call.
     static func current(_ doing: String) -> SystemError {
         SystemError(doing: doing, code: errno)
     }
 
-    /// Whether the system lacks something that it may have again later: a descriptor, a process or
-    /// memory. It says nothing about what was to be done.
+    /// Whether the system lacks a resource that it may have again later: a descriptor, a process or
+    /// memory. The failed action itself is not to blame.
     var isShortage: Bool { [EMFILE, ENFILE, EAGAIN, ENOMEM].contains(code) }
 
-    /// The same of what is written to a disk: it may have room again.
+    /// The same for a write to a disk, which may have room again.
     var isShortageOrFullDisk: Bool { isShortage || [ENOSPC, EDQUOT].contains(code) }
 
-    /// "No such file or directory".
+    /// The text for an `errno`, such as "No such file or directory".
     static func text(_ code: Int32) -> String {
         // glibc's strerror answers per thread since 2.32.
         guard let text = unsafe strerror(code) else { return "error \(code)" }
@@ -50,12 +50,12 @@ extension SystemError: CustomStringConvertible {
 }
 
 extension Descriptor {
-    /// A counter that can be waited for: how other threads wake one of ours.
+    /// A counter to wait for, with which other threads wake one of Operon's threads.
     static func wakeup(blocking: Bool) throws(SystemError) -> Descriptor {
         try counter(flags: blocking ? EFD_CLOEXEC : EFD_CLOEXEC | EFD_NONBLOCK)
     }
 
-    /// The same for several threads of ours: each `signal` ends one `await`.
+    /// The same for several threads: each `signal` ends one `await`.
     static func semaphore() throws(SystemError) -> Descriptor {
         try counter(flags: EFD_CLOEXEC | EFD_SEMAPHORE)
     }
@@ -68,18 +68,19 @@ extension Descriptor {
 
     /// Adds one to the counter.
     borrowing func signal() {
-        // Fails only when the counter is full, and then whoever waits is awake.
+        // Fails only when the counter is full, and then any waiting thread has been woken.
         _ = eventfd_write(number, 1)
     }
 
-    /// Takes what is in the counter, one of a semaphore; waits for it if the counter is blocking.
+    /// Takes the whole counter, or one from a semaphore; a blocking counter waits until it is not
+    /// zero.
     borrowing func await() {
         var value: eventfd_t = 0
         while unsafe eventfd_read(number, &value) != 0, errno == EINTR {}
     }
 }
 
-/// Both ends of a pipe: ours to read without blocking, the child's to write with blocking.
+/// Both ends of a pipe: this process reads without blocking, the child writes with blocking.
 struct Pipe: ~Copyable {
     let reader: Descriptor
     let writer: Descriptor
@@ -91,7 +92,7 @@ struct Pipe: ~Copyable {
         }
         reader = Descriptor(owning: ends.reader)
         writer = Descriptor(owning: ends.writer)
-        // On a new pipe of ours this has no way to fail.
+        // On a new pipe this cannot fail.
         _ = fcntl(reader.number, F_SETFL, O_NONBLOCK)
     }
 }

@@ -2,7 +2,7 @@ import Glibc
 package import OperonModel
 
 extension FileRights {
-    /// Of what a path leads to; `nil`: that cannot be looked at.
+    /// The rights of the file that a path leads to; `nil`: they cannot be read.
     package init?(_ path: String) {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return nil }

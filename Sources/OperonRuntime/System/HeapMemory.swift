@@ -1,16 +1,16 @@
 import COperonProcess
 
-/// Memory that the allocator keeps for later.
+/// Freed memory that the allocator keeps for later use.
 enum HeapMemory {
-    /// From so many operations on, what their descriptions took is worth giving back: some hundred
-    /// bytes each, in pieces that the allocator would keep.
+    /// From this many operations on, the memory of their descriptions is worth returning: some
+    /// hundred bytes each, in pieces that the allocator would keep.
     static let largeGraph = 50_000
 
-    /// Gives back to the system what is free. Soon, because whoever submits a graph has its
-    /// description until it is answered.
+    /// Returns free memory to the system after a delay, because a client that submits a graph holds
+    /// its description until it is answered.
     static func giveBackSoon() {
         Task.detached {
-            // Too early is too little, and no harm.
+            // If it runs too early it returns less, which does no harm.
             do { try await Task.sleep(for: .seconds(1)) } catch { return }
             operon_process_give_back_memory()
         }

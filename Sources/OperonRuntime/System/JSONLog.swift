@@ -1,8 +1,8 @@
 package import Logging
 package import OperonModel
 
-/// Log lines as programs read them: one JSON object a line, with `time` (UTC), `level`, `label`,
-/// `message`, and what belongs to the message in `metadata`.
+/// Log lines for programs: one JSON object per line, with `time` (UTC), `level`, `label`,
+/// `message`, and the message's details in `metadata`.
 package struct JSONLog: LogHandler {
     package var metadata: Logger.Metadata = [:]
     package var metadataProvider: Logger.MetadataProvider?
@@ -11,7 +11,7 @@ package struct JSONLog: LogHandler {
     private let now: @Sendable () -> WallTime
     private let write: @Sendable ([UInt8]) -> Void
 
-    /// `write`: takes a whole line with its end.
+    /// - Parameter write: Takes a whole line including its end.
     package init(
         label: String,
         level: Logger.Level,
@@ -36,7 +36,7 @@ package struct JSONLog: LogHandler {
         write(line(event.level, event.message.description, all))
     }
 
-    /// What would be written, with its end.
+    /// The line that would be written, including its end.
     package func line(
         _ level: Logger.Level,
         _ message: String,

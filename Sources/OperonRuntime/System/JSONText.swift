@@ -1,8 +1,8 @@
-/// Checks and writes JSON (RFC 8259) without building anything from it: an output may be large, and
-/// is only carried.
+/// Checks and writes JSON (RFC 8259) without building a value from it: an output may be large, and
+/// Operon only transports it.
 struct JSONText {
-    /// Levels of arrays and objects. Whoever reads `OPERON_INPUTS` finds an output one level
-    /// deeper; Foundation's reader refuses more than 512.
+    /// The deepest nesting of arrays and objects. Readers of `OPERON_INPUTS` find an output one
+    /// level deeper; Foundation's parser refuses more than 512 levels.
     static let depthMax = 256
 
     /// Why some bytes are not one JSON value.
@@ -15,14 +15,15 @@ struct JSONText {
 
     private let bytes: [UInt8]
     private var index = 0
-    /// The brackets that are open, outermost first.
+    /// The open brackets, outermost first.
     private var open: [UInt8] = []
 
     private init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
-    /// Throws unless `bytes` are exactly one JSON value in UTF-8, with white space around it.
+    /// Throws unless `bytes` are exactly one JSON value in UTF-8, optionally surrounded by white
+    /// space.
     static func check(_ bytes: [UInt8]) throws(Malformed) {
         var text = JSONText(bytes)
         try text.document()
@@ -93,7 +94,7 @@ extension JSONText {
         repeat { try value() } while try continues()
     }
 
-    /// A scalar, an empty array or object, or the beginning of one, up to its first value.
+    /// Parses a scalar, an empty array or object, or the beginning of one, up to its first value.
     private mutating func value() throws(Malformed) {
         while true {
             skipSpace()
@@ -113,7 +114,7 @@ extension JSONText {
         }
     }
 
-    /// Closes what ends here. Returns whether another value follows.
+    /// Closes the arrays and objects that end here. Returns whether another value follows.
     private mutating func continues() throws(Malformed) -> Bool {
         while true {
             skipSpace()

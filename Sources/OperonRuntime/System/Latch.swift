@@ -1,7 +1,7 @@
 import NIOConcurrencyHelpers
 import OperonModel
 
-/// Something that happens once, and that any number of tasks may wait for.
+/// An event that happens once, and that any number of tasks may wait for.
 package final class Latch: Sendable {
     private struct State {
         var isOpen = false
@@ -15,11 +15,11 @@ package final class Latch: Sendable {
 
     package var isOpen: Bool { state.withLockedValue { $0.isOpen } }
 
-    /// Lets everybody go on, now and later. Again: no effect.
+    /// Releases all tasks that wait now or later. A second call has no effect.
     package func open() {
         let waiters = state.withLockedValue { state in
             state.isOpen = true
-            // The order does not matter: they are other tasks, each on its own.
+            // The order does not matter: each waiter is a task of its own.
             let waiters = Array(state.waiters.values)
             state.waiters = [:]
             return waiters
@@ -36,7 +36,8 @@ package final class Latch: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isWaiting = state.withLockedValue { state in
-                    // Cancelling sets the flag first and takes the lock then: none is missed.
+                    // Cancellation sets the flag first and takes the lock afterwards, so none is
+                    // missed.
                     guard !state.isOpen, !Task.isCancelled else { return false }
                     state.waiters[id] = continuation
                     return true
@@ -53,12 +54,12 @@ package final class Latch: Sendable {
         await wait(until: SystemClock.now() + limit, by: .system)
     }
 
-    /// Returns when it is open, when the task is cancelled, or at a moment of that time.
+    /// Returns when it is open, when the task is cancelled, or at a moment of the given clock.
     func wait(until moment: Timestamp, by time: TimeSource) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait() }
             group.addTask {
-                // Cancelled: the other one was first.
+                // Cancelled, because the other task was first.
                 do { try await time.sleep(moment) } catch {}
             }
             await group.next()

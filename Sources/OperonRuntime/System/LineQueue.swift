@@ -2,39 +2,39 @@ import DequeModule
 import Glibc
 import NIOConcurrencyHelpers
 
-/// Lines on their way to a reader who may be slow, or stand still: a thread of their own writes
-/// them, and whoever adds one goes on at once. What there is no room for is left out, and counted
-/// in a line of its own.
+/// Lines on their way to a reader that may be slow or stalled. A thread of the queue writes them,
+/// so the caller that adds one continues at once. Lines that do not fit are left out, and a line of
+/// their own counts them.
 package final class LineQueue: Sendable {
     private struct State {
         var lines = Deque<Line>()
-        /// Of these lines, and of the one that is being written.
+        /// The bytes of these lines, and of the line that is being written.
         var bytes = 0
-        /// Behind the last of these lines.
+        /// The number of lines left out after the last of these.
         var leftOut = 0
         var isWriting = false
     }
 
     private struct Line {
         let bytes: [UInt8]
-        /// Left out before it.
+        /// The number of lines left out before it.
         let leftOut: Int
     }
 
-    /// Of the lines of a log that wait: what a reader misses in a second or two.
+    /// The most bytes of log lines that wait: what a reader misses in a second or two.
     package static let logBytesMax = 1 << 20
 
     private let state = NIOLockedValueBox(State())
-    /// `nil`: the system gave none, and each line is written by whoever adds it.
+    /// `nil`: the system could start no thread, so the caller writes each line itself.
     private let thread: SerialThread?
     private let bytesMax: Int
     private let write: @Sendable ([UInt8]) -> Void
     private let leftOut: @Sendable (_ count: Int) -> [UInt8]
 
     /// - Parameters:
-    ///   - bytesMax: Of lines that wait.
-    ///   - write: writes a line; may block for as long as the reader likes.
-    ///   - leftOut: the line that says that so many lines are missing before it.
+    ///   - bytesMax: The most bytes of lines that wait.
+    ///   - write: Writes a line; may block for as long as the reader likes.
+    ///   - leftOut: Makes the line that states how many lines are missing before it.
     package init(
         bytesMax: Int = logBytesMax,
         write: @escaping @Sendable ([UInt8]) -> Void,
@@ -54,11 +54,11 @@ package final class LineQueue: Sendable {
         thread?.stop()
     }
 
-    /// Nothing waits to be written.
+    /// Whether no line waits to be written.
     package var isEmpty: Bool { state.withLockedValue { !$0.isWriting } }
 
-    /// Takes lines with their ends, all of them or none. If nothing else waits there is room for
-    /// any number.
+    /// Adds lines including their ends, all of them or none. If nothing else waits there is room
+    /// for any number.
     package func add(_ lines: [UInt8]) {
         guard let thread else { return write(lines) }
         state.withLockedValue { state in
@@ -71,12 +71,12 @@ package final class LineQueue: Sendable {
             state.leftOut = 0
             guard !state.isWriting else { return }
             state.isWriting = true
-            // Under the lock: a flush that comes behind this call is behind its job as well.
+            // Under the lock, so that a flush after this call also comes after its job.
             thread.submit { [self] in writeAll() }
         }
     }
 
-    /// On the thread.
+    /// Runs on the thread.
     private func writeAll() {
         var written = 0
         while let line = next(after: written) {
@@ -102,10 +102,10 @@ package final class LineQueue: Sendable {
     // MARK: - The end of the program
 
     private static let kept = NIOLockedValueBox<[LineQueue]>([])
-    /// A reader that stands still does not keep a program from its end for longer.
+    /// The longest time, in seconds, for which a stalled reader delays the end of the program.
     private static let lastWordsSeconds = 1.0
 
-    /// From here on the end of the program waits a second for what was added.
+    /// From here on the end of the program waits up to a second for lines that were added.
     package func keepUntilExit() {
         Self.kept.withLockedValue { kept in
             if kept.isEmpty { _ = atexit { LineQueue.flushKept() } }
@@ -113,12 +113,12 @@ package final class LineQueue: Sendable {
         }
     }
 
-    /// Before something is written past those that are kept.
+    /// Flushes the kept queues, before something is written directly.
     package static func flushKept() {
         for queue in kept.withLockedValue({ $0 }) { queue.flush(within: lastWordsSeconds) }
     }
 
-    /// Returns when what was added is written; or after so many seconds, if nobody reads it.
+    /// Returns when all added lines are written, or after this many seconds if nobody reads them.
     package func flush(within seconds: Double) {
         guard let thread else { return }
         let isWritten = ConditionLock(value: false)
@@ -129,7 +129,7 @@ package final class LineQueue: Sendable {
         if isWritten.lock(whenValue: true, timeoutSeconds: seconds) { isWritten.unlock() }
     }
 
-    /// Returns when what was added is written, or when the task is cancelled.
+    /// Returns when all added lines are written, or when the task is cancelled.
     package func flush() async {
         guard let thread else { return }
         let isWritten = Latch()

@@ -2,16 +2,16 @@ import COperonProcess
 import Glibc
 import NIOConcurrencyHelpers
 
-/// What this process is and was given.
+/// This process and the arguments and variables it was given.
 package enum OwnProcess {
     package static var id: Int32 { getpid() }
 
     static var parentID: Int32 { getppid() }
 
-    /// Behind the program's name.
+    /// The arguments after the program's name.
     package static var arguments: [String] { Array(CommandLine.arguments.dropFirst()) }
 
-    /// What it was called as, without its directory.
+    /// The name by which the program was called, without its directory.
     package static var programName: String {
         let path = CommandLine.arguments.first ?? ""
         return path.split(separator: "/").last.map(String.init) ?? "program"
@@ -24,12 +24,12 @@ package enum OwnProcess {
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// How many processors this process may use; at least 1.
+    /// The number of processors that this process may use; at least 1.
     package static var processorCount: Int {
         max(1, Int(operon_process_processors()))
     }
 
-    /// The variables as they are now.
+    /// The current environment variables.
     package static var environment: [String: String] {
         var environment: [String: String] = [:]
         guard var next = unsafe operon_process_environment() else { return [:] }
@@ -43,29 +43,29 @@ package enum OwnProcess {
         return environment
     }
 
-    /// Where the broker is, with a password: not for operations.
+    /// The variable with the broker's URL, which contains a password: operations must not get it.
     package static let brokerVariable = "OPERON_BROKER"
 
-    /// The soft limit of descriptors becomes the hard one, but not for what is started from here.
+    /// Raises the soft limit of descriptors to the hard one, but not for child processes.
     package static func raiseDescriptors() { operon_process_raise_descriptors() }
 
-    /// From here on no other process of this user reads the memory and the environment of this one,
-    /// and no core file has them. But one that an operation runs stays visible: the guard knows
-    /// what it has to end by its environment.
+    /// From here on no other process of this user can read the memory and the environment of this
+    /// one, and core files omit them. A process that an operation runs stays visible, because the
+    /// guard recognises the processes it must end by their environment.
     package static func conceal() {
         guard environment[ProcessEnvironment.inputs] == nil else { return }
         operon_process_conceal()
     }
 
-    /// From here on SIGINT and SIGTERM end this process as they end any other.
+    /// From here on SIGINT and SIGTERM have their default effect: they end this process.
     package static func endAtSignals() {
         for number in [SIGINT, SIGTERM] { _ = signal(number, SIG_DFL) }
     }
 
     private static let secrets = NIOLockedValueBox<[String: String]>([:])
 
-    /// The value of a variable that others must not see; with the first call it is taken out of the
-    /// environment, where every process of this user can read it. `nil`: there is none.
+    /// The value of a variable that others must not see; `nil`: there is none. The first call takes
+    /// the variable out of the environment, which every process of this user can read.
     package static func secret(_ name: String) -> String? {
         secrets.withLockedValue { secrets in
             if let taken = unsafe operon_process_take_variable(name) {
@@ -77,24 +77,25 @@ package enum OwnProcess {
         }
     }
 
-    /// The program that runs here; the very same, even if its file was replaced meanwhile.
+    /// The program that this process runs, even if its file was replaced meanwhile.
     static var executable: String {
         let link = "/proc/self/exe"
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = unsafe readlink(link, &path, path.count)
         guard count > 0, count < path.count else { return link }
         let name = String(decoding: path[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
-        // The kernel says so of what was replaced. Whoever is named so is run through the link.
+        // The kernel adds this suffix if the file was replaced. A file that really has such a name
+        // is run through the link, too.
         return name.hasSuffix(" (deleted)") ? link : name
     }
 
-    /// From here on each line goes out when it is printed.
+    /// From here on each line is written as soon as it is printed.
     static func printLines() { operon_process_print_lines() }
 
-    /// Writes all of it to the standard output.
+    /// Writes all bytes to the standard output.
     static func print(_ bytes: [UInt8]) { _ = write(bytes, to: STDOUT_FILENO) }
 
-    /// Whether it could.
+    /// Writes all bytes; returns whether that succeeded.
     static func write(_ bytes: [UInt8], to number: Int32) -> Bool {
         var written = 0
         while written < bytes.count {
@@ -108,16 +109,16 @@ package enum OwnProcess {
         return true
     }
 
-    /// Ends this process by a signal that it handled so far.
+    /// Ends this process by a signal that it has handled until now.
     package static func end(by number: Int32) -> Never {
         fflush(nil)
         signal(number, SIG_DFL)
         _ = kill(getpid(), number)
-        // It may be delivered to another thread, a moment later.
+        // The signal may be delivered to another thread, a moment later.
         while true { pause() }
     }
 
-    /// Ends this process, and what its threads are at with it: only what was printed is kept.
+    /// Ends this process, including everything its threads are doing; only printed output is kept.
     package static func end(failed message: String? = nil) -> Never {
         if let message { _ = write(Array((message + "\n").utf8), to: STDERR_FILENO) }
         fflush(nil)

@@ -1,7 +1,7 @@
 package import Logging
 
-/// Log lines as a person reads them, one sentence with what belongs to it in brackets, given to
-/// whoever owns the screen.
+/// Log lines for people: one sentence with its details in brackets, passed to the owner of the
+/// screen.
 package struct PlainLog: LogHandler {
     package var metadata: Logger.Metadata = [:]
     package var metadataProvider: Logger.MetadataProvider?

@@ -2,7 +2,7 @@ import COperonProcess
 import Glibc
 import NIOConcurrencyHelpers
 
-/// Starts threads of our own: for system calls that block, which no cooperative thread may make.
+/// Starts Operon's own threads, for blocking system calls, which no cooperative thread may make.
 enum OwnThread {
     /// Runs `body` on a new detached thread. `name`: at most 15 bytes.
     static func start(_ name: String, _ body: @escaping @Sendable () -> Void) throws(SystemError) {
@@ -38,8 +38,8 @@ enum OwnThread {
     }
 }
 
-/// One long-lived thread that does what it is given, in order: the files of a worker, lines for a
-/// slow reader. Its queue has no bound of its own: whoever submits has one.
+/// One long-lived thread that performs jobs in order: for the files of a worker, or for the lines
+/// to a slow reader. Its queue is unbounded: its callers must bound what they submit.
 package final class SerialThread: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
@@ -64,7 +64,7 @@ package final class SerialThread: Sendable {
         if wasEmpty { wakeup.signal() }
     }
 
-    /// Appends a job and waits for what it returns.
+    /// Appends a job and waits for its result.
     func perform<Value: Sendable>(_ job: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             submit { continuation.resume(returning: job()) }

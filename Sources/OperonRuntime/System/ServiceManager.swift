@@ -1,25 +1,27 @@
 import Glibc
 package import OperonPorts
 
-/// Whoever started this process as a service (systemd), and what it is told about it: datagrams
-/// with lines of `NAME=value`
+/// The service manager (systemd) that started this process, and the notifications it gets:
+/// datagrams with lines of `NAME=value`
 /// (https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html).
 package struct ServiceManager: Sendable {
     package enum News: Hashable, Sendable {
-        /// The service does its work: what was waiting for its start goes on.
+        /// The service works; units that waited for its start can start.
         case ready
-        /// It ends by itself within this time. systemd waits for it, if need be longer than its
-        /// `TimeoutStopSec`.
+        /// The service ends by itself within this time. systemd waits for it, if necessary longer
+        /// than its `TimeoutStopSec`.
         case stopping(within: Duration)
-        /// A line for a person, shown by `systemctl status`.
+        /// A status line for people, shown by `systemctl status`.
         case status(String)
     }
 
-    /// As an address has it: an abstract one begins with a zero byte.
+    /// The path in socket address form: an abstract one begins with a zero byte.
     private let path: [UInt8]
 
-    /// `socket` is what the variable `NOTIFY_SOCKET` says: a path, or `@` and an abstract name.
-    /// `nil`: nobody wants to be told, or at an address of another kind.
+    /// - Parameter socket: The value of the variable `NOTIFY_SOCKET`: a path, or `@` and an
+    ///   abstract name.
+    ///
+    /// Returns `nil` if no manager wants notifications, or if the address is of another kind.
     package init?(socket: String?) {
         guard let socket, let first = socket.utf8.first, socket.utf8.count > 1 else { return nil }
         switch first {
@@ -29,10 +31,10 @@ package struct ServiceManager: Sendable {
         }
     }
 
-    /// Tells it, all in one datagram. Waits for at most a second if nobody reads.
+    /// Sends all notifications in one datagram. Waits for at most a second if nobody reads.
     ///
-    /// - Throws: `PortError.unreachable` if it could not be told. The service goes on: the manager
-    ///   notices by itself what it was not told.
+    /// - Throws: `PortError.unreachable` if that fails. The service continues: the manager notices
+    ///   the changes by itself.
     package func tell(_ news: [News]) throws(PortError) {
         let text = news.map(\.lines).joined()
         do throws(SystemError) {
@@ -51,7 +53,8 @@ package struct ServiceManager: Sendable {
             throw SystemError(doing: "addressing its socket", code: ENAMETOOLONG)
         }
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path) }
-        // The length says where an abstract name ends; a path's trailing zero may be left out.
+        // The length marks the end of an abstract name; the trailing zero of a path may be left
+        // out.
         let prefix = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 2
         let length = socklen_t(prefix + path.count)
 
@@ -60,7 +63,7 @@ package struct ServiceManager: Sendable {
         guard number >= 0 else { throw .current("making a socket") }
         let socket = Descriptor(owning: number)
         var patience = Self.sendPatience
-        // Without it the send would wait longer, and nothing else.
+        // If this fails, the send may only wait longer.
         _ = unsafe setsockopt(
             socket.number,
             SOL_SOCKET,
@@ -83,8 +86,8 @@ extension ServiceManager.News {
         switch self {
         case .ready: return "READY=1\n"
         case .stopping(let limit):
-            // systemd counts in microseconds and takes no more than 64 bits of them; a year is
-            // long enough to end.
+            // systemd counts in microseconds and accepts at most 64 bits of them; a year is long
+            // enough for any service to end.
             let year = Duration.seconds(365 * 24 * 3_600)
             let microseconds = min(limit, year) / .microseconds(1)
             return "STOPPING=1\nEXTEND_TIMEOUT_USEC=\(Int64(microseconds.rounded(.up)))\n"

@@ -1,4 +1,4 @@
-/// Wakes one waiting task, however often it is raised meanwhile.
+/// Wakes one waiting task, once for any number of raises before it wakes.
 package struct Signal: Sendable {
     package let raised: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation

@@ -2,21 +2,21 @@ import COperonProcess
 import Glibc
 package import OperonModel
 
-/// The machine's clocks. The only place that reads them; everything below takes time as an
-/// argument.
+/// The machine's clocks. Only this type reads them; everything else takes the time as an argument.
 package enum SystemClock {
-    /// Monotonic, and counts while the machine sleeps: for leases, timeouts and durations.
+    /// The monotonic clock, which also counts while the machine sleeps: for leases, timeouts and
+    /// durations.
     package static func now() -> Timestamp {
         Timestamp(nanoseconds: read(CLOCK_BOOTTIME))
     }
 
-    /// The calendar: for display, and for what a person wrote as a date.
+    /// The calendar: for display, and for dates that people wrote.
     package static func wall() -> WallTime {
         WallTime(nanosecondsSince1970: read(CLOCK_REALTIME))
     }
 
-    /// Whether a time service keeps the calendar, as far as the kernel knows; `nil`: it does not
-    /// say.
+    /// Whether a time service synchronises the calendar, as far as the kernel knows; `nil`:
+    /// unknown.
     package static var isKept: Bool? {
         let answer = operon_process_clock_is_kept()
         return answer < 0 ? nil : answer == 1

@@ -1,16 +1,16 @@
 package import OperonModel
 
-/// Where a service reads the time, and waits for it: the machine's clocks, or in a test one that
-/// somebody else moves.
+/// The clocks that a service reads and waits for: the machine's or, in a test, clocks that the test
+/// moves.
 package struct TimeSource: Sendable {
-    /// Monotonic: for leases, timeouts and durations.
+    /// The monotonic time: for leases, timeouts and durations.
     package let now: @Sendable () -> Timestamp
-    /// The calendar.
+    /// The calendar time.
     package let wall: @Sendable () -> WallTime
-    /// Returns when that moment has come; throws if its task is cancelled before.
+    /// Returns at that moment; throws if its task is cancelled before.
     package let sleep: @Sendable (_ until: Timestamp) async throws -> Void
-    /// Returns when that date has come, however the calendar is set meanwhile; throws if its task
-    /// is cancelled before.
+    /// Returns at that date, even if the calendar is set meanwhile; throws if its task is cancelled
+    /// before.
     package let sleepUntilDate: @Sendable (_ date: WallTime) async throws -> Void
 
     package init(
@@ -25,7 +25,7 @@ package struct TimeSource: Sendable {
         self.sleepUntilDate = sleepUntilDate
     }
 
-    /// The machine's.
+    /// The machine's clocks.
     package static let system = TimeSource(
         now: { SystemClock.now() },
         wall: { SystemClock.wall() },
@@ -42,7 +42,7 @@ package struct TimeSource: Sendable {
         }
     )
 
-    /// How often the calendar is looked at while something waits for a date: a date is noticed
-    /// that late if the clock was set forward beyond it. Reading a clock costs nothing.
+    /// How often the calendar is read while a task waits for a date. If the clock is set forward
+    /// beyond a date, the date is noticed this late. Reading a clock costs almost nothing.
     private static let calendarInterval = Duration.seconds(1)
 }

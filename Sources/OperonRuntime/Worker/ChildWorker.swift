@@ -3,16 +3,17 @@ import OperonCore
 package import OperonModel
 import OperonWire
 
-// An operation whose worker died under it runs next in a child: the same program, which serves
-// that one operation and ends. If it dies, nobody else's operation dies with it.
+// If an operation's worker died while it ran, its next attempt runs in a child: the same program,
+// which runs that one operation and ends. If the child dies, no other operation dies with it.
 
-/// The program that a worker starts as its child: as a rule its own.
+/// The program that a worker starts as its child: usually the worker's own program.
 package struct ChildProgram: Hashable, Sendable {
-    /// The file to execute; `nil`: what runs here, even if its file is gone or another by then.
+    /// The file to execute; `nil`: this process's program, even if its file is gone or was
+    /// replaced.
     package var path: String?
-    /// What comes behind the path.
+    /// The arguments after the path.
     package var arguments: [String]
-    /// All of it: code expects what it finds in the worker.
+    /// The complete environment: code expects the same variables as in the worker.
     package var environment: [String: String]
 
     package init(path: String?, arguments: [String], environment: [String: String]) {
@@ -24,23 +25,24 @@ package struct ChildProgram: Hashable, Sendable {
     /// This program, with the arguments it was started with.
     package static func own() -> ChildProgram {
         var environment = OwnProcess.environment
-        // It talks to its parent, and to no broker.
+        // The child talks to its parent only, not to a broker.
         environment[OwnProcess.brokerVariable] = nil
         return ChildProgram(path: nil, arguments: OwnProcess.arguments, environment: environment)
     }
 }
 
-/// How parent and child understand each other: the operation and its result are messages as on the
-/// wire, in base64, in the two files that every process operation has.
+/// How parent and child communicate: the operation and its result are wire messages, in base64, in
+/// the two files that every process operation has.
 enum ChildConversation {
-    /// Set in a child to the id of its parent's process, so that what the child starts is none.
+    /// Set in a child to the process id of its parent. The processes that a child starts inherit
+    /// it, but have another parent, so they do not count as children.
     static let marker = "OPERON_CHILD_OF"
-    /// The only name in the file of inputs.
+    /// The only name in the inputs file.
     static let inputName = "dispatch"
-    /// Room for what surrounds a payload in a message: names, an error's text.
+    /// Room in a message for everything beside the payload: names, the text of an error.
     static let overheadBytes = 1 << 20
 
-    /// Any but zero, which stands for none.
+    /// Any value but zero, which means none.
     private static let reign = Reign(rawValue: 1)
     private static let identity = WorkerIdentity(
         name: "child",
@@ -48,7 +50,7 @@ enum ChildConversation {
         connection: 1
     )
 
-    /// What crosses a file is not bound by what a broker takes.
+    /// A message in a file is not subject to the broker's size limit.
     private static func wide(_ limits: Limits) -> Limits {
         var limits = limits
         limits.messageBytes = .max
@@ -69,7 +71,7 @@ enum ChildConversation {
         return try Wire.encode(envelope, limits: wide(limits))
     }
 
-    /// `nil`: it is not one operation.
+    /// Returns `nil` if the message is not a single operation.
     static func decodeOperation(_ bytes: [UInt8], limits: Limits) -> DispatchedOperation? {
         do throws(WireError) {
             let envelope = try Wire.decodeCoordinator(bytes, limits: wide(limits))
@@ -100,7 +102,7 @@ enum ChildConversation {
         return try Wire.encode(envelope, limits: wide(limits))
     }
 
-    /// `nil`: it is not the result of this attempt.
+    /// Returns `nil` if the message is not the result of this attempt.
     static func decodeResult(
         _ bytes: [UInt8],
         of held: HeldAttempt,
@@ -123,8 +125,8 @@ enum ChildConversation {
 extension ProcessRunner {
     /// Runs an operation of a registered kind in a child of this process.
     ///
-    /// Asked to stop, the child cancels the operation's task and gets ten seconds for it, as a
-    /// command does.
+    /// When asked to stop, the child cancels the operation's task and has ten seconds to end, like
+    /// a command.
     func run(
         _ operation: DispatchedOperation,
         inChildOf program: ChildProgram,
@@ -150,7 +152,7 @@ extension ProcessRunner {
         ]
         context.environmentAdditions = variables
         context.environmentAdditions[ChildConversation.marker] = String(OwnProcess.id)
-        // The limit is on the output; around it are a message, and base64.
+        // The limit applies to the output; the file has a message around it, in base64.
         let resultBytes = limits.payloadBytes + ChildConversation.overheadBytes
         context.limits.payloadBytes = resultBytes / 3 * 4 + 8
         context.limits.inputsBytes = .max
@@ -163,7 +165,7 @@ extension ProcessRunner {
         return Self.result(of: process, for: operation.held, limits: limits)
     }
 
-    /// What the child reports counts; if it ended without a report, it crashed.
+    /// The child's report counts. If the child ended without a report, it crashed.
     private static func result(
         of process: ProcessResult,
         for held: HeldAttempt,
@@ -183,7 +185,7 @@ extension ProcessRunner {
             }
             result.end = reported.end
             result.output = reported.output
-        // Never started, or ended by us.
+        // The child never started, or this worker ended it.
         case .failed where process.status == nil, .failed(.timeout), .cancelled, .notYet: break
         case .failed, .crashed: result.end = .crashed
         }
@@ -193,16 +195,17 @@ extension ProcessRunner {
 
 // MARK: - In the child
 
-/// What a program does that a worker started as its child.
+/// The actions of a program that a worker started as its child.
 package enum ChildWorker {
     /// Whether a worker started this process to run one operation for it.
     package static var isChild: Bool {
         OwnProcess.environment[ChildConversation.marker] == String(OwnProcess.parentID)
     }
 
-    /// Runs the operation it was started for, reports to its parent, and ends the process.
+    /// Runs the operation for which the process was started, reports to its parent, and ends the
+    /// process.
     ///
-    /// - Parameter stop: asks the operation to stop.
+    /// - Parameter stop: Asks the operation to stop.
     package static func serve(
         _ kinds: RegisteredKinds,
         stop: StopSignal,
@@ -217,9 +220,9 @@ package enum ChildWorker {
             let request = Base64.decode(text),
             var operation = ChildConversation.decodeOperation(request, limits: limits)
         else { OwnProcess.end(failed: "the worker's child found no operation to run") }
-        // The parent watches the time, because it can also end what ignores it.
+        // The parent enforces the timeout, because it can also end code that ignores it.
         operation.timeout = nil
-        // The parent keeps the log: it is what this process prints.
+        // The parent keeps the log: everything that this process prints.
         var limits = limits
         limits.logBytes = 0
         let result = await run(operation, kinds, limits, stop: stop)
@@ -246,7 +249,7 @@ package enum ChildWorker {
         guard case .registered(let name, let input) = operation.work,
             let kind = kinds[name]
         else {
-            // The parent knows the kind: another program by now, at the same path.
+            // The parent knows the kind, so the file at this path has another program by now.
             let now = SystemClock.now()
             let error = OperationError.kindUnknown(operation.work.kind)
             return AttemptResult(end: .failed(error), startedAt: now, endedAt: now)
@@ -267,7 +270,7 @@ package enum ChildWorker {
         }
     }
 
-    /// Through the socket of the parent, as a command does.
+    /// Sends a request through the parent's socket, as a command does.
     private static func ask(
         _ content: WorkerAgent.RequestContent
     ) async -> WorkerAgent.RequestAnswer.Content {
@@ -277,7 +280,7 @@ package enum ChildWorker {
         let given = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 do throws(SystemError) {
-                    // It may take as long as the coordinator is away.
+                    // The answer may take as long as the coordinator is away.
                     try OwnThread.start("operon-ask") {
                         do throws(InsideError) {
                             continuation.resume(returning: try client.ask(what, by: call))
@@ -290,7 +293,7 @@ package enum ChildWorker {
                 }
             }
         } onCancel: {
-            // As in the worker itself, which sees that nobody waits any more.
+            // As in the worker itself, which then stops waiting.
             if case .wait = content { call.cancel() }
         }
         switch given {
@@ -304,15 +307,15 @@ package enum ChildWorker {
     }
 }
 
-/// The two files, without a parser for JSON: each holds one string that we wrote.
+/// Parses the two files without a JSON parser: each holds one string that this program wrote.
 private enum ChildFile {
-    /// Of `{"name":value}`: the value, and what may be behind it.
+    /// In `{"name":value}`: the value and anything after it.
     static func value(of object: [UInt8]) -> ArraySlice<UInt8> {
         guard let colon = object.firstIndex(of: UInt8(ascii: ":")) else { return [] }
         return object[(colon + 1)...]
     }
 
-    /// What is between the first quote and the next.
+    /// The text between the first quote and the next.
     static func text(inQuotes bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let quote = UInt8(ascii: "\"")
         guard let first = bytes.firstIndex(of: quote),

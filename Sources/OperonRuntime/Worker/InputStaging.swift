@@ -2,11 +2,11 @@ import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 
-/// Where fetched inputs wait for the start of what needs them: in a file for a process, in memory
-/// for anything else.
+/// Keeps fetched inputs until the operation that takes them starts: in a file for a process, in
+/// memory for any other operation.
 ///
-/// Owned by the executor. Takes the steps of an `OutputFetcher` in their order and says when they
-/// are done; it decides nothing.
+/// Owned by the executor. Performs the steps of an `OutputFetcher` in their order and reports when
+/// they are done; it decides nothing.
 final class InputStaging: Sendable {
     private enum Place {
         case file(StoredInputs)
@@ -18,7 +18,7 @@ final class InputStaging: Sendable {
         var place: Place
     }
 
-    /// What was done, for the worker's agent.
+    /// Reports of completed steps, for the worker's agent.
     let progress: AsyncStream<WorkerAgent.InputProgress>
     private let continuation: AsyncStream<WorkerAgent.InputProgress>.Continuation
     private let processes: ProcessRunner
@@ -26,11 +26,11 @@ final class InputStaging: Sendable {
 
     init(processes: ProcessRunner) {
         self.processes = processes
-        // Unbounded here, bounded by the slots of the agent: one step of each at a time.
+        // This stream is unbounded, but the agent's slots bound it: each has one step at a time.
         (progress, continuation) = AsyncStream.makeStream()
     }
 
-    /// What is known at once, if anything.
+    /// Performs a step; returns its result if that is known at once.
     func perform(_ step: OutputFetcher.Step) -> WorkerAgent.InputProgress? {
         switch step {
         case .begin(let operation, let job):
@@ -81,13 +81,14 @@ final class InputStaging: Sendable {
         return nil
     }
 
-    /// The file of an attempt that starts now; `nil`: its inputs came with it.
+    /// Takes the inputs file of an attempt that starts now; `nil`: the dispatch carried its inputs.
     func file(for attempt: AttemptID) -> StoredInputs? {
         guard case .file(let file) = take(attempt) else { return nil }
         return file
     }
 
-    /// The inputs of an attempt that starts now, in memory; `nil`: they came with it.
+    /// Takes the inputs, in memory, of an attempt that starts now; `nil`: the dispatch carried
+    /// them.
     func inputs(for attempt: AttemptID) -> [NamedInput]? {
         guard case .memory(let inputs) = take(attempt) else { return nil }
         return inputs

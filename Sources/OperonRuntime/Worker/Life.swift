@@ -2,16 +2,16 @@ import COperonProcess
 import Glibc
 import OperonModel
 
-/// One life of a worker, as it is written down for the next: who it was, and how what it ran is
-/// recognised.
+/// One run of a worker process, as it is written down for the next run: its incarnation, and how to
+/// recognise the processes that it started.
 struct Life: Hashable {
     let incarnation: Incarnation
-    /// The boot of the machine and the space of process numbers it lived in. In others nothing of
-    /// it can be left, and its numbers mean other processes.
+    /// The boot of the machine and the PID namespace of the run. If either is different now, none
+    /// of its processes can be left, and its process numbers mean other processes.
     let boot: String
     let numbers: String
     let session: pid_t
-    /// Is in the environment of all its processes and of none else.
+    /// A text that is in the environment of all its processes and of no others.
     let marker: String
     /// The directory of its temporary files.
     let files: String
@@ -25,7 +25,7 @@ struct Life: Hashable {
         session = getsid(0)
     }
 
-    /// Reads what `text` writes; `nil` for anything else, such as half of it.
+    /// Parses a `text`; returns `nil` for anything else, such as half of one.
     init?(text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         guard lines.count == 8, lines[0] == Self.header, lines[7].isEmpty,
@@ -47,12 +47,12 @@ struct Life: Hashable {
             .joined(separator: "\n")
     }
 
-    /// Kills what is left of it; whether nothing is, as far as can be seen.
+    /// Kills the remaining processes of this run; returns whether none can be seen any more.
     ///
     /// - Parameters:
-    ///   - groups: those it ran; `nil`: they cannot be read.
-    ///   - boot: of the machine now; `nil`: it cannot be read, so nothing says that it was another.
-    ///   - numbers: the space of process numbers now; likewise.
+    ///   - groups: The process groups it ran; `nil`: they cannot be read.
+    ///   - boot: The current boot; `nil`: it cannot be read, so the boot may be the same.
+    ///   - numbers: The current PID namespace; `nil` likewise.
     func isEnded(
         groups: [ProcessGroupTable.Entry]?,
         boot current: String? = Life.currentBoot,
@@ -62,23 +62,25 @@ struct Life: Hashable {
         else { return false }
         guard boot == current, numbers == currentNumbers else { return true }
         for look in 0..<Self.looksMax {
-            // By group what has hidden its environment, by environment what has left its group.
+            // By group for processes with a hidden environment, by environment for those that left
+            // their group.
             let left = groups.count { $0.kill(session: session) }
             let marked = unsafe operon_process_kill_marked(marker)
             guard left > 0 || marked > 0 else {
                 removeFiles()
                 return true
             }
-            // What was killed needs a moment to go; one that hangs in the kernel has until the end.
+            // Killed processes take a moment to end. One that hangs in the kernel has until the
+            // last look.
             if look + 1 < Self.looksMax { usleep(10_000) }
         }
         return false
     }
 
-    /// Five seconds: SIGKILL is not long in coming.
+    /// Five seconds of looks every 10 ms: SIGKILL usually takes effect at once.
     private static let looksMax = 500
 
-    /// What the guard would have removed. Only a directory that such a name was made for.
+    /// Removes what the guard process would have removed, but only a directory with such a name.
     private func removeFiles() {
         guard files.split(separator: "/").last?.hasPrefix(ProcessFiles.namePrefix) == true
         else { return }
@@ -100,11 +102,11 @@ struct Life: Hashable {
     }
 }
 
-/// Files of a few hundred bytes: ours, and the kernel's.
+/// Access to files of a few hundred bytes: the worker's own, and the kernel's.
 enum SmallFile {
     private static let bytesMax = 64 << 10
 
-    /// `nil`: it cannot be read. Never more than 64 KiB of it.
+    /// Reads at most 64 KiB of a file; `nil`: it cannot be read.
     static func read(_ path: String) -> [UInt8]? {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard number >= 0 else { return nil }

@@ -3,12 +3,13 @@ import OperonCore
 import OperonModel
 import OperonWire
 
-/// Runs what a worker agent starts: processes, waits, registered code, and what needs no running.
+/// Runs what a worker agent starts: processes, waits, registered code, and operations that take no
+/// time.
 final class OperationExecutor: Sendable {
-    /// What running operations print. Bounded: what nobody takes in time is dropped.
+    /// The output of running operations. Bounded: output that is not taken in time is dropped.
     let logs: AsyncStream<LogChunk>
     private let logContinuation: AsyncStream<LogChunk>.Continuation
-    /// How far running operations say they are. Bounded in the same way.
+    /// The progress that running operations report. Bounded in the same way.
     let progress: AsyncStream<ProgressReport>
     private let progressContinuation: AsyncStream<ProgressReport>.Continuation
     private let starts: AsyncStream<DispatchedOperation>
@@ -36,11 +37,11 @@ final class OperationExecutor: Sendable {
         (progress, progressContinuation) = AsyncStream.makeStream(
             bufferingPolicy: .bufferingNewest(Self.logChunksMax)
         )
-        // Unbounded here, bounded by the slots of the agent that asks for starts.
+        // This stream is unbounded, but the slots of the agent that requests starts bound it.
         (starts, startContinuation) = AsyncStream.makeStream()
     }
 
-    /// Takes what a running operation asks; returns the answer.
+    /// Passes on a request of a running operation; returns the answer.
     typealias Asker =
         @Sendable (AttemptID, WorkerAgent.RequestContent) async -> WorkerAgent.RequestAnswer.Content
 
@@ -49,7 +50,7 @@ final class OperationExecutor: Sendable {
         let ended: @Sendable (AttemptID, AttemptResult) -> Void
     }
 
-    /// Hands what running operations ask to `ask`, and how they ended to `ended`, on any thread.
+    /// Passes requests of running operations to `ask`, and their results to `ended`, on any thread.
     func serve(
         ask: @escaping Asker,
         ended: @escaping @Sendable (AttemptID, AttemptResult) -> Void
@@ -73,7 +74,7 @@ final class OperationExecutor: Sendable {
         server.withLockedValue { $0 }?.ended(attempt, result)
     }
 
-    /// What an attempt adds to its environment, to reach this worker from inside.
+    /// The environment variables through which an attempt's process reaches this worker.
     private func insideVariables(of attempt: AttemptID) -> [String: String] {
         guard let inside = processes.inside else { return [:] }
         return [
@@ -82,17 +83,18 @@ final class OperationExecutor: Sendable {
         ]
     }
 
-    /// Runs what `start` takes until the task is cancelled; then ends all of it, and leaves behind
-    /// the code that does not notice.
+    /// Runs the operations that `start` takes until the task is cancelled; then ends all of them,
+    /// and leaves behind code that ignores its cancellation.
     ///
-    /// - Parameter willStop: From when it returns on, nothing more is started.
+    /// - Parameter willStop: Once it returns, nothing more is started.
     func run(willStop: @Sendable () -> Void) async {
         await withDiscardingTaskGroup { group in
             for await operation in starts {
                 group.addTask {
                     let result = await self.perform(operation)
                     self.processes.inside?.end(operation.held.attempt)
-                    // Cancelled with all others: it must make room for nobody.
+                    // Cancelled together with all others: its slot is not given to another
+                    // operation.
                     if Task.isCancelled { return }
                     self.ended(operation.held.attempt, result)
                 }
@@ -106,7 +108,8 @@ final class OperationExecutor: Sendable {
         progressContinuation.finish()
     }
 
-    /// The result of what takes no time; anything else is started, and ends later.
+    /// Returns the result of an operation that takes no time; starts any other, whose result
+    /// follows.
     func start(_ started: DispatchedOperation, at now: Timestamp) -> AttemptResult? {
         var operation = started
         if case .registered = operation.work,
@@ -178,7 +181,7 @@ final class OperationExecutor: Sendable {
         }
     }
 
-    /// In a task of its own: nobody has to wait for it.
+    /// Runs in a task of its own, for which nothing has to wait.
     private func run(_ kind: RegisteredKind, _ operation: DispatchedOperation, input: Payload) {
         let logs = logContinuation
         let progress = progressContinuation
@@ -205,7 +208,7 @@ final class OperationExecutor: Sendable {
         run.start(stop: stop) { self.ended(attempt, $0) }
     }
 
-    /// What its code prints is its log there, as of any process.
+    /// The output of the code becomes its log there, as with any process.
     private func runInChild(
         _ operation: DispatchedOperation,
         of program: ChildProgram,
@@ -259,8 +262,8 @@ final class OperationExecutor: Sendable {
 }
 
 extension DispatchedOperation {
-    /// Whether its code must not run inside the worker: it may end the process that runs it, or has
-    /// to be ended when its right to keys ends, which nothing but the end of a process does.
+    /// Whether its code must not run inside the worker: it may crash the process in which it runs,
+    /// or must be ended when its right to keys ends, which only the end of a process guarantees.
     fileprivate var needsProcess: Bool { isIsolated || exclusiveLease != nil }
 }
 

@@ -2,21 +2,22 @@ import DequeModule
 import Glibc
 import NIOConcurrencyHelpers
 
-/// The threads on which registered code runs: as many as the worker has slots, started when they
-/// are needed. So code may block, or compute for long, and nothing else of the worker waits for it.
+/// The threads on which registered code runs: as many as the worker has slots, each started when it
+/// is needed. Code may block or compute for long here without delaying the rest of the worker.
 ///
-/// To wake a thread costs more than most of what is done with one job: a thread that is about to
-/// look for its next job by itself is counted on, and nobody else is woken in its place.
+/// Waking a thread costs more than most jobs do. If a thread is about to look for its next job
+/// anyway, the job is left to it and no other thread is woken.
 package final class OperationThreads: TaskExecutor {
     private struct State {
-        /// One for each task of running operations that may go on.
+        /// One job for each task of a running operation that can continue.
         var jobs = Deque<UnownedJob>()
         var threadCount = 0
-        /// Those that sleep, and that nobody has woken.
+        /// The number of threads that sleep and have not been woken.
         var parkedCount = 0
-        /// Those that will look for a job next, without being woken again.
+        /// The number of threads that will look for a job next, without being woken again.
         var comingCount = 0
-        /// Every thread, and whether it said in the middle of its job that it is coming.
+        /// Every thread, and whether it announced during its current job that it will look for
+        /// another.
         var isHandingOver: [pthread_t: Bool] = [:]
         var isStopped = false
     }
@@ -66,7 +67,7 @@ package final class OperationThreads: TaskExecutor {
         do throws(SystemError) {
             try startThread()
         } catch {
-            // The system has none left: those that run take it in turn.
+            // The system has no thread left: the existing threads take the jobs in turn.
             state.withLockedValue { state in
                 state.threadCount -= 1
                 state.comingCount -= 1
@@ -74,8 +75,8 @@ package final class OperationThreads: TaskExecutor {
         }
     }
 
-    /// To be called as the last act of a job: what `body` enqueues is left to this thread, as far
-    /// as it can be, for it is about to be free.
+    /// To be called as the last action of a job. Jobs that `body` enqueues are left to this thread
+    /// where possible, because it is about to be free.
     func handOver(_ body: () -> Void) {
         let thread = pthread_self()
         state.withLockedValue { state in
@@ -86,7 +87,7 @@ package final class OperationThreads: TaskExecutor {
         body()
     }
 
-    /// Lets the threads end when they have nothing more to do. What goes on later starts them
+    /// Lets the threads end when they have no more jobs. Code that continues later starts them
     /// again.
     package func stop() {
         let sleeping = state.withLockedValue { state in
@@ -105,8 +106,9 @@ package final class OperationThreads: TaskExecutor {
         }
     }
 
-    /// A thread begins as nice as the one that starts it, and where Dispatch has the privilege, its
-    /// own threads are less nice than their process: a child's would be as if it had none.
+    /// A thread inherits the niceness of the thread that starts it. Where Dispatch has the
+    /// privilege, its threads have a lower niceness than their process; without this call, the
+    /// threads of a child would run as if the child had no niceness.
     private static func beAsNiceAsTheProcess() {
         let which = __priority_which_t(PRIO_PROCESS.rawValue)
         let niceness = getpriority(which, id_t(getpid()))
@@ -130,7 +132,7 @@ package final class OperationThreads: TaskExecutor {
         }
     }
 
-    /// What a thread that came does.
+    /// Takes the next step of a thread that has come for a job.
     private func next(_ thread: pthread_t) -> Step {
         state.withLockedValue { state in
             state.comingCount -= 1

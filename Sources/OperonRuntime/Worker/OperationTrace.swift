@@ -3,21 +3,21 @@ package import OperonModel
 import ServiceContextModule
 package import Tracing
 
-/// The trace that an operation belongs to: whoever submitted it named it as a `traceparent` (W3C
-/// trace context), which travels with every attempt.
+/// The trace that an operation belongs to. The submitter names it as a `traceparent` (W3C trace
+/// context), which travels with every attempt.
 package struct OperationTrace: Sendable {
     private static let key = "traceparent"
 
-    /// `nil`: none is set up.
+    /// `nil`: the program has set up no tracer.
     private let tracer: (any Tracer)?
 
-    /// The one that the program has set up; without one an attempt hands on what it was given.
+    /// Uses the program's tracer; without one, an attempt passes on the trace that it was given.
     package init(tracer: any Tracer = InstrumentationSystem.tracer) {
         self.tracer = tracer is NoOpTracer ? nil : tracer
     }
 
-    /// Runs an attempt within a span of its own. What the attempt starts continues that span: code
-    /// by the task's context, a process by `TRACEPARENT`.
+    /// Runs an attempt within a span of its own. Whatever the attempt starts continues that span:
+    /// code through the task's context, a process through `TRACEPARENT`.
     package func span(
         around operation: DispatchedOperation,
         _ run: (DispatchedOperation) async -> AttemptResult

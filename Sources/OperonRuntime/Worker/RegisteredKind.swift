@@ -3,9 +3,9 @@ package import OperonModel
 
 /// Code that a worker runs for a kind of operation.
 package struct RegisteredKind: Sendable {
-    /// What operations name it by; 1…256 bytes.
+    /// The name by which operations refer to it; 1…256 bytes.
     package let name: String
-    /// Runs one attempt to its end. How that went is a value: it never throws.
+    /// Runs one attempt to its end. It never throws: the result is a value.
     package let run: @Sendable (Invocation) async -> InvocationEnd
 
     package init(name: String, run: @escaping @Sendable (Invocation) async -> InvocationEnd) {
@@ -14,21 +14,21 @@ package struct RegisteredKind: Sendable {
     }
 }
 
-/// What the code of a kind is given for one attempt.
+/// What the code of a kind receives for one attempt.
 package struct Invocation: Sendable {
-    /// Which operation, which attempt, and the outputs of its dependencies.
+    /// The operation, the attempt, and the outputs of the operation's dependencies.
     package let operation: DispatchedOperation
     /// The operation's own input.
     package let input: Payload
-    /// Whether it was asked to stop.
+    /// Whether the attempt was asked to stop.
     package let isCancelled: @Sendable () -> Bool
-    /// Asks it to stop, by its own wish.
+    /// Asks the attempt to stop, on behalf of its own code.
     package let cancel: @Sendable () -> Void
     /// Appends to the operation's log.
     package let log: @Sendable (String) -> Void
-    /// Says how far it is; costs little, however often.
+    /// Reports progress; cheap, however often it is called.
     package let report: @Sendable (ReportedProgress) -> Void
-    /// Asks the coordinator something; returns when the answer has come.
+    /// Sends a request to the coordinator; returns when the answer has come.
     package let ask: Asker
 
     package typealias Asker =
@@ -56,31 +56,31 @@ package struct Invocation: Sendable {
 /// How the code of a kind ended.
 package enum InvocationEnd: Hashable, Sendable {
     case returned(Payload)
-    /// It says that it stopped because it was cancelled. Believed only if it was.
+    /// The code says that it stopped because it was cancelled. Believed only if it was cancelled.
     case stopped
     case failed(OperationError)
-    /// What it needs does not hold yet: its slot is given back, and it is run again when this has
-    /// passed, or later. That is no failure, and `retry` does not count it.
+    /// A requirement of the operation is not met yet: it gives its slot back and runs again after
+    /// this time or later. This is not a failure, and `retry` does not count it.
     case notYet(after: Duration)
 }
 
-/// The kinds of a worker, and what it takes to run them.
+/// The kinds that a worker can run, and the resources to run them.
 package struct RegisteredKinds: Sendable {
-    /// Of a worker that runs commands and waits only.
+    /// For a worker that runs only commands and waits.
     package static let none = RegisteredKinds([], threads: nil, program: nil)
 
     /// Only looked up.
     private let byName: [String: RegisteredKind]
     private let lookUp: (@Sendable (String) -> RegisteredKind?)?
-    /// Where their code runs; `nil`: on the cooperative threads, where it must not block.
+    /// Where their code runs; `nil`: on the cooperative threads, which it must not block.
     let threads: OperationThreads?
-    /// Runs one operation in a process of its own; `nil`: nothing is ever run so.
+    /// Runs one operation in a process of its own; `nil`: no operation is run in this way.
     let program: ChildProgram?
 
-    /// What waits and timeouts are told by.
+    /// The clock for waits and timeouts.
     package var time = TimeSource.system
 
-    /// Of two kinds with one name, the last counts.
+    /// If two kinds have the same name, the last one counts.
     package init(
         _ kinds: [RegisteredKind],
         threads: OperationThreads?,
@@ -92,10 +92,10 @@ package struct RegisteredKinds: Sendable {
         self.program = program
     }
 
-    /// Of a worker that runs any kind: `lookUp` is asked when an operation of it starts, on any
-    /// thread, and must answer at once; `nil` fails the operation as `kindUnknown`.
+    /// For a worker that runs any kind: `lookUp` is called on any thread when an operation starts,
+    /// and must return at once; `nil` fails the operation as `kindUnknown`.
     ///
-    /// - Parameter program: runs one operation in a process of its own, where nothing is looked up.
+    /// - Parameter program: Runs one operation in a process of its own, where `lookUp` is not used.
     package init(
         threads: OperationThreads?,
         program: ChildProgram? = nil,
@@ -109,9 +109,9 @@ package struct RegisteredKinds: Sendable {
 
     subscript(name: String) -> RegisteredKind? { byName[name] ?? lookUp?(name) }
 
-    /// Whether a kind may be known that is not among `names`.
+    /// Whether kinds that are not among `names` may be known.
     package var areLookedUp: Bool { lookUp != nil }
 
-    /// Theirs and the built-in ones, sorted.
+    /// The names of these kinds and of the built-in ones, sorted.
     package var names: [String] { (Work.builtInKinds + byName.keys).sorted() }
 }

@@ -3,16 +3,17 @@ import OperonModel
 
 /// One attempt at an operation of a registered kind, in a task of its own.
 ///
-/// Swift code cannot be ended from outside: asked to stop, its task is cancelled, and it ends when
-/// it ends. Until then it keeps its slot.
+/// Swift code cannot be ended from outside. When it is asked to stop, its task is cancelled; it
+/// ends when it returns, and keeps its slot until then.
 final class RegisteredRun: Sendable {
-    /// Takes a piece of what it logs: how many bytes came before, and at most `logChunkBytes`.
+    /// Takes a piece of the log: the number of bytes before it, and at most `logChunkBytes`.
     typealias LogHandler = @Sendable (UInt64, [UInt8]) -> Void
 
-    /// Bytes of log handed on at once: as much as is read from a process at once.
+    /// The most bytes of log passed on at once, equal to the most that is read from a process at
+    /// once.
     static let logChunkBytes = 65_536
 
-    /// Why it was asked to stop. The first reason stays.
+    /// Why it was asked to stop. The first reason counts.
     private enum StopReason {
         case request
         case timeout
@@ -24,15 +25,15 @@ final class RegisteredRun: Sendable {
         var isOver = false
         var tail: LogTail
         var logBytes: UInt64 = 0
-        /// What it said last and is not handed on yet.
+        /// The latest progress that has not been passed on yet.
         var progress: ReportedProgress?
-        /// When the next word of progress may be handed on.
+        /// The earliest time to pass on the next progress.
         var nextProgress = Timestamp.zero
-        /// Somebody hands on what there is by then.
+        /// Whether a task is waiting to pass on the progress there is by then.
         var isProgressDue = false
     }
 
-    /// From one word of progress that is handed on to the next: nobody reads faster.
+    /// The shortest time between two progress reports: people do not read faster.
     private static let progressInterval = Duration.milliseconds(250)
 
     private let kind: RegisteredKind
@@ -41,7 +42,7 @@ final class RegisteredRun: Sendable {
     private let threads: OperationThreads?
     private let trace: OperationTrace?
     private let time: TimeSource
-    /// Of “not yet”: who says less would do nothing else than ask.
+    /// The shortest pause after “not yet”: with a shorter one, code could do nothing but ask.
     private static let shortestPause = Duration.milliseconds(10)
 
     private let payloadBytes: Int
@@ -50,7 +51,7 @@ final class RegisteredRun: Sendable {
     private let onProgress: @Sendable (ReportedProgress) -> Void
     private let state: NIOLockedValueBox<State>
 
-    /// - Parameter trace: gives the attempt a span; `nil`: whoever runs it did so.
+    /// - Parameter trace: Gives the attempt a span; `nil`: the caller has done so.
     init(
         _ kind: RegisteredKind,
         _ operation: DispatchedOperation,
@@ -76,10 +77,11 @@ final class RegisteredRun: Sendable {
         state = NIOLockedValueBox(State(tail: LogTail(limit: limits.logBytes)))
     }
 
-    /// Starts it. `ended` is called once, as the last act of its task: by its own thread.
+    /// Starts it. `ended` is called once, as the last action of its task, on its own thread.
     func start(stop: StopSignal, ended: @escaping @Sendable (AttemptResult) -> Void) {
         let startedAt = SystemClock.now()
-        // In this order a request that comes meanwhile finds the task, or is found here.
+        // In this order, a stop request that comes meanwhile finds the task or is returned by
+        // `attach`.
         startTask(startedAt: startedAt) { result in
             stop.detach()
             ended(result)
@@ -92,7 +94,7 @@ final class RegisteredRun: Sendable {
         startedAt: Timestamp,
         ended: @escaping @Sendable (AttemptResult) -> Void
     ) {
-        // Before it starts: by a clock that is moved, its first act may come long after.
+        // Computed before the task starts: with a clock that is moved, it may first run long after.
         let timeoutAt = operation.timeout.map { time.now() + $0 }
         let over = timeoutAt == nil ? nil : Latch()
         let task = Task(
@@ -105,14 +107,14 @@ final class RegisteredRun: Sendable {
             threads.handOver { ended(result) }
         }
         let isAsked = state.withLockedValue { state in
-            // Benign: it may have ended already.
+            // Harmless: it may have ended already.
             if !state.isOver { state.task = task }
             return state.stopReason != nil
         }
-        // By itself, before there was a task to cancel.
+        // Its own code cancelled it before there was a task to cancel.
         if isAsked { task.cancel() }
         guard let timeoutAt, let over else { return }
-        // Ends with the operation.
+        // This task ends with the operation.
         Task { [weak self, time] in
             await over.wait(until: timeoutAt, by: time)
             if !over.isOpen { self?.stop(for: .timeout) }
@@ -160,9 +162,9 @@ final class RegisteredRun: Sendable {
 
     private func log(_ text: String) {
         let bytes = Array(text.utf8) + [UInt8(ascii: "\n")]
-        // Under the lock, so that pieces of two tasks of one operation do not mix.
+        // Under the lock, so that pieces from two tasks of one operation do not mix.
         state.withLockedValue { state in
-            // Benign: a task that the code left behind still logs. Its attempt has been reported.
+            // Harmless: a task that the code left behind still logs. Its attempt has been reported.
             guard !state.isOver else { return }
             var rest = bytes[...]
             while !rest.isEmpty {
@@ -175,7 +177,7 @@ final class RegisteredRun: Sendable {
         }
     }
 
-    /// The first word goes on at once, and of those that follow too soon the last.
+    /// Passes the first report on at once; of those that follow too soon, only the last.
     private func report(_ progress: ReportedProgress) {
         let (now, wait): (ReportedProgress?, Duration?) = state.withLockedValue { state in
             guard !state.isOver else { return (nil, nil) }
@@ -191,7 +193,7 @@ final class RegisteredRun: Sendable {
         }
         if let now { onProgress(now) }
         guard let wait else { return }
-        // Ends by itself, a moment later.
+        // This task ends by itself a moment later.
         Task { [weak self] in
             do { try await Task.sleep(for: wait) } catch {}
             self?.reportLast()
@@ -231,7 +233,7 @@ final class RegisteredRun: Sendable {
             result.end = .succeeded
             result.output = output
         case (.failed(let error), _): result.end = .failed(error)
-        // Who was asked to stop is not run again.
+        // An attempt that was asked to stop is not run again.
         case (.notYet(let pause), nil):
             result.end = .notYet(after: max(Self.shortestPause, pause))
         case (.notYet, .request): result.end = .cancelled
@@ -247,7 +249,7 @@ final class RegisteredRun: Sendable {
 }
 
 extension QualityOfService {
-    /// Of the task that runs such an operation.
+    /// The priority of the task that runs such an operation.
     fileprivate var taskPriority: TaskPriority {
         switch self {
         case .background: .background

@@ -2,12 +2,13 @@ import NIOConcurrencyHelpers
 package import OperonCore
 package import OperonPorts
 
-/// What the service manager is told of a worker: once that it is ready, and in a line how it is.
+/// Reports a worker's state to the service manager: once that it is ready, and its status in a
+/// line.
 ///
-/// A worker is ready when the broker has taken its login, whether or not a coordinator is there:
-/// its address, its certificate and its rights are right then, and the rest is not its own doing.
-/// If no broker answers it is called ready after `patience` all the same, so that a machine starts
-/// without one; the line says so.
+/// A worker is ready when the broker has accepted its login, whether or not a coordinator is there:
+/// then its address, certificate and rights are correct, and the rest is outside its control. If no
+/// broker answers, it is reported ready after `patience` all the same, so that a machine can boot
+/// without one; the status line says so.
 package struct ServiceStatus: Sendable {
     package static let patience = Duration.seconds(30)
 
@@ -16,7 +17,7 @@ package struct ServiceStatus: Sendable {
     private let fail: @Sendable (String) -> Void
     private let isReady = NIOLockedValueBox(false)
 
-    /// `fail` hears why the manager could not be told something.
+    /// - Parameter fail: Receives the reason if the manager could not be notified.
     package init(
         manager: ServiceManager?,
         patience: Duration = ServiceStatus.patience,
@@ -27,8 +28,8 @@ package struct ServiceStatus: Sendable {
         self.fail = fail
     }
 
-    /// Calls the worker ready if nothing else did within its patience. Ends earlier if the task is
-    /// cancelled.
+    /// Reports the worker ready if nothing else did so within its patience. Returns earlier if the
+    /// task is cancelled.
     package func waitForReadiness() async {
         guard manager != nil else { return }
         do { try await Task.sleep(for: patience) } catch { return }
@@ -37,7 +38,7 @@ package struct ServiceStatus: Sendable {
         }
     }
 
-    /// Something happened to the connection.
+    /// Reports a change of the connection.
     package func note(_ event: WorkerTransportEvent) {
         switch event {
         case .up: ready("connected, waiting for the coordinator")
@@ -57,7 +58,7 @@ package struct ServiceStatus: Sendable {
         }
     }
 
-    /// It ends within this time.
+    /// Reports that the worker will end within this time.
     package func stopping(within limit: Duration) {
         tell(.stopping(within: limit), .status("draining"))
     }
@@ -66,7 +67,7 @@ package struct ServiceStatus: Sendable {
         if becomesReady() { tell(.ready, .status(line)) } else { tell(.status(line)) }
     }
 
-    /// Once `true`.
+    /// Returns `true` on the first call only.
     private func becomesReady() -> Bool {
         isReady.withLockedValue { isReady in
             defer { isReady = true }

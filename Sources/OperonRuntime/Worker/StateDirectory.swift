@@ -2,37 +2,39 @@ import COperonProcess
 import Glibc
 package import OperonModel
 
-/// What a worker keeps over its lives, in a directory that one process at a time may hold: its id,
-/// and what the last life ran, so that the next one can end it and say that it is dead.
+/// What a worker keeps from one run of its process to the next, in a directory that one process at
+/// a time may hold: its id, and the processes it ran, so that the next run can end them and report
+/// the previous run dead.
 ///
-/// - `lock`: locked (flock(2)) for the life of the process; the kernel lets go of it, however that
-///   ends. Has the process's number, for people.
+/// - `lock`: locked (flock(2)) while the process lives; the kernel unlocks it, however the process
+///   ends. Contains the process's number, for people.
 /// - `worker`: the id, made once.
-/// - `life`: the incarnation, and how its processes are known; written before the first of them.
-/// - `groups`: the process groups that run, each in a place of its own that is overwritten when
-///   it has ended. Two small writes an operation, and nothing to compact.
+/// - `life`: the incarnation, and how its processes are recognised; written before the first of
+///   them.
+/// - `groups`: the running process groups, each in a slot of its own that is overwritten after the
+///   group has ended. Two small writes per operation, and nothing to compact.
 ///
-/// Nothing is synced but the id: what a power cut loses has no process left to end.
+/// Only the id is synced: after a power cut there are no processes left to end.
 package final class StateDirectory: Sendable {
     package let path: String
-    /// What a person should know of it; `nil`: nothing.
+    /// A warning for the administrator; `nil`: there is none.
     package var warning: String? {
         guard let rights = FileRights(path), rights.isReadableByAll else { return nil }
         return "all users can read the state directory \(path): chmod o= \(path)"
     }
     /// Sixteen hexadecimal digits.
     package let worker: String
-    /// The life before this one. It is dead, and so is all it ran; `nil`: there was none, or that
-    /// cannot be said.
+    /// The previous run. It is dead, and so is everything it ran; `nil`: there was none, or its end
+    /// cannot be confirmed.
     package let predecessor: Incarnation?
     private let incarnation: Incarnation
     private let lock: Descriptor
     private let groups: ProcessGroupTable
 
-    /// Takes the directory, making it if need be, and ends what the last life left running: blocks,
-    /// for as long as killed processes take to go.
+    /// Takes the directory, making it if necessary, and ends what the previous run left running.
+    /// Blocks until the killed processes are gone.
     ///
-    /// - Throws: `isHeld` while another process has it.
+    /// - Throws: An error with `isHeld` while another process has the directory.
     package init(path: String, incarnation: Incarnation) throws(StateDirectoryError) {
         self.path = path
         self.incarnation = incarnation
@@ -57,18 +59,18 @@ package final class StateDirectory: Sendable {
         }
     }
 
-    /// Unlocks, rather than leave that to the closing of the descriptor: a child that is being
-    /// started has a copy of it until it executes its program, and with it the lock.
+    /// Unlocks explicitly instead of relying on the close of the descriptor: a child that is being
+    /// started has a copy of the descriptor, and with it the lock, until it executes its program.
     deinit { _ = flock(lock.number, LOCK_UN) }
 
-    /// From here on this life runs processes, which have `marker` in their environment and their
-    /// files in `files`.
+    /// Notes that this run starts processes from now on, with `marker` in their environment and
+    /// their files in `files`.
     func begin(marker: String, files: String) throws(SystemError) {
         let life = Life(incarnation: incarnation, marker: marker, files: files)
         try Self.write(life.text, to: "\(path)/life")
     }
 
-    /// Notes a process group. The place to forget it by.
+    /// Notes a running process group; returns the slot for `ended`.
     func started(_ process: pid_t) -> Int { groups.add(process) }
 
     func ended(_ place: Int) { groups.remove(place) }
@@ -78,7 +80,7 @@ package final class StateDirectory: Sendable {
 
 extension StateDirectory {
     private static func make(_ path: String) throws(SystemError) {
-        // Of those above it, too, what is made is private.
+        // Missing parent directories are made private, too.
         var end = path.startIndex
         while end < path.endIndex {
             end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
@@ -94,7 +96,8 @@ extension StateDirectory {
         }
     }
 
-    /// Who may write there can have this worker kill what it likes, and take its place.
+    /// A user who may write there could make this worker kill any of its user's processes, and
+    /// could take its place.
     private static func checkRights(_ path: String) throws(SystemError) {
         guard let rights = FileRights(path) else { return }
         guard rights.hasTrustedOwner else {
@@ -128,7 +131,7 @@ extension StateDirectory {
         guard let bytes = SmallFile.read(path) ?? (errno == ENOENT ? [] : nil) else {
             throw .current("reading \(path)")
         }
-        // An empty one is what a power cut may leave of a file that was being made.
+        // The file is empty if a power cut interrupted its creation.
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
         if let text = lines.first.map(String.init) {
             guard Incarnation(text: text) != nil else {
@@ -142,7 +145,7 @@ extension StateDirectory {
         return id
     }
 
-    /// Writes a file as a whole: whoever reads it finds the old one or the new one.
+    /// Replaces a file as a whole: a reader finds either the old contents or the new ones.
     private static func write(
         _ text: String,
         to path: String,
@@ -161,13 +164,13 @@ extension StateDirectory {
     private static func writeAll(_ text: String, to file: borrowing Descriptor) -> Bool {
         let bytes = Array(text.utf8)
         let number = file.number
-        // A few bytes to a file: they are written together or not at all.
+        // A few bytes to a file are written completely or not at all.
         return unsafe bytes.withUnsafeBytes { bytes in
             unsafe Glibc.write(number, bytes.baseAddress, bytes.count) == bytes.count
         }
     }
 
-    /// `nil`: there is none, or nothing in it.
+    /// Returns `nil` if the file is missing or empty.
     private static func read(_ path: String) -> String? {
         guard let bytes = SmallFile.read(path), !bytes.isEmpty else { return nil }
         return String(decoding: bytes, as: UTF8.self)
@@ -176,9 +179,9 @@ extension StateDirectory {
 
 // MARK: - Errors
 
-/// Why a state directory could not be had: a sentence for the person who starts the worker.
+/// Why a state directory cannot be used: a sentence for the person who starts the worker.
 package struct StateDirectoryError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Another process has it.
+    /// Another process holds the directory.
     package let isHeld: Bool
     package let message: String
 
@@ -194,7 +197,7 @@ package struct StateDirectoryError: Error, Hashable, Sendable, CustomStringConve
 }
 
 extension SystemError {
-    /// The lock is another's, who wrote its number into it.
+    /// Another process holds the lock; it wrote its number into the file.
     fileprivate static func held(_ number: String?) -> SystemError {
         let process = number?.split(separator: "\n").first.flatMap { pid_t($0) }
         let holder = process.map { "process \($0)" } ?? "another worker"

@@ -4,12 +4,12 @@ import NIOConcurrencyHelpers
 package import OperonCore
 import OperonModel
 
-/// Keeps a program running: starts it, waits for its end, starts it again after a pause, passes on
-/// signals. What follows an end is decided by a `RestartPolicy`.
+/// Keeps a program running: starts it, waits for its end, restarts it after a pause, and passes on
+/// signals. A `RestartPolicy` decides what follows an end.
 package actor Supervisor {
-    /// A program to start: it gets our standard output and error.
+    /// A program to start. It shares this process's standard output and error.
     package struct Command: Sendable {
-        /// Paths tried in turn.
+        /// The paths to try, in order.
         package var candidates: [String]
         package var arguments: [String]
         package var environment: [String: String]
@@ -32,7 +32,7 @@ package actor Supervisor {
     private var wasAsked = false
     private let asked = Latch()
 
-    /// `restarting` is told how it ended and how long the pause will be.
+    /// - Parameter restarting: Receives how the program ended and how long the pause will be.
     package init(
         _ command: Command,
         policy: RestartPolicy,
@@ -43,10 +43,10 @@ package actor Supervisor {
         self.restarting = restarting
     }
 
-    /// Until the program has ended for good. Its exit code.
+    /// Runs until the program has ended for good; returns its exit code.
     package func run() async -> Int32 {
         while true {
-            // Asked during a pause: nothing runs.
+            // A signal came during a pause: nothing runs.
             guard !wasAsked else { return 0 }
             let startedAt = SystemClock.now()
             let child = ChildProcess(command)
@@ -63,7 +63,7 @@ package actor Supervisor {
         }
     }
 
-    /// Passes a signal on, and starts nothing any more.
+    /// Passes a signal on; from then on nothing is started.
     package func forward(_ signal: Int32) {
         wasAsked = true
         asked.open()
@@ -71,9 +71,9 @@ package actor Supervisor {
     }
 }
 
-/// A child of ours and the thread that started it and waits for it. The child dies with that
-/// thread, which goes only with this process. A gentler signal would come several times, once for
-/// each thread of a process that dies.
+/// A child process, and the thread that started it and waits for it. The child is killed when that
+/// thread ends, which happens only when this process ends. A gentler death signal would arrive
+/// several times, once for each thread of a dying process.
 private final class ChildProcess: Sendable {
     private enum State: Sendable {
         case starting(signals: [Int32])
@@ -103,7 +103,7 @@ private final class ChildProcess: Sendable {
         return .notStarted
     }
 
-    /// One that is starting gets it when it has started.
+    /// Sends a signal; a child that is being started gets it once it has started.
     func signal(_ number: Int32) {
         state.withLockedValue { state in
             switch state {
@@ -114,7 +114,7 @@ private final class ChildProcess: Sendable {
         }
     }
 
-    /// Blocks for the life of the child.
+    /// Blocks while the child lives.
     private func run(_ command: Supervisor.Command) -> RestartPolicy.End {
         operon_process_keep_children()
         guard let process = ProcessSpawn.spawn(command) else {
@@ -128,7 +128,8 @@ private final class ChildProcess: Sendable {
             state = .running(process)
         }
         operon_process_await(process)
-        // Its number is its own until it is collected: no signal goes to another.
+        // The number belongs to the child until it is collected, so no signal reaches another
+        // process.
         return state.withLockedValue { state in
             state = .ended
             let end = operon_process_collect(process)

@@ -2,10 +2,10 @@ package import OperonCore
 package import OperonModel
 package import OperonPorts
 
-/// What a worker has decided to send and its transport has not taken yet.
+/// The messages that a worker has decided to send and its transport has not taken yet.
 ///
 /// Events that wait here travel in one message: the busier the transport, the larger the messages.
-/// Nothing waits for company.
+/// No event waits here for others to join it.
 package struct WorkerOutbox: Sendable {
     package enum Item: Sendable {
         case message(WorkerLane, WorkerEnvelope)
@@ -16,7 +16,7 @@ package struct WorkerOutbox: Sendable {
     private let eventsPerMessage: Int
     private let bytesPerMessage: Int
     private var items: [Item] = []
-    /// Of the last item, if that is a message of events.
+    /// The size of the last item, if that is a message of events.
     private var lastBytes = 0
 
     package init(_ configuration: WorkerAgent.Configuration) {
@@ -60,14 +60,14 @@ package struct WorkerOutbox: Sendable {
         items.removeLast()
         last.body = .events(later)
         batch.events += later.events
-        // Times are told as ages at this moment: it leaves no earlier than its last event.
+        // The message states times as ages at `sentAt`, so that is the time of its latest events.
         batch.sentAt = later.sentAt
         last.body = .events(batch)
         items.append(.message(.events, last))
         return true
     }
 
-    /// Everything that waits, in the order in which it is to be sent.
+    /// Takes everything that waits, in sending order.
     package mutating func take() -> [Item] {
         defer { items.removeAll(keepingCapacity: true) }
         return items
@@ -75,7 +75,7 @@ package struct WorkerOutbox: Sendable {
 }
 
 extension WorkerEnvelope {
-    /// What it takes in memory, roughly.
+    /// The approximate size in memory, in bytes.
     var approximateBytes: Int {
         switch body {
         case .events(let batch): batch.events.reduce(0) { $0 + $1.byteCount }

@@ -7,14 +7,14 @@ package import OperonPorts
 import OperonWire
 
 /// The worker's shell: feeds messages, ends of operations and time to a `WorkerAgent`, and performs
-/// what it asks for. It decides nothing.
+/// the effects that the agent returns. It decides nothing.
 ///
-/// A lock and no actor, so that the thread on which an operation ends starts the next one itself:
-/// to wake another for that costs more than most of what is done for a short operation.
+/// It uses a lock instead of an actor, so that the thread on which an operation ends starts the
+/// next one itself: waking another thread costs more than most of the work for a short operation.
 package final class WorkerService: Sendable {
     /// Called under the service's lock, in order; must return at once, and not call the service.
     package typealias Observer = @Sendable ([WorkerAgent.Notice]) -> Void
-    /// Called for what happens to the connection, messages apart; must return at once.
+    /// Called for changes of the connection, but not for messages; must return at once.
     package typealias LinkObserver = @Sendable (WorkerTransportEvent) -> Void
 
     private typealias Answer = WorkerAgent.RequestAnswer.Content
@@ -24,14 +24,14 @@ package final class WorkerService: Sendable {
         var effects = WorkerAgent.Effects()
         var outbox: WorkerOutbox
         var alarm = Alarm<Timestamp>()
-        /// Requests of running operations, and who waits for their answers. Only looked up.
+        /// The continuations that wait for answers to operations' requests. Only looked up.
         var asking: [UInt64: CheckedContinuation<Answer, Never>] = [:]
         var lastRequest: UInt64 = 0
         var hasEnded = false
         var isLeaving = false
     }
 
-    /// Whatever is done under it returns at once.
+    /// Everything that runs under this lock returns at once.
     private let state: NIOLockedValueBox<State>
     private let transport: any WorkerTransport
     private let executor: OperationExecutor
@@ -41,7 +41,7 @@ package final class WorkerService: Sendable {
     private let limits: Limits
     private let sendSignal = Signal()
     private let leaving = Latch()
-    /// Everything that was to be said before leaving has been handed to the transport.
+    /// Opened when all messages to be sent before leaving have been handed to the transport.
     private let handedOver = Latch()
 
     package init(
@@ -67,8 +67,8 @@ package final class WorkerService: Sendable {
         )
     }
 
-    /// Serves until it has drained or was stopped, or until the transport gives up for good, which
-    /// it throws. Ends every process it started.
+    /// Serves until it has drained or was stopped, or until the transport fails for good; then
+    /// throws its error. Ends every process it started.
     package func run() async throws {
         let executor = executor
         executor.serve { [weak self] attempt, content in
@@ -83,17 +83,18 @@ package final class WorkerService: Sendable {
             group.addTask { await self.forwardLogs() }
             group.addTask { await self.forwardProgress() }
             group.addTask { await self.followInputs() }
-            // Starting processes blocks, wherever messages are handled.
+            // Starting processes blocks, so it must not happen where messages are handled.
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 await executor.run { self.end() }
             }
             defer { group.cancelAll() }
-            // Not one of the group: its events end before it says why, and that must not be lost.
+            // Not in the group: its events end before it throws, and its error must not be lost.
             try await transport.run()
         }
     }
 
-    /// Takes nothing more, gives back what waits, finishes what runs by `timeout`, then ends.
+    /// Takes no new attempts, gives back waiting ones, finishes running ones by `timeout`, then
+    /// ends.
     package func drain(timeout: Duration) {
         handle([.drainRequested(deadline: SystemClock.now() + timeout)])
     }
@@ -105,9 +106,10 @@ package final class WorkerService: Sendable {
 
     // MARK: - Requests
 
-    /// Asks the coordinator for a running operation. Returns when the answer has come, however long
-    /// that takes, or when the attempt has ended, or the calling task is cancelled while it waits
-    /// for operations: then it waits no more. What is to be added is added all the same.
+    /// Sends a request of a running operation to the coordinator. Returns when the answer has come,
+    /// however long that takes, or when the attempt has ended. If the calling task is cancelled
+    /// while it waits for operations, the wait ends, too. Operations to be added are added all the
+    /// same.
     func ask(
         _ content: WorkerAgent.RequestContent,
         of attempt: AttemptID
@@ -125,7 +127,8 @@ package final class WorkerService: Sendable {
                 }
                 guard let rest else { return continuation.resume(returning: .ended) }
                 finish(rest)
-                // Cancelled before it was asked: whoever withdrew it found nothing yet.
+                // If the task was cancelled before the request, `onCancel` found nothing to
+                // withdraw.
                 if Task.isCancelled, case .wait = content { withdraw(number) }
             }
         } onCancel: {
@@ -135,7 +138,7 @@ package final class WorkerService: Sendable {
 
     private func withdraw(_ number: UInt64) { handle([.withdrawn(number)]) }
 
-    /// Whoever still waits shall not wait for ever.
+    /// Releases every caller that still waits.
     private func end() {
         let waiting = state.withLockedValue { state in
             state.hasEnded = true
@@ -204,7 +207,8 @@ package final class WorkerService: Sendable {
 
     // MARK: - Effects
 
-    /// What runs code of others, which may do as it likes: for outside of the lock.
+    /// Effects that run foreign code, which may do anything; they are performed outside of the
+    /// lock.
     private struct Rest {
         var stops: [WorkerAgent.Stop] = []
         var answers: [(CheckedContinuation<Answer, Never>, Answer)] = []
@@ -221,7 +225,7 @@ package final class WorkerService: Sendable {
 
     private func handle(_ events: [WorkerAgent.Event], _ state: inout State) -> Rest {
         var rest = Rest()
-        // Nobody would send what it says, or end what it starts.
+        // No message would be sent and no started operation ended any more.
         guard !state.hasEnded else { return rest }
         var pending = Deque(events)
         while let event = pending.popFirst() {
@@ -279,7 +283,7 @@ package final class WorkerService: Sendable {
         }
     }
 
-    /// Not behind what waits to be sent: a broker that takes nothing must not keep a worker.
+    /// Independent of messages that wait to be sent: a stalled broker must not keep a worker.
     private func leaveWhenAsked() async {
         await leaving.wait()
         guard leaving.isOpen else { return }
@@ -290,7 +294,7 @@ package final class WorkerService: Sendable {
     private static let lastWordsPatience = Duration.seconds(1)
 
     private func send(_ envelope: WorkerEnvelope, _ lane: WorkerLane) async {
-        // What may be too large is encoded, and so counted to the byte.
+        // A message that may be too large is encoded, which gives its exact size in bytes.
         let cost = envelope.approximateBytes
         if cost < limits.messageBytes / 2,
             await transport.send(envelope, cost: cost, lane: lane)
@@ -304,7 +308,7 @@ package final class WorkerService: Sendable {
         }
     }
 
-    /// What operations print goes out as it comes, and is dropped where it comes too fast: the tail
+    /// Sends the output of operations as it comes. Output that comes too fast is dropped; its tail
     /// travels with the result.
     private func forwardLogs() async {
         for await chunk in executor.logs {
@@ -320,7 +324,7 @@ package final class WorkerService: Sendable {
         }
     }
 
-    /// `nil`: no coordinator knows this worker.
+    /// Returns `nil` if no coordinator has welcomed this worker.
     private func envelope(_ message: WorkerMessage) -> WorkerEnvelope? {
         state.withLockedValue { $0.agent.isWelcomed ? $0.agent.envelope(message) : nil }
     }

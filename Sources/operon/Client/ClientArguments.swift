@@ -3,7 +3,8 @@ import OperonArguments
 import OperonModel
 import OperonTerminal
 
-/// Where the coordinator is, and how to tell what it says: the same for every command that asks it.
+/// Where the coordinator is, and how to print its answers: the same for every command that calls a
+/// coordinator.
 struct ClientArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -55,13 +56,13 @@ struct ClientArguments: ParsableArguments {
     }
 }
 
-/// Whom to ask, and how to show who asks.
+/// The address and the token of the coordinator to call.
 struct ClientAddress: Hashable, Sendable {
-    /// `nil`: the socket of this user's coordinator.
+    /// The URL of the coordinator; `nil`: the socket of this user's coordinator.
     var url: String?
-    /// `nil`: for this machine, that of this user's coordinators.
+    /// The access token; `nil`: on this machine, the token of this user's coordinators.
     var token: String?
     var caFile: String?
-    /// Says where both are.
+    /// The environment that names both.
     var environment: [String: String]
 }

@@ -3,12 +3,12 @@ import OperonGraphFile
 import OperonHTTP
 import OperonPorts
 
-/// Makes the client that commands ask. The only place that knows how it reaches a coordinator.
+/// Makes the client that commands use. Only this type knows how the client reaches a coordinator.
 enum ClientFactory {
-    /// Hands a client to `body`, and lets go of its connections when that is done. Streams that
-    /// are cut are opened again, for ever: `news` is told.
+    /// Passes a client to `body`, and closes its connections afterwards. Streams that are cut are
+    /// reopened without limit, and `news` is notified.
     ///
-    /// - Throws: `ClientError` for an address that makes no sense, and what `body` throws.
+    /// - Throws: `ClientError` for an invalid address, and what `body` throws.
     static func with(
         _ address: ClientAddress,
         _ news: LinkNews,

@@ -5,26 +5,26 @@ import OperonModel
 import OperonPorts
 import OperonTerminal
 
-/// One command that asks a coordinator: its client, where it prints, and how it fails.
+/// One command that calls a coordinator: its client, its output, and how it fails.
 struct ClientSession: Sendable {
     let client: any CoordinatorClient
     let console: Console
     let news: LinkNews
 
-    /// What was asked for, so that a wrong name can be answered with a right one.
+    /// What the command named, so that an error about a wrong name can suggest a right one.
     enum Subject: Sendable {
         case graph(String)
         case operation(OperationSelector)
-        /// The first of them that is not there.
+        /// Several operations; the error is about the first one that does not exist.
         case operations([OperationSelector])
         case queue(String)
         case key(String)
         case worker(String)
     }
 
-    /// Reaches the coordinator and does what a command is for.
+    /// Connects to the coordinator and runs the command.
     ///
-    /// - Throws: `Failure` with the exit code that says what went wrong.
+    /// - Throws: `Failure` with the exit code that describes the error.
     static func run(
         _ arguments: ClientArguments,
         about subject: Subject? = nil,
@@ -50,7 +50,7 @@ struct ClientSession: Sendable {
         }
     }
 
-    /// How a program ends whose coordinator did not do what was asked.
+    /// The exit code of a program whose coordinator refused or failed.
     static func exitCode(of error: ClientError) -> Int32 {
         switch error.code {
         case .notFound: ExitStatus.noSuchObject
@@ -64,17 +64,17 @@ struct ClientSession: Sendable {
         "\nName the file that has yours: --token-file FILE, or OPERON_TOKEN_FILE"
 
     private static func sentence(_ error: ClientError) -> String {
-        // What is wrong with a graph is told on a line for each problem.
+        // Each problem of a graph has a line of its own.
         error.message.split(separator: "\n").map { TerminalText.line(String($0)) }
             .joined(separator: "\n")
     }
 
     // MARK: - Names that are nearly right
 
-    /// How many names are looked at for a near one.
+    /// How many names are searched for a similar one.
     private static let namesMax = 1_000
 
-    /// What was probably meant, or where to look; empty if nothing can be said.
+    /// A probable correction, or where to look; empty if there is none.
     private func hint(about subject: Subject?) async -> String {
         switch subject {
         case .graph(let name): return await hint(aboutGraph: name)
@@ -109,7 +109,7 @@ struct ClientSession: Sendable {
     private func hint(aboutGraph name: String) async -> String {
         var query = GraphQuery()
         query.limit = Self.namesMax
-        // Without an answer nothing is known of what there is.
+        // Without an answer, the existing names are unknown.
         guard let graphs = (try? await client.graphs(query))?.graphs else { return "" }
         guard !graphs.isEmpty else { return "\nThere is none yet: operon submit FILE" }
         return near(name, among: graphs.map(\.name)) ?? "\nThose that exist: operon list"

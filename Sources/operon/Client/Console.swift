@@ -3,13 +3,12 @@ import OperonArguments
 import OperonModel
 import OperonTerminal
 
-/// Where a command says what it has to say: data on standard output, sentences for people on
-/// standard error.
+/// Writes the output of a command: data to standard output, sentences for people to standard error.
 struct Console: Sendable {
     let format: OutputFormat
-    /// How data are written for people.
+    /// Formats data for people.
     let data: ViewText
-    /// How sentences are.
+    /// Formats sentences for people.
     let speech: ViewText
 
     let output = FileOutput.standardOutput
@@ -28,19 +27,19 @@ struct Console: Sendable {
         speech = text(errors)
     }
 
-    /// Data, whatever the format.
+    /// Writes data, whatever the format.
     func write(_ lines: [String]) {
         output.write(Array(lines.map { $0 + "\n" }.joined().utf8))
     }
 
-    /// Sentences for a person: nobody reads them where a program asked.
+    /// Writes sentences for people. Does nothing in formats for programs.
     func say(_ lines: [String]) {
         guard format == .text else { return }
         errors.write(Array(lines.map { $0 + "\n" }.joined().utf8))
     }
 
-    /// Writes what was asked for in the form that was asked for. `text` is data, `names` are what
-    /// a script goes on with.
+    /// Writes the result in the format that was asked for. `text` is the result for people, `names`
+    /// are what a script continues with.
     func show(
         _ view: some Encodable,
         names: [String] = [],
@@ -53,7 +52,7 @@ struct Console: Sendable {
         }
     }
 
-    /// The same for a command that changed something, which is told to a person as a sentence.
+    /// The same for a command that changed something. People see a sentence about it.
     func tell(
         _ view: some Encodable,
         names: [String] = [],
@@ -66,7 +65,7 @@ struct Console: Sendable {
         }
     }
 
-    /// One line of JSON: keys in their order, so that the same view is the same text.
+    /// Writes one line of JSON with sorted keys, so that equal views give equal text.
     func writeJSON(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -75,10 +74,10 @@ struct Console: Sendable {
     }
 }
 
-/// A view with the version of its form beside its own keys; a view that has a `version` of its own
-/// stays as it is.
+/// Adds the version of the JSON form to the keys of a view. A view with its own `version` stays
+/// unchanged.
 struct Versioned<View: Encodable>: Encodable {
-    /// Raised when a key is taken away or changes its meaning.
+    /// The version of the JSON form, raised when a key is removed or changes its meaning.
     static var version: Int { 1 }
 
     private let view: View
@@ -98,5 +97,6 @@ struct Versioned<View: Encodable>: Encodable {
     }
 }
 
-/// Writes a line to standard output. A failure is noted, unlike one of `print`: the program fails.
+/// Writes a line to standard output. Unlike with `print`, a failed write is recorded, and makes the
+/// program fail.
 func printLine(_ line: String) { FileOutput.standardOutput.print(line) }

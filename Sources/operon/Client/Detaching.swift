@@ -4,10 +4,10 @@ import OperonModel
 import OperonTerminal
 import UnixSignals
 
-/// Watches something until it ends or somebody presses Ctrl-C: what is watched goes on without it.
+/// Watches something until it ends or the user presses Ctrl-C. Ctrl-C ends only the watching.
 enum Detaching {
-    /// The exit code of `body`; 0 if it was left by SIGINT, after saying how to come back; 143 by
-    /// SIGTERM.
+    /// Returns the exit code of `body`. After SIGINT it prints how to resume watching and returns
+    /// 0; after SIGTERM it returns 143.
     static func run(
         _ console: Console,
         saying sentences: @escaping @Sendable () -> [String],
@@ -19,7 +19,7 @@ enum Detaching {
             group.addTask {
                 for await signal in signals {
                     guard signal == .sigint else { return ExitStatus.terminated }
-                    // A terminal shows ^C where the cursor is.
+                    // A terminal prints ^C at the cursor, so the sentences start on a new line.
                     console.say((console.errors.isTerminal ? [""] : []) + sentences())
                     return ExitStatus.success
                 }
@@ -34,9 +34,10 @@ enum Detaching {
     }
 }
 
-/// Bounds a wait.
+/// Limits how long a caller waits.
 enum Timeout {
-    /// What `body` returns; `nil` if it did not within that time. Without a bound it is awaited.
+    /// Returns the result of `body`; `nil` if it did not return within the limit. Without a limit,
+    /// it waits as long as `body` takes.
     static func within<Value: Sendable>(
         _ limit: Duration?,
         _ body: @escaping @Sendable () async throws -> Value
@@ -54,7 +55,7 @@ enum Timeout {
     }
 }
 
-/// The number of the last event that was shown, for whoever wants to go on behind it.
+/// The number of the last event that was shown, for callers that continue after it.
 final class LastEvent: Sendable {
     private let number: NIOLockedValueBox<UInt64?>
 

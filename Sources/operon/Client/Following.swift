@@ -1,25 +1,26 @@
 import OperonModel
 import OperonPorts
 
-/// Reads what a coordinator pushes for as long as somebody wants it, over its restarts: the client
-/// opens what was cut again, behind the last event that it saw.
+/// Reads the events that a coordinator pushes, across restarts of the coordinator: the client
+/// reopens a stream that was cut, after the last event that it received.
 struct Following: Sendable {
     private let session: ClientSession
 
     init(_ session: ClientSession) { self.session = session }
 
-    /// Returns when `body`, or `subscribed`, returns true.
+    /// Returns when `body` or `subscribed` returns true.
     ///
-    /// - Parameter first: the number of the event before the first; `nil`: the last until now.
-    /// - Parameter subscribed: called when events come, before the first of them.
-    /// - Throws: what they throw, and why the coordinator cannot be asked.
+    /// - Parameter first: the number of the event before the first one to read; `nil`: the latest
+    ///   event.
+    /// - Parameter subscribed: called when the stream is open, before the first event.
+    /// - Throws: the errors of both closures, and why the coordinator cannot be reached.
     func run(
         after first: UInt64? = nil,
         graph: String?,
         subscribed: @Sendable () async throws -> Bool = { false },
         _ body: @Sendable (ClientEvent) async throws -> Bool
     ) async throws {
-        // With a number from the beginning, a cut before the first event hides none.
+        // With a number from the start, a cut before the first event loses no events.
         var after = first
         if after == nil { after = try await session.client.status().lastEvent }
         let events = try await session.client.events(after: after, graph: graph)

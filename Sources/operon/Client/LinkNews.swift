@@ -1,11 +1,11 @@
 import NIOConcurrencyHelpers
 
-/// Whether the coordinator can be reached while somebody listens to it: told once when it cannot,
-/// and once when it can again.
+/// Tracks whether the coordinator can be reached while a command listens to it. It reports once
+/// when the connection is lost, and once when it is back.
 final class LinkNews: Sendable {
     private struct State {
         var isAway = false
-        /// Where sentences go; `nil`: they wait.
+        /// Where sentences are printed; `nil`: they are kept until taken.
         var say: (@Sendable (String) -> Void)?
         var waiting: [String] = []
     }
@@ -30,7 +30,8 @@ final class LinkNews: Sendable {
         say?(sentence)
     }
 
-    /// From now on sentences wait until they are taken: a screen shows them where they fit.
+    /// Keeps sentences from now on until they are taken, so that a screen shows them at the right
+    /// place.
     func hold() { state.withLockedValue { $0.say = nil } }
 
     func take() -> [String] {

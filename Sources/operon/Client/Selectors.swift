@@ -3,14 +3,15 @@ import OperonModel
 import OperonPorts
 import OperonTerminal
 
-/// How graphs, operations and what a command acts on are named on a command line.
+/// Parses the names of graphs, operations and command targets on a command line.
 enum Selectors {
     static let graphHelp = "A graph: its number, its name (the newest of that name), or @latest."
     static let operationHelp =
         "An operation: GRAPH/OPERATION, for example 3/merge, @latest/merge, or 3/@7 for its number."
     static let targetHelp = "A graph, or an operation as GRAPH/OPERATION."
 
-    /// A graph is never empty and has no slash: what has one is an operation.
+    /// The name of a graph. It is never empty and has no slash: a name with a slash is an
+    /// operation.
     static func graph(_ text: String) throws -> String {
         guard !text.isEmpty else { throw ValidationError("a graph has a number or a name") }
         guard !text.contains("/") else {
@@ -19,7 +20,8 @@ enum Selectors {
         return text
     }
 
-    /// Everything behind the first slash is the operation: its name may have more of them.
+    /// Everything after the first slash is the name of the operation, which may contain more
+    /// slashes.
     static func operation(_ text: String) throws -> OperationSelector {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else {
@@ -34,7 +36,7 @@ enum Selectors {
     }
 }
 
-/// What `cancel`, `suspend` and `resume` act on.
+/// The target of `cancel`, `suspend` and `resume`.
 struct TargetArguments: ParsableArguments {
     @Argument(help: ArgumentHelp(Selectors.targetHelp))
     var target: String?
@@ -65,7 +67,7 @@ struct TargetArguments: ParsableArguments {
 }
 
 extension TargetSelector {
-    /// The same, for sentences about it.
+    /// The same target, for sentences about it.
     var subject: CommandSubject {
         switch self {
         case .operation(let operation): .operation("\(operation.graph)/\(operation.operation)")
@@ -85,7 +87,7 @@ extension TargetSelector {
 
 // MARK: - Values of options
 
-/// One of a few words.
+/// An option whose value is one of a few words.
 struct Named<Value: NamedCase & Sendable>: ExpressibleByArgument {
     let value: Value
 

@@ -3,7 +3,7 @@ import OperonGraphFile
 import OperonModel
 import OperonRuntime
 
-/// A duration on the command line, as graph files write it: `30s`, `1h30m`, or seconds.
+/// A duration on the command line, in the format of graph files: `30s`, `1h30m`, or seconds.
 struct DurationArgument: ExpressibleByArgument {
     let duration: Duration
 
@@ -15,7 +15,7 @@ struct DurationArgument: ExpressibleByArgument {
     static let example = "for example 30s, 5m or 1h30m"
 }
 
-/// A moment on the command line: a date with a time and a zone, or a duration from now.
+/// A date on the command line: a date with a time and a zone, or a duration from now.
 struct MomentArgument: ExpressibleByArgument {
     let time: WallTime
 

@@ -5,13 +5,13 @@ import OperonPorts
 import OperonRuntime
 import OperonTerminal
 
-/// Shows how a graph goes on, from pushed events, until it ends or Ctrl-C detaches.
+/// Shows the progress of a graph from pushed events, until the graph ends or Ctrl-C detaches.
 struct Watching: Sendable {
     private let session: ClientSession
     private let output: FileOutput
     private let style: TerminalStyle
 
-    /// Operations that failed and are named at the end.
+    /// How many failed operations are listed at the end.
     private static let failuresMax = 5
     private static let pageSize = 500
 
@@ -21,7 +21,7 @@ struct Watching: Sendable {
         style = TerminalStyle(environment: Environment.current, isTerminal: output.isTerminal)
     }
 
-    /// The exit code of the graph's work; 0 after detaching.
+    /// The exit code of the graph; 0 after detaching.
     func run(_ selector: String) async throws -> Int32 {
         let graph = try await session.client.graph(selector)
         let sentence = session.console.speech.detached(graph)
@@ -41,7 +41,7 @@ struct Watching: Sendable {
         async let _: Void = screen.tick(telling: session.news)
         let id = String(graph.id)
         try await Following(session).run(graph: id) {
-            // If it has not ended yet, an event will tell its end.
+            // If the graph has not ended yet, an event will report its end.
             let isOver = try await hasEnded(id)
             try await list(id, screen)
             return isOver
@@ -62,7 +62,7 @@ struct Watching: Sendable {
         return ended
     }
 
-    /// Reads where every operation is.
+    /// Reads the states of all operations.
     private func list(_ graph: String, _ screen: WatchScreen) async throws {
         guard session.console.format == .text else { return }
         var query = OperationQuery()
@@ -74,7 +74,7 @@ struct Watching: Sendable {
         } while query.after != nil
     }
 
-    /// Nothing more can happen to it, until somebody retries.
+    /// Whether the graph is finished and cannot change until it is retried.
     private func hasEnded(_ graph: String) async throws -> Bool {
         try await session.client.graph(graph).status == .finished
     }
@@ -96,7 +96,7 @@ struct Watching: Sendable {
     }
 }
 
-/// The progress of one graph on a screen.
+/// Shows the progress of one graph.
 actor WatchScreen {
     private let display: ProgressDisplay
     private var progress = GraphProgress()
@@ -126,17 +126,18 @@ actor WatchScreen {
         await show(operations.compactMap { progress.listed($0) }, areNews: false)
     }
 
-    /// Whether the graph may have ended by it.
+    /// Shows an event. Returns whether the graph may have ended by it.
     func happened(_ event: EventView) async -> Bool {
         if let change = progress.apply(event) {
             await show([change], areNews: true)
-            // Without a list the others are not known, and an event tells the end.
+            // Without a list, the other operations are unknown, and an event reports the end.
             return !isQuiet && change.new.isFinished && progress.unfinishedCount == 0
         }
         return ["graphFinished", "graphClosed", "graphCancelled"].contains(event.kind)
     }
 
-    /// What was not known is added where it was listed, or comes from the beginning.
+    /// Shows changes. An operation that was unknown is counted in the phase in which it was listed,
+    /// or as pending if an event reported it.
     private func show(_ changes: [GraphProgress.Change], areNews: Bool) async {
         let group = await groupIndex()
         var moves: [ProgressDisplay.Move] = []
@@ -163,7 +164,7 @@ actor WatchScreen {
         await display.operationsMoved(moves, in: group, at: SystemClock.now())
     }
 
-    /// The clock of the display: elapsed times move though nothing happens.
+    /// Updates the display regularly, because elapsed times change without events.
     func tick(telling news: LinkNews) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: .milliseconds(200)) } catch { return }

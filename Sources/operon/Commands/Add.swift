@@ -71,7 +71,8 @@ struct Add: ParsableCommand {
         throw ExitCode(InsideWorker.exitCode(of: outcomes))
     }
 
-    /// One that the file has once is in the graph.
+    /// If the name occurs only once in the file, the graph already has another operation of this
+    /// name.
     private static func sentence(_ refusal: Refusal, of read: GraphFile) -> String {
         guard case .duplicateOperation(let name) = refusal,
             read.graph.operations.count(where: { $0.name == name }) == 1
@@ -80,7 +81,8 @@ struct Add: ParsableCommand {
         return "\(read.file): the graph has an operation “\(shown)” already, which is another one."
     }
 
-    /// Processes start where this one is, as a rule the directory of the operation that adds them.
+    /// Processes start in the current directory, which is usually that of the operation that adds
+    /// them.
     private func read() throws -> GraphFile {
         let options = GraphFileOptions(
             directory: FileManager.default.currentDirectoryPath,
@@ -95,8 +97,8 @@ struct Add: ParsableCommand {
         }
     }
 
-    /// A single operation on a line of its own looks like a graph in JSON: as one it has no
-    /// operations, and then it is read as what it is.
+    /// A single operation on a line of its own looks like a graph in JSON. Read as a graph it has
+    /// no operations; it is then read again as JSON Lines.
     private static func read(
         _ bytes: [UInt8],
         _ options: GraphFileOptions

@@ -22,7 +22,7 @@ struct Backup: AsyncParsableCommand {
     @OptionGroup var coordinator: ClientArguments
 
     func run() async throws {
-        // Asked before the coordinator goes to any trouble.
+        // Checked before the coordinator makes the copy.
         guard !FileManager.default.fileExists(atPath: target) else { throw Self.exists(target) }
         try await ClientSession.run(coordinator) { session in
             let backup = try await session.client.backup()
@@ -59,7 +59,7 @@ struct Backup: AsyncParsableCommand {
     }
 }
 
-/// A file that gets its name when it is whole and on the disk.
+/// A file that gets its name only when it is complete and synced to the disk.
 private final class NewFile {
     private let path: String
     private let draft: String
@@ -69,7 +69,8 @@ private final class NewFile {
     init(_ path: String) throws(Failure) {
         self.path = path
         draft = "\(path).new-\(getpid())"
-        // It has what all clients submitted: for its owner only, as the store itself.
+        // The copy contains what all clients submitted, so only its owner may read it, as with the
+        // store.
         descriptor = unsafe open(draft, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw Self.failed(path, errno) }
     }
@@ -99,7 +100,7 @@ private final class NewFile {
         abandon()
     }
 
-    /// Lets go of it; it stays under the name that it got.
+    /// Closes the file. If it has its final name already, it keeps it.
     func abandon() {
         close(descriptor)
         _ = unsafe unlink(draft)

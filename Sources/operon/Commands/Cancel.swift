@@ -40,7 +40,7 @@ struct Cancel: AsyncParsableCommand {
     }
 }
 
-/// Whether a command returns when it was stored, or when it is effective.
+/// Whether a command returns when it is accepted, or when it is effective.
 struct WaitingArguments: ParsableArguments {
     @Flag(help: "Return when it is effective: nothing of it starts any more.")
     var wait = false
@@ -54,7 +54,7 @@ struct WaitingArguments: ParsableArguments {
     )
     var timeout: DurationArgument?
 
-    /// The longest time that a coordinator lets a command wait.
+    /// The longest time for which a coordinator lets a command wait, in seconds.
     private static let secondsMax = 3_600.0
 
     func validate() throws {
@@ -64,7 +64,7 @@ struct WaitingArguments: ParsableArguments {
         }
     }
 
-    /// What a request carries.
+    /// The value that the request carries.
     var seconds: Double? {
         guard wait else { return nil }
         return timeout?.duration.seconds ?? Self.secondsMax

@@ -1,7 +1,7 @@
 import ArgumentParser
 import OperonArguments
 
-/// `operon coordinator`: keeps graphs, hands their operations to workers, answers clients.
+/// `operon coordinator`: keeps graphs, dispatches their operations to workers, answers clients.
 struct Coordinator: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Keep graphs and hand their operations to the workers of a broker.",
@@ -26,7 +26,7 @@ struct Coordinator: AsyncParsableCommand {
     }
 }
 
-/// `operon up`: the same in one process, without a broker.
+/// `operon up`: a coordinator and a worker in one process, without a broker.
 struct Up: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Coordinator, worker and API in this process: no broker is needed.",

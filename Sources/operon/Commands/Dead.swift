@@ -54,7 +54,7 @@ struct Dead: AsyncParsableCommand {
 
     private struct DeadOperations: Encodable {
         var operations: [OperationView] = []
-        /// How many there are, listed or not.
+        /// How many there are in all, listed or not.
         var count = 0
         var graphs: [UInt32] = []
 
@@ -64,7 +64,7 @@ struct Dead: AsyncParsableCommand {
         }
     }
 
-    /// The graphs in which something failed, the newest first.
+    /// Calls a closure for each graph with failed operations, newest first.
     private func forEachFailed(
         _ session: ClientSession,
         _ body: (GraphView) async throws -> Void

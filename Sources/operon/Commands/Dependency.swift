@@ -11,7 +11,7 @@ struct Dependency: ParsableCommand {
     )
 }
 
-/// Who waits for whom.
+/// The dependent and its dependency.
 struct DependencyArguments: ParsableArguments {
     @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)
     var operation: OperationSelector

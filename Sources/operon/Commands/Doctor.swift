@@ -58,7 +58,7 @@ struct Doctor: AsyncParsableCommand {
         case .json: output.write(report.json)
         case .quiet: break
         }
-        // Whatever failed, the broker was in the way.
+        // Whatever failed, the cause is the broker or the way to it.
         if report.mark == .failure { throw ExitCode(ExitStatus.unreachable) }
     }
 }

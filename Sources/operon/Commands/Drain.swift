@@ -28,7 +28,7 @@ struct Drain: AsyncParsableCommand {
 
     func run() async throws {
         try await ClientSession.run(coordinator, about: .worker(worker)) { session in
-            // From before it is drained, so that no event of its leaving is missed.
+            // Subscribes before the drain, so that no event about the worker's leaving is missed.
             let events = wait ? try await session.client.events(after: nil, graph: nil) : nil
             let view = try await session.client.drain(worker: worker)
             try session.console.tell(view, names: [view.name]) { $0.draining(view) }
@@ -48,7 +48,7 @@ struct Drain: AsyncParsableCommand {
         }
     }
 
-    /// Returns when the worker is not among those that are there.
+    /// Returns when the worker is no longer listed.
     private static func hasLeft(
         _ worker: WorkerView,
         _ session: ClientSession,

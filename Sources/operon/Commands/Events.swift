@@ -48,7 +48,8 @@ struct Events: AsyncParsableCommand {
         }
     }
 
-    /// What there is until now. All events are read, since the last of one graph is not known.
+    /// Prints the events so far. All events are read, because the number of a graph's last event is
+    /// not known.
     private func printKept(_ session: ClientSession) async throws {
         let id = try await graphID(session)
         guard let last = try await session.client.status().lastEvent else { return }

@@ -11,7 +11,7 @@ struct Key: ParsableCommand {
     )
 }
 
-/// Which key.
+/// The key that a command applies to.
 struct KeyArguments: ParsableArguments {
     @Argument(help: "The name of the key, as “exclusive” in the graph file has it.")
     var name: String

@@ -45,7 +45,7 @@ struct List: AsyncParsableCommand {
     }
 }
 
-/// How much of a list is wanted.
+/// Which part of a list to print.
 struct PagingArguments: ParsableArguments {
     @Option(help: "How many at most.")
     var limit = 100
@@ -55,7 +55,7 @@ struct PagingArguments: ParsableArguments {
     )
     var after: UInt32?
 
-    /// What is asked for at once.
+    /// The most entries that one request asks for.
     private static let pageMax = 500
 
     func validate() throws {

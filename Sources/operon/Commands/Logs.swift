@@ -40,7 +40,7 @@ struct Logs: AsyncParsableCommand {
     }
 
     private func follow(_ session: ClientSession) async throws {
-        // First the stream, then what is kept: so nothing falls between them.
+        // Opens the stream before it reads the stored log, so that nothing is missed in between.
         let stream = try await session.client.followLog(of: operation)
         try Self.print(try await session.client.log(of: operation), session.console)
         for try await log in stream { try Self.print([log], session.console) }

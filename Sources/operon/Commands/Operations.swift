@@ -52,7 +52,7 @@ struct Operations: AsyncParsableCommand {
 }
 
 extension ClientSession {
-    /// As many operations as were asked for, page by page.
+    /// Fetches as many operations as were asked for, page by page.
     func operations(
         of graph: String,
         _ query: OperationQuery,
@@ -72,6 +72,6 @@ extension ClientSession {
 }
 
 extension OperationView {
-    /// As commands take it.
+    /// The operation, as commands take it.
     var selector: String { "\(graph)/\(name)" }
 }

@@ -13,7 +13,7 @@ struct Queue: ParsableCommand {
     )
 }
 
-/// Which queue.
+/// The queue that a command applies to.
 struct QueueArguments: ParsableArguments {
     @Argument(help: "The name of the operation queue.")
     var name: String

@@ -35,7 +35,7 @@ struct Run: AsyncParsableCommand {
             valueName: "seconds"
         )
     )
-    // Longer than the 20 s for which a locked prefix may be that of a connection that died.
+    // Longer than the 20 s for which a dead connection may still hold the lock of a prefix.
     var connectTimeout: Double = 30
 
     @Flag(help: "Run in this process, whatever OPERON_BROKER says.")

@@ -7,7 +7,7 @@ import OperonPorts
 import OperonRuntime
 import OperonSQLite
 
-/// Looks after the file of a coordinator that is not running.
+/// Maintains the store file of a coordinator that is not running.
 struct Store: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Look after the store of a coordinator: check it, copy it, make it smaller.",
@@ -26,7 +26,7 @@ struct Store: ParsableCommand {
         @Argument(help: "The file of the store.", completion: .file())
         var path: String
 
-        /// Opens the store, does `body`, and closes it whatever happens.
+        /// Opens the store, runs `body`, and closes the store in any case.
         func withStore(
             _ body: (SQLiteStore, StoredState) async throws -> Void
         ) async throws {

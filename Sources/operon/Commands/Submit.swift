@@ -58,7 +58,8 @@ struct Submit: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // Directories are those of this machine, where the file lies: nobody else knows them.
+        // Directories are resolved on this machine, where the file is: the coordinator does not
+        // know them.
         let file = try graphFile.read()
         var submission = Submission(graph: file.graph)
         submission.isOpen = open
@@ -88,7 +89,7 @@ struct Submit: AsyncParsableCommand {
         }
     }
 
-    /// A refusal of the graph is told with its place in the file.
+    /// Submits the graph. A refusal is reported with its position in the file.
     private func send(
         _ submission: Submission,
         from file: GraphFile,
@@ -98,7 +99,7 @@ struct Submit: AsyncParsableCommand {
             guard let graph else { return try await session.client.submit(submission) }
             return try await session.client.add(submission, to: graph)
         } catch {
-            // A conflict is not with what is in the file.
+            // A conflict does not refer to a position in the file.
             guard let refusal = error.refusal, error.code != .unreachable, error.code != .conflict
             else { throw error }
             throw Failure(ExitStatus.usage, file.located(refusal).description)

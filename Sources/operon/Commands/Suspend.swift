@@ -24,7 +24,7 @@ struct Suspend: AsyncParsableCommand {
     }
 }
 
-/// Why, and until when.
+/// The reason and the end of a suspension.
 struct SuspensionArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -43,7 +43,7 @@ struct SuspensionArguments: ParsableArguments {
         throw ValidationError("--until \(TimeText(until.time)) has passed already")
     }
 
-    /// What `suspend` and `queue suspend` do.
+    /// Runs `suspend` and `queue suspend`.
     func run(
         _ coordinator: ClientArguments,
         _ selector: TargetSelector,

@@ -31,10 +31,10 @@ struct Wait: AsyncParsableCommand {
     }
 }
 
-/// Waits for the end of a graph, without a word until then.
+/// Waits for the end of a graph and prints nothing before.
 struct Waiting: Sendable {
     private let session: ClientSession
-    /// The graph is what was asked for: it is shown in every format.
+    /// Whether the command asked for the graph itself: it is then printed in every format.
     private let isAsked: Bool
 
     init(_ session: ClientSession, isAsked: Bool = false) {
@@ -42,7 +42,7 @@ struct Waiting: Sendable {
         self.isAsked = isAsked
     }
 
-    /// The exit code of the graph's work, or that of a wait that was given up.
+    /// The exit code of the graph, or the exit code of a wait that timed out.
     func run(_ graph: String, within limit: Duration?) async throws -> Int32 {
         let ended = try await Timeout.within(limit) { try await end(of: graph) }
         guard let ended else {

@@ -4,8 +4,8 @@ import OperonArguments
 import OperonHTTP
 import OperonModel
 
-/// What every coordinator that is left alone needs: where it keeps its graphs, where it listens,
-/// and how long finished graphs stay.
+/// The options of every long-running coordinator: where it keeps its graphs, where it listens, and
+/// how long it keeps finished graphs.
 struct CoordinatorArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -95,7 +95,7 @@ struct CoordinatorArguments: ParsableArguments {
 
     var retention: Retention { Retention(keep) }
 
-    /// - Throws: `Failure` for an address, a certificate or a file of tokens that cannot be used.
+    /// - Throws: `Failure` for an address, a certificate or a token file that cannot be used.
     func server(environment: [String: String]) throws(Failure) -> HTTPServerConfiguration {
         do throws(HTTPServerError) {
             var given =
@@ -136,7 +136,7 @@ struct CoordinatorArguments: ParsableArguments {
         }
     }
 
-    /// The socket that this user's commands look for; makes its folder.
+    /// The socket where this user's commands look for the coordinator. Creates its folder.
     private static func ownSocket(
         _ environment: [String: String]
     ) throws(HTTPServerError) -> ListenAddress {
@@ -165,9 +165,9 @@ struct CoordinatorArguments: ParsableArguments {
         return file
     }
 
-    /// The path of the store; makes the directory of the default one.
+    /// The path of the store. Creates the directory of the default path.
     ///
-    /// - Throws: `Failure` if there is no place for it.
+    /// - Throws: `Failure` if no directory for the store can be found or created.
     func storePath(environment: [String: String]) throws(Failure) -> String {
         if let store { return store }
         let directory: String
@@ -196,7 +196,7 @@ struct CoordinatorArguments: ParsableArguments {
     }
 }
 
-/// How long finished graphs are kept, and how many, as the options say it.
+/// Parses the option that says how long, and how many, finished graphs are kept.
 extension Retention {
     enum Part: Hashable {
         case time(Duration)
@@ -214,7 +214,7 @@ extension Retention {
         }
     }
 
-    /// A whole number alone is a count; with a unit it is a time.
+    /// A whole number alone is a count; a number with a unit is a time.
     static func part(_ text: String) -> Part? {
         if let count = Int(text) { return count >= 0 ? .count(count) : nil }
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]

@@ -15,12 +15,12 @@ import OperonSQLite
 import OperonTerminal
 import UnixSignals
 
-/// One life of a coordinator that keeps its graphs: store, scheduler, transport, API, and what ends
-/// it.
+/// One run of a coordinator with a store: the store, the scheduler, the transport, the API, and
+/// shutdown.
 struct CoordinatorSession {
     enum Place {
         case broker(url: String, prefix: String)
-        /// A worker in the same process; `drain`: what its operations may take at the end.
+        /// A worker in the same process; `drain`: how long its operations may take at shutdown.
         case thisProcess(slots: Int, drain: Duration)
     }
 
@@ -101,7 +101,7 @@ struct CoordinatorSession {
         try await serve(service, on: LoopExecutor(group.next())) {
             await service.shutDown()
         } stopNow: {
-            // What runs on workers runs on: it is theirs, and they wait for the next coordinator.
+            // Workers keep their running operations and wait for the next coordinator.
             await service.shutDown(inHaste: true)
         } services: { _ in
         }
@@ -141,7 +141,8 @@ struct CoordinatorSession {
                 await workerEnded.wait()
                 await service.shutDown()
             } stopNow: {
-                // It gives back what it kills: that counts against nothing, and runs again.
+                // The worker returns the attempts that it kills. They count as no failure, and run
+                // again later.
                 worker.service.stop()
                 await workerEnded.wait(within: Self.lastWordsPatience)
                 await service.shutDown(kill: true, inHaste: true)
@@ -160,11 +161,11 @@ struct CoordinatorSession {
 
     // MARK: - Serving
 
-    /// How long a worker in this process may take to give back what it was told to kill.
+    /// How long the worker in this process may take to return killed attempts.
     private static let lastWordsPatience = Duration.seconds(3)
 
-    /// Until a signal, or until something that it cannot do without has failed. `stop`: what the
-    /// first signal asks for; `stopNow`: what the second does.
+    /// Serves until a signal arrives or a necessary part fails. `stop` runs at the first signal,
+    /// `stopNow` at the second.
     private func serve(
         _ service: CoordinatorService,
         on executor: LoopExecutor?,
@@ -180,7 +181,7 @@ struct CoordinatorSession {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask(executorPreference: executor) {
                 try await service.run()
-                // Whoever asked for it to end has been answered by now.
+                // The client that asked for the shutdown has its answer by now.
                 throw Ended()
             }
             services(&group)
@@ -222,7 +223,7 @@ struct CoordinatorSession {
         }
     }
 
-    /// For the last words and, in this process, what runs.
+    /// How long the last messages and, in this process, running operations may take at shutdown.
     private static let stopPatience = Duration.seconds(120)
 
     private struct Ended: Error {}

@@ -2,9 +2,10 @@ import Glibc
 import NIOConcurrencyHelpers
 import OperonRuntime
 
-/// Ends this process, as `kill -9` would, when it comes to a place for the n-th time: so that tests
-/// hit every place between the steps of the order of effects. `OPERON_KILL_AT=afterCommit:3`; for
-/// anything else it does nothing.
+/// A crash point for tests: kills this process, like `kill -9`, when it reaches a given step for
+/// the n-th time. Tests use it to crash between any two steps of the order of effects.
+/// `OPERON_KILL_AT=afterCommit:3` sets it. Without a number it kills at the first time; an unknown
+/// step has no effect.
 struct FatalPoint: Sendable {
     private let point: FailPoint?
     private let left: NIOLockedValueBox<Int>

@@ -2,9 +2,9 @@ import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
 
-/// The graph of a run, which running operations may add to.
+/// The graph of a run. Running operations may add to it.
 final class GrowingGraph: Sendable {
-    /// As it was when it was submitted.
+    /// The graph as it was submitted.
     let submitted: LoadedGraph
     private let added = NIOLockedValueBox<[OperationDescription]>([])
 
@@ -28,7 +28,7 @@ final class GrowingGraph: Sendable {
         return added.withLockedValue { $0[Int(index) - first].name }
     }
 
-    /// Everything that it has by now.
+    /// The graph with all operations added so far.
     var current: LoadedGraph {
         let operations = operations
         guard operations.count > submitted.description.operations.count else { return submitted }

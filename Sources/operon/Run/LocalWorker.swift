@@ -4,9 +4,10 @@ import OperonCore
 import OperonRuntime
 
 extension InProcessWorker {
-    /// One that runs commands and waits.
+    /// Creates a worker that knows only the built-in kinds.
     ///
-    /// - Throws: `Failure` if another process has its directory, or it cannot be used.
+    /// - Throws: `Failure` if another process holds its directory, or if the directory cannot be
+    ///   used.
     static func stock(
         on hub: InProcessHub,
         slots: Int,

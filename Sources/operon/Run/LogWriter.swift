@@ -5,13 +5,14 @@ import OperonCore
 import OperonModel
 import OperonRuntime
 
-/// Keeps what operations print in files, one per attempt that printed anything:
-/// `DIRECTORY/<index>-<operation>.<attempt>.log`, both counted as in the graph and its report.
+/// Writes the output of operations to files, one per attempt that printed anything:
+/// `DIRECTORY/<index>-<operation>.<attempt>.log`. Both numbers are those of the graph and its
+/// report.
 ///
-/// Pieces are appended as they come; the end of an attempt brings its last bytes, which replace the
-/// file unless it has more.
+/// Pieces are appended as they arrive. The result of an attempt carries the last bytes, which
+/// replace the file unless the file has more.
 struct LogWriter: Sendable {
-    /// A disk may stand still: no task waits for it.
+    /// Writes on a thread of its own, because a disk may block: no task waits for it.
     private let thread: SerialThread
     private let files: NIOLockedValueBox<LogFiles>
     private let state: NIOLockedValueBox<State>
@@ -19,9 +20,9 @@ struct LogWriter: Sendable {
     private static let waitingBytesMax = 16 << 20
 
     private struct State {
-        /// Of what is not written yet.
+        /// The bytes that are not written yet.
         var waitingBytes = 0
-        /// Attempts of which pieces were left out, and which have not ended.
+        /// Attempts that have not ended and of which pieces were dropped.
         var gaps: Set<AttemptID> = []
     }
 
@@ -29,10 +30,11 @@ struct LogWriter: Sendable {
         case granted(OperationID, AttemptID)
         case chunk(LogChunk)
         case ended(OperationID, AttemptID, EndOfLog)
-        /// The end of an attempt for which there was no room.
+        /// The end of an attempt whose last bytes were dropped for lack of room.
         case left(OperationID, AttemptID)
 
-        /// About what it takes in memory until it is written: one byte is a piece as well.
+        /// The approximate memory use until the item is written. A piece of one byte has a fixed
+        /// cost, too.
         var byteCount: Int {
             let fixed = 128
             switch self {
@@ -43,7 +45,7 @@ struct LogWriter: Sendable {
         }
     }
 
-    /// `say` is told, once, if something cannot be written.
+    /// `say` is called once if something cannot be written.
     init(
         directory: String,
         graph: GrowingGraph,
@@ -80,11 +82,12 @@ struct LogWriter: Sendable {
         for notice in notices {
             switch notice {
             case .log(let chunk):
-                // A disk that is too slow loses pieces; the end of the attempt brings the last.
+                // If the disk is too slow, pieces are dropped; the result of the attempt carries
+                // the last bytes.
                 guard !chunk.bytes.isEmpty, !yieldIfRoom(.chunk(chunk)) else { continue }
                 _ = state.withLockedValue { $0.gaps.insert(chunk.held.attempt) }
             case .result(let operation, let attempt, let result):
-                // Without the output, which is not written here.
+                // Without the output of the operation, which is not written here.
                 let end = EndOfLog(
                     tail: result.logTail,
                     isWhole: result.logBytesDropped == 0,
@@ -102,13 +105,13 @@ struct LogWriter: Sendable {
         }
     }
 
-    /// Two for each attempt, room or not.
+    /// Queues an item regardless of the room left. There are at most two of these per attempt.
     private func yield(_ item: Item) {
         state.withLockedValue { $0.waitingBytes += item.byteCount }
         write(item)
     }
 
-    /// Whether there was room for it.
+    /// Queues an item if there is room. Returns whether there was.
     private func yieldIfRoom(_ item: Item) -> Bool {
         let fits = state.withLockedValue { state in
             guard state.waitingBytes < Self.waitingBytesMax else { return false }
@@ -133,7 +136,7 @@ struct LogWriter: Sendable {
         await isWritten.wait()
     }
 
-    /// A name is anybody's text: only what is harmless in a path stays.
+    /// A name may be any text: only characters that are harmless in a path stay.
     fileprivate static func fileName(_ name: String) -> String {
         let safe = name.map { character in
             character.isASCII && (character.isLetter || character.isNumber)
@@ -144,11 +147,11 @@ struct LogWriter: Sendable {
     }
 }
 
-/// What the end of an attempt brings of its log.
+/// The log part of an attempt's result.
 private struct EndOfLog: Sendable {
     let tail: [UInt8]
     let isWhole: Bool
-    /// Pieces that came before it were left out.
+    /// Whether pieces before the end were dropped.
     let hasGaps: Bool
 }
 
@@ -156,11 +159,11 @@ private struct LogFiles {
     let folder: LogFolder
     let path: String
     let graph: GrowingGraph
-    /// Attempts of each operation, in their order. Only looked up.
+    /// The attempts of each operation, in order. Never iterated.
     private var attempts: [OperationID: [AttemptID]] = [:]
-    /// Bytes in the file of an attempt that runs. Only looked up.
+    /// The file sizes of running attempts, in bytes. Never iterated.
     private var sizes: [AttemptID: Int] = [:]
-    /// Attempts whose file is final: a piece that comes later is in it.
+    /// Attempts whose file is final: it already contains any piece that arrives later.
     private var completed: Set<AttemptID> = []
     private let say: @Sendable (String) -> Void
     private var hasFailed = false
@@ -198,10 +201,10 @@ private struct LogFiles {
         attempts[operation, default: []].append(attempt)
     }
 
-    /// `nil` for an attempt that was never granted.
+    /// The file name; `nil` for an attempt that was never granted.
     private func name(_ operation: OperationID, _ attempt: AttemptID) -> String? {
         guard let place = attempts[operation]?.firstIndex(of: attempt) else { return nil }
-        // Two names may become one file name: the index tells them apart.
+        // Two operation names may give the same file name; the index keeps the files apart.
         let name = LogWriter.fileName(graph.name(of: operation.index))
         return "\(operation.index)-\(name).\(place + 1).log"
     }
@@ -227,7 +230,7 @@ private struct LogFiles {
     {
         completed.insert(attempt)
         let streamed = sizes.removeValue(forKey: attempt) ?? 0
-        // The last bytes do not fill them.
+        // The last bytes do not cover the gaps.
         if end.hasGaps, !end.isWhole { failed(Self.slowDisk) }
         guard !end.tail.isEmpty, end.isWhole || streamed < end.tail.count else { return }
         guard let name = name(operation, attempt) else { return }

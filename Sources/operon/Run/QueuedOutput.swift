@@ -1,12 +1,12 @@
 import OperonRuntime
 import OperonTerminal
 
-/// An output that takes what is written at once, also while its reader stands still.
+/// An output that accepts every write at once, even while its reader is blocked.
 struct QueuedOutput: TerminalOutput {
     let file: FileOutput
     private let queue: LineQueue
 
-    /// What a hundred thousand operations that fail at once have to say of it.
+    /// Enough for the messages of a hundred thousand operations that fail at once.
     private static let bytesMax = 64 << 20
 
     init(_ file: FileOutput) {

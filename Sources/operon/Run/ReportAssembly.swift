@@ -4,13 +4,14 @@ import OperonModel
 import OperonRuntime
 import OperonTerminal
 
-/// Turns the record of a run into its report, and into an exit code.
+/// Turns the record of a run into a report and an exit code.
 struct ReportAssembly: Sendable {
     let graph: LoadedGraph
     let record: RunRecord
     let slots: Int
     private let origin: Timestamp
-    /// For each operation the first of its chain that was not itself skipped.
+    /// For each operation, the root of its chain of skipped operations: the first one that was not
+    /// skipped.
     private let roots: [UInt32]
 
     init(graph: LoadedGraph, record: RunRecord, slots: Int, now: Timestamp) {
@@ -21,7 +22,8 @@ struct ReportAssembly: Sendable {
         roots = Self.roots(of: graph, record)
     }
 
-    /// Each behind its dependencies, so that a chain of a million costs a million steps.
+    /// Visits each operation after its dependencies, so that the cost is linear even for a chain of
+    /// a million operations.
     private static func roots(of graph: LoadedGraph, _ record: RunRecord) -> [UInt32] {
         var roots = (0..<UInt32(record.operations.count)).map { $0 }
         guard case .order(let order) = graph.compiled.topology.sorted() else { return roots }
@@ -51,12 +53,12 @@ struct ReportAssembly: Sendable {
         )
     }
 
-    /// Of the attempt that counts.
+    /// The duration of the attempt that counts.
     private static func duration(_ operation: RunRecord.Operation) -> Duration {
         guard let last = operation.lastAttempt, let start = last.start, let end = last.end else {
             return .zero
         }
-        // What it waited for is counted itself.
+        // Time in which it waited for other operations is excluded: it counts for those.
         return end - start - last.waited
     }
 
@@ -104,7 +106,7 @@ struct ReportAssembly: Sendable {
         return report
     }
 
-    /// Empty for what somebody outside was to complete.
+    /// The name of a worker; empty for an operation that an external party completes.
     private func name(of worker: Incarnation) -> String {
         if worker == .nobody { return "" }
         return record.workerNames[worker] ?? worker.description
@@ -122,7 +124,7 @@ struct ReportAssembly: Sendable {
 
     // MARK: - Exit code
 
-    /// The first of 130 or 143, 1, 3, 7, 0 that applies.
+    /// The first of these codes that applies: 130 or 143, 1, 3, 7, 0.
     func exitCode(signal: Int32?) -> Int32 {
         if let signal { return signal }
         var isCancelled = false
@@ -138,7 +140,8 @@ struct ReportAssembly: Sendable {
         return isCancelled ? ExitStatus.cancelled : isSkipped ? ExitStatus.skipped : 0
     }
 
-    /// A handler for a failure that did not happen is no loss; anything else that was skipped is.
+    /// Whether an operation was skipped for lack of a success. A failure handler that was not
+    /// needed does not count.
     private func wantsSuccess(_ index: Int, of cause: OperationID) -> Bool {
         let edge = graph.compiled.topology.dependencies(of: UInt32(index))
             .first { $0.operation == cause.index }

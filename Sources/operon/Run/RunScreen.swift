@@ -4,8 +4,8 @@ import OperonModel
 import OperonRuntime
 import OperonTerminal
 
-/// What a person sees of a run while it goes on. Everything said during a run goes through here, in
-/// order, so that no line tears the progress.
+/// What a person sees while a run is in progress. All messages during a run pass through here in
+/// order, so that no line breaks into the progress display.
 struct RunScreen: Sendable {
     let style: TerminalStyle
     private let display: ProgressDisplay
@@ -13,12 +13,13 @@ struct RunScreen: Sendable {
     private let inbox: AsyncStream<Item>
     private let continuation: AsyncStream<Item>.Continuation
     private let done = Latch()
-    /// A tick waits to be seen.
+    /// Whether a tick is queued and not handled yet.
     private let isTicking = NIOLockedValueBox(false)
     private let isQuiet: Bool
     private let output: QueuedOutput
     private let place: RunStall.Place
-    /// It goes on where an earlier life of the run was: until that is known, nothing is news.
+    /// Whether this run may resume a previous run. Until the restored state is known, notices are
+    /// held back.
     private let resumes: Bool
 
     private enum Item: Sendable {
@@ -52,10 +53,10 @@ struct RunScreen: Sendable {
         (inbox, continuation) = AsyncStream.makeStream()
     }
 
-    /// Called on the coordinator: returns at once.
+    /// Called on the coordinator's executor, so it returns at once.
     func note(_ notices: [Scheduler.Notice], at now: Timestamp) {
         guard !isQuiet else { return }
-        // What is not shown is not kept for a screen that may be slow: outputs and logs are large.
+        // Notices that are not shown are not queued for a slow screen: outputs and logs are large.
         let shown = notices.filter(Self.isShown)
         if !shown.isEmpty { continuation.yield(.notices(shown, now)) }
     }
@@ -71,16 +72,16 @@ struct RunScreen: Sendable {
         }
     }
 
-    /// A sentence above the progress.
+    /// Prints a sentence above the progress.
     func say(_ line: String) { continuation.yield(.line(line)) }
 
-    /// From here on somebody could come to run something.
+    /// Called once workers can be there to run operations.
     func connected() { continuation.yield(.connected) }
 
-    /// The graph had come this far when this run took it up; empty: there was none.
+    /// The state of the graph that this run resumes from; empty: the run starts anew.
     func restored(_ operations: [OperationProgress]) { continuation.yield(.restored(operations)) }
 
-    /// Lines at the end, when nothing is drawn any more.
+    /// Prints lines at the end, after the last draw.
     func print(_ lines: [String]) {
         output.write(Array(lines.map { $0 + "\n" }.joined().utf8))
     }
@@ -88,7 +89,7 @@ struct RunScreen: Sendable {
     /// Returns when everything is read, or when the task is cancelled.
     func flush() async { await output.flush() }
 
-    /// Draws until `finish`. `coordinator` is asked why, while nothing happens.
+    /// Draws until `finish`. While nothing happens, it asks `coordinator` why operations wait.
     func run(asking coordinator: CoordinatorService) async {
         let graph = graph.submitted
         let group = await display.addGroup(name: graph.description.name)
@@ -99,7 +100,7 @@ struct RunScreen: Sendable {
             to: group,
             work: state.work.reduce(0, +)
         )
-        // What happened before it is known how far the run had come.
+        // Notices that arrived before the restored state was known.
         var early: [(notices: [Scheduler.Notice], at: Timestamp)] = []
         var isTakenUp = !resumes
         await withTaskGroup(of: Void.self) { tasks in
@@ -135,7 +136,7 @@ struct RunScreen: Sendable {
                     return
                 }
             }
-            // The run was given up: leave a clean screen.
+            // The run was given up: the screen is left clean.
             await display.finish(at: SystemClock.now())
             done.open()
         }
@@ -154,7 +155,7 @@ struct RunScreen: Sendable {
         await remark([Self.resumption(operations)])
     }
 
-    /// With what running operations added.
+    /// Counts the operations that running operations added.
     private func grow(_ state: inout ScreenState, _ group: Int) async {
         let work = state.grow(to: graph.operations)
         await display.operationsAdded(work.count, to: group, work: work.reduce(0, +))
@@ -185,11 +186,12 @@ struct RunScreen: Sendable {
         await display.print(lines, at: SystemClock.now())
     }
 
-    /// The clock of the display: elapsed times move though nothing happens.
+    /// Updates the display regularly, because elapsed times change without events.
     private func tick() async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: .milliseconds(200)) } catch { return }
-            // One at a time: a terminal that stands still must not pile them up.
+            // Only one tick is queued at a time, so that ticks do not pile up while the terminal is
+            // blocked.
             let isFirst = isTicking.withLockedValue { isTicking in
                 defer { isTicking = true }
                 return !isTicking
@@ -198,14 +200,14 @@ struct RunScreen: Sendable {
         }
     }
 
-    /// Everything noted so far is shown, and nothing is drawn after it.
+    /// Returns when all earlier notices are shown; nothing is drawn afterwards.
     func finish() async {
         continuation.yield(.end)
         continuation.finish()
         await done.wait()
     }
 
-    /// The attempts whose start is no news, since they have ended already.
+    /// Attempts that have ended already, so that their starts are not shown.
     private static func endedAttempts(_ notices: [Scheduler.Notice]) -> Set<AttemptID> {
         var ended: Set<AttemptID> = []
         for case .attemptEnded(_, let attempt, _, _, _) in notices { ended.insert(attempt) }
@@ -225,8 +227,8 @@ struct RunScreen: Sendable {
             switch notice {
             case .workerLost(let worker):
                 let hasLeft = state.lost(worker, at: now)
-                // One that only an earlier life of the run knew. In this process it was a part
-                // of that.
+                // Only a previous run knew this worker. Without a broker, the worker was a part of
+                // that run.
                 if worker.name.isEmpty, place == .thisProcess { continue }
                 let name =
                     worker.name.isEmpty

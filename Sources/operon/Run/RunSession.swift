@@ -11,8 +11,8 @@ import OperonRuntime
 import OperonTerminal
 import UnixSignals
 
-/// One `operon run`: a coordinator, in this process a worker too unless there is a broker, the
-/// screen, and the signals.
+/// One `operon run`: a coordinator, a worker in this process unless there is a broker, the screen,
+/// and the signals.
 struct RunSession {
     struct Options {
         var slots: Int
@@ -24,9 +24,9 @@ struct RunSession {
         var output: OutputFormat
         var logDirectory: String?
         var traceFile: String?
-        /// Where the run is kept, so that it can go on after its end; `nil`: nowhere.
+        /// Where the run is stored, so that it can be resumed later; `nil`: it is not stored.
         var store: String?
-        /// Goes on with what the store has.
+        /// Whether to resume the run in the store.
         var resumes = false
     }
 
@@ -76,7 +76,7 @@ struct RunSession {
                 throw error
             }
         } catch {
-            // The reason for the failure stands behind what was said before it.
+            // The reason for the failure is printed after the earlier output.
             OwnProcess.endAtSignals()
             await writeOutput()
             throw error
@@ -88,7 +88,7 @@ struct RunSession {
         return try await runInProcess(opened)
     }
 
-    /// - Throws: `Failure` for a store with another graph, or with a run that was not asked for.
+    /// - Throws: `Failure` if the store holds another graph, or a run that was not to be resumed.
     private func openStore() async throws -> OpenedStore? {
         guard let path = options.store else { return nil }
         let opened = try await OpenedStore.open(path: path)
@@ -106,7 +106,7 @@ struct RunSession {
         return opened
     }
 
-    /// What running operations added to it in the lives before.
+    /// Takes up the operations that running operations added in previous runs.
     private func takeUpAdditions(_ opened: OpenedStore) {
         let id = GraphID(rawValue: 0)
         let first = graph.description.operations.count
@@ -134,7 +134,7 @@ struct RunSession {
             environment: environment,
             logger: logger
         ) { configuration in
-            // A message costs next to nothing here, and somebody watches.
+            // In this process a message costs next to nothing, and a person watches.
             configuration.startReportDelay = .milliseconds(10)
         }
         let ending: Ending
@@ -188,13 +188,13 @@ struct RunSession {
     // MARK: - Serving
 
     private struct Ending {
-        /// The exit code of the signal that ended it, if one did.
+        /// The exit code of the signal that ended the run; `nil`: no signal ended it.
         var signal: Int32?
-        /// Why the broker cannot be used any more, if that ended it.
+        /// Why the broker cannot be used any more, if that ended the run.
         var failure: PortError?
-        /// What the store has not taken, if it was not waited for.
+        /// What the store has not stored, if the run did not wait for it.
         var unstored: String?
-        /// Whoever reads the screen has read it, and will read the report.
+        /// Whether the reader of the screen has read everything, and will read the report.
         var isRead = true
     }
 
@@ -224,7 +224,7 @@ struct RunSession {
         }
     }
 
-    /// Of a reign that ends with this process.
+    /// A scheduler whose reign ends with this process.
     private static func makeScheduler() -> Scheduler {
         var random = SystemRandomNumberGenerator()
         var configuration = Scheduler.Configuration()
@@ -236,7 +236,7 @@ struct RunSession {
         )
     }
 
-    /// For whoever asks who holds the prefix.
+    /// Records which workers are there, for other programs that ask who holds the prefix.
     private static func note(_ notices: [Scheduler.Notice], in attendance: Attendance) {
         for notice in notices {
             if case .workerJoined(let worker, _, let slots) = notice {
@@ -246,7 +246,7 @@ struct RunSession {
         }
     }
 
-    /// Runs the services until the graph is finished, until a second signal, or until the transport
+    /// Runs the services until the graph is finished, a second signal arrives, or the transport
     /// gives up.
     private func serve(
         _ coordinator: CoordinatorService,
@@ -288,12 +288,12 @@ struct RunSession {
         }
     }
 
-    /// Waits for whoever reads the screen and for the disk of the logs, as long as they take; after
-    /// the second signal no longer than a moment. Whether all of it was taken.
+    /// Waits, without a limit, until the screen output is read and the logs are on disk; after the
+    /// second signal for at most `outputPatience`. Returns whether everything was written.
     private func finishOutput(_ interruption: Interruption) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask {
-                // The logs may have something to say.
+                // Writing the logs may add a message.
                 await logWriter?.flush()
                 await screen.finish()
                 await screen.flush()
@@ -301,7 +301,7 @@ struct RunSession {
             }
             group.addTask {
                 await interruption.killed.wait()
-                // Cancelled: the other one was first.
+                // Cancelled: the other task was first.
                 do { try await Task.sleep(for: Self.outputPatience) } catch {}
                 return false
             }
@@ -312,8 +312,8 @@ struct RunSession {
 
     private static let outputPatience = Duration.seconds(1)
 
-    /// Returns when the files of logs are complete and what the screen has to say is read, or when
-    /// the task is cancelled.
+    /// Returns when the log files are complete and the screen output is read, or when the task is
+    /// cancelled.
     private func writeOutput() async {
         await logWriter?.flush()
         await screen.flush()
@@ -323,7 +323,7 @@ struct RunSession {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await writeOutput() }
             group.addTask {
-                // Cancelled: the other one was first.
+                // Cancelled: the other task was first.
                 do { try await Task.sleep(for: limit) } catch {}
             }
             await group.next()
@@ -331,7 +331,7 @@ struct RunSession {
         }
     }
 
-    /// Submits the graph once there is somebody to submit it to, and ends the services after it.
+    /// Submits the graph once the coordinator is connected, and ends the services after it.
     private func runGraph(
         _ coordinator: CoordinatorService,
         _ interruption: Interruption,
@@ -350,7 +350,7 @@ struct RunSession {
                 throw Failure(ExitStatus.held, Self.busySentence(name))
             }
         }
-        // Nothing of it has started: a signal now means that nothing shall.
+        // Nothing has started yet. If a signal has arrived by now, nothing will start.
         if !interruption.killed.isOpen {
             screen.connected()
             try await withThrowingTaskGroup(of: Void.self) { first in
@@ -371,8 +371,8 @@ struct RunSession {
         await endWorkers(kill)
     }
 
-    /// Returns when, after a signal, the store takes nothing for a while: what waits for it could
-    /// wait for ever. Then nothing else is waited for.
+    /// Returns when, after a signal, the store has accepted nothing for a while. Waiting for it
+    /// could then take forever, so the run waits for nothing else.
     private func giveUpOnStore(
         _ coordinator: CoordinatorService,
         _ interruption: Interruption,
@@ -382,14 +382,14 @@ struct RunSession {
         try await coordinator.waitUntilStoreIsStuck(for: Self.storePatience)
         let trouble = await coordinator.trouble ?? "The store does not answer."
         if options.brokerURL == nil {
-            // What asks them to stop waits for the store as well.
+            // The cancel orders wait for the store as well, so the workers are stopped directly.
             await endWorkers(false)
             await coordinator.waitUntilDecided(
                 GraphID(rawValue: 0),
                 within: CommandDescription.defaultGrace
             )
         }
-        // The run has ended meanwhile, and with it what is waited for here.
+        // The run has ended in the meantime, and so has this wait.
         try Task.checkCancellation()
         let count = await coordinator.unstoredResultCount
         await interruption.giveUp(
@@ -401,7 +401,7 @@ struct RunSession {
         )
     }
 
-    /// How long a store may take nothing after a signal: a slow disk answers within that.
+    /// How long a store may accept nothing after a signal: a slow disk answers within this time.
     private static let storePatience = Duration.seconds(5)
 
     private func submit(to coordinator: CoordinatorService) async throws -> GraphID {
@@ -434,8 +434,8 @@ struct RunSession {
         }
     }
 
-    /// Workers answer the first word of a coordinator at once. One that still holds work of another
-    /// run has this long to say so, before anything of this one is given to anybody.
+    /// Workers answer the first message of a coordinator at once. A worker that still holds work of
+    /// another run has this long to report it, before this run dispatches anything.
     private static let helloPatience = Duration.milliseconds(200)
 
     private static func busySentence(_ name: String) -> String {
@@ -444,7 +444,7 @@ struct RunSession {
             + "then, use another --prefix, or stop the worker."
     }
 
-    /// Thrown to end the services: the work is done.
+    /// Thrown to end the services once the work is done.
     private struct Finished: Error {
         let isRead: Bool
     }
@@ -452,7 +452,7 @@ struct RunSession {
     // MARK: - The end
 
     private func finish(_ ending: Ending, slots: Int) async throws -> Int32 {
-        // Nobody listens for them any more, and who reads the report may stand still.
+        // No task handles signals any more, and the reader of the report may be blocked.
         OwnProcess.endAtSignals()
         let record = recorder.current
         if let failure = ending.failure, record.startedAt == nil {
@@ -483,7 +483,7 @@ struct RunSession {
             do {
                 try TraceFile(report).write(to: traceFile)
             } catch let failure as Failure {
-                // What the work did is worth more than its picture.
+                // The outcome of the run matters more than the trace file.
                 screen.print([failure.message])
                 code = code == ExitStatus.success ? failure.code : code
             }
@@ -497,7 +497,7 @@ struct RunSession {
     }
 }
 
-/// The first worker that was heard of and belongs to another reign.
+/// The first worker that was found to belong to another reign.
 private final class BusyWorker: Sendable {
     private let first = NIOLockedValueBox<String?>(nil)
     private let found = Latch()
@@ -509,24 +509,24 @@ private final class BusyWorker: Sendable {
         }
     }
 
-    /// Its name, as soon as there is one; `nil` after the time.
+    /// The name of the worker, as soon as one is known; `nil` after the limit.
     func name(within limit: Duration) async -> String? {
         await found.wait(within: limit)
         return first.withLockedValue { $0 }
     }
 }
 
-/// What Ctrl-C does: the first time it cancels and waits, the second time it kills.
+/// Handles Ctrl-C: the first cancels the graph and waits, the second kills.
 private actor Interruption {
     private var signal: UnixSignal?
-    /// Nothing is to be waited for any more.
+    /// Open once the run must not wait for anything any more.
     nonisolated let killed = Latch()
-    /// The graph is cancelled.
+    /// Open once the graph is cancelled.
     nonisolated let cancelled = Latch()
-    /// What the store has not taken, if it is not waited for.
+    /// What the store has not stored, if the run does not wait for it.
     private(set) var unstored: String?
 
-    /// The exit code that says which signal came; `nil`: none did.
+    /// The exit code for the signal that arrived; `nil`: none did.
     var exitCode: Int32? {
         guard let signal else { return nil }
         return signal == .sigterm ? ExitStatus.terminated : ExitStatus.interrupted
@@ -543,7 +543,7 @@ private actor Interruption {
         }
         self.signal = signal
         guard await coordinator.query({ $0.graphCount }) > 0 else {
-            // Nothing was submitted yet: there is nothing to wait for.
+            // Nothing was submitted yet, so there is nothing to wait for.
             killed.open()
             return
         }

@@ -3,33 +3,33 @@ import OperonModel
 import OperonRuntime
 import OperonTerminal
 
-/// Why a run that nothing happens in waits, in sentences for a person. Each reason is told once.
+/// Explains to a person why a run without progress waits. Each reason is printed once.
 ///
-/// Driven by the screen's tick. It asks about a few operations, and only while nothing runs and
-/// nothing moves.
+/// The tick of the screen drives it. It asks about a few operations, and only while nothing runs or
+/// changes.
 struct RunStall {
-    /// Where the graph runs: what can be done about a reason depends on it.
+    /// Where the graph runs, which determines what a person can do about a reason.
     enum Place: Sendable {
-        /// Nobody else can come to run anything.
+        /// No other worker can join.
         case thisProcess
         case broker
     }
 
     private let graph: LoadedGraph
     private let place: Place
-    /// From here on somebody could run something.
+    /// When workers could first be there to run operations.
     private var beganAt: Timestamp?
     private var askedAt: Timestamp?
     private var told: Set<Cause> = []
 
-    /// Below this it is the ordinary pause between two messages, or a worker that is starting.
+    /// A shorter wait is an ordinary pause between two messages, or a worker that is starting.
     private static let patience = Duration.seconds(2)
-    /// Operations that are asked about at once.
+    /// How many operations it asks about at once.
     private static let subjectsMax = 8
-    /// Kinds that are named in one sentence.
+    /// How many kinds one sentence lists.
     private static let kindsNamedMax = 3
 
-    /// What tells two reasons apart.
+    /// Identifies a reason, so that it is printed once.
     private enum Cause: Hashable {
         case noWorker
         case draining
@@ -50,13 +50,14 @@ struct RunStall {
         self.place = place
     }
 
-    /// What is known before anything has run.
+    /// The reasons that are known before anything has run.
     mutating func began(at now: Timestamp) -> [String] {
         beganAt = now
         return [unknownKinds(), uncompletable()].compactMap { $0 }
     }
 
-    /// A run takes no calls: its coordinator ends with it.
+    /// The coordinator of a run has no API and ends with the run, so nobody can complete external
+    /// operations.
     private mutating func uncompletable() -> String? {
         let count = graph.description.operations.count { $0.work.isExternal }
         guard count > 0 else { return nil }
@@ -65,7 +66,7 @@ struct RunStall {
             + "which nobody can do here. Use operon up, operon submit and operon complete."
     }
 
-    /// In this process no worker with other kinds can come.
+    /// In this process no worker with other kinds can join.
     private mutating func unknownKinds() -> String? {
         guard place == .thisProcess else { return nil }
         var counts: [String: Int] = [:]
@@ -88,22 +89,23 @@ struct RunStall {
 
     // MARK: - Asking
 
-    /// The operations to ask about now; none while something runs or moves, or was asked just now.
+    /// The operations to ask about now. None while something runs or changes, or right after the
+    /// last question.
     mutating func subjects(_ state: ScreenState, at now: Timestamp) -> [OperationID] {
         guard let beganAt, state.unfinishedCount > 0 else { return [] }
-        // What runs on workers that drain brings nobody else's turn.
+        // Operations that run on draining workers free no slots for others.
         let isQuiet = state.runningCount == state.externalCount || state.allWorkersDrain
         guard isQuiet else { return [] }
         let quietSince = max(beganAt, state.movedAt ?? beganAt, askedAt ?? beganAt)
         guard now - quietSince >= Self.patience else { return [] }
         askedAt = now
-        // One of each policy: others of it wait for the same.
+        // One operation per policy: the others with the same policy wait for the same reason.
         var subjects: [OperationID] = []
         var policies: Set<UInt32> = []
         for (index, phase) in state.phases.enumerated() {
             let isExternal = phase == .executing && state.operations[index].work.isExternal
             guard phase == .ready || isExternal else { continue }
-            // What was added while it ran stands for itself.
+            // An operation that was added during the run has no policy index and counts by itself.
             if index < graph.compiled.policy.count,
                 !policies.insert(graph.compiled.policy[index]).inserted
             {
@@ -115,7 +117,7 @@ struct RunStall {
         return subjects
     }
 
-    /// What is new among the answers.
+    /// Sentences for the reasons that were not printed before.
     mutating func sentences(
         _ reasons: [[Scheduler.Reason]],
         about subjects: [OperationID],
@@ -124,7 +126,7 @@ struct RunStall {
     ) -> [String] {
         var sentences: [String] = []
         for (subject, reasons) in zip(subjects, reasons) {
-            // Without a connection nothing else that it knows of workers is worth telling.
+            // Without a connection, the other reasons about workers are meaningless.
             for reason in reasons.contains(.disconnected) ? [.disconnected] : reasons {
                 let index = Int(subject.index)
                 guard let (cause, sentence) = explain(reason, of: index, state, at: now),
@@ -197,7 +199,7 @@ struct RunStall {
         case .operationSuspended, .graphSuspended, .dependencies, .queueLimit, .noFreeSlot,
             .dispatchedBytes, .behind, .cancelRequested, .graphCancelled, .leaving,
             .awaits, .awaitsSlot:
-            // The first three nobody can cause here; the others end as soon as something moves.
+            // The first three cannot occur here; the others end as soon as something changes.
             return nil
         }
     }
@@ -208,7 +210,7 @@ struct RunStall {
             return (.draining, "Waiting for a worker: those that are there take nothing new.")
         }
         if isBuiltIn, state.workers.isEmpty {
-            // In this process the worker is there a moment after the graph.
+            // In this process the worker joins a moment after the graph is submitted.
             guard place == .broker else { return nil }
             return (
                 .noWorker,

@@ -2,17 +2,17 @@ import OperonCore
 import OperonModel
 import OperonTerminal
 
-/// What the screen knows of each operation and of the workers.
+/// What the screen knows about each operation and about the workers.
 struct ScreenState {
     private(set) var work: [Double]
     private(set) var phases: [ProgressPhase]
     private(set) var runningCount = 0
-    /// Of those, how many somebody outside is to complete.
+    /// How many of the running operations an external party completes.
     private(set) var externalCount = 0
     private(set) var unfinishedCount: Int
-    /// When an operation last moved, or a worker came, went or began to drain.
+    /// When an operation last changed state, or a worker joined, left or began to drain.
     private(set) var movedAt: Timestamp?
-    /// The names of workers that are there. Only looked up.
+    /// The names of the workers that are there. Never iterated.
     private(set) var workers: [Incarnation: String] = [:]
     private(set) var drainingWorkers: Set<Incarnation> = []
     private var busyWorkers: Set<Incarnation> = []
@@ -27,12 +27,12 @@ struct ScreenState {
         unfinishedCount = phases.count
     }
 
-    /// Unknown durations count one second each: only their ratio matters.
+    /// An unknown duration counts as one second: only the ratio matters.
     private static func work(of operation: OperationDescription) -> Double {
         (operation.rankDuration ?? .seconds(1)).seconds
     }
 
-    /// Operations were added: the work of those that are new here, which may be none.
+    /// Adds the operations that are new. Returns their work; there may be none.
     mutating func grow(to more: [OperationDescription]) -> [Double] {
         let new = more.dropFirst(operations.count).map(Self.work)
         operations = more
@@ -55,19 +55,19 @@ struct ScreenState {
         movedAt = now
     }
 
-    /// Returns whether it had said so.
+    /// Returns whether the worker had announced that it leaves.
     mutating func lost(_ worker: WorkerIdentity, at now: Timestamp) -> Bool {
         workers[worker.incarnation] = nil
         movedAt = now
         return drainingWorkers.remove(worker.incarnation) != nil
     }
 
-    /// There are some, and none of them will take anything.
+    /// Whether there are workers and all of them drain.
     var allWorkersDrain: Bool {
         !workers.isEmpty && drainingWorkers.count == workers.count
     }
 
-    /// Returns whether that is news: it says so every beat.
+    /// Returns whether this is new: a busy worker reports it with every beat.
     mutating func isBusy(_ worker: WorkerIdentity) -> Bool {
         busyWorkers.insert(worker.incarnation).inserted
     }
@@ -94,13 +94,13 @@ struct ScreenState {
         }
     }
 
-    /// What an earlier life of the run came to.
+    /// Takes over the states that the previous run reached.
     mutating func restore(
         _ operations: [OperationProgress],
         at now: Timestamp
     ) -> [ProgressDisplay.Move] {
         operations.enumerated().compactMap { index, operation in
-            // What was said since is newer.
+            // Later notices are newer than the restored state.
             guard phases[index] == .pending else { return nil }
             let id = OperationID(graph: GraphID(rawValue: 0), index: UInt32(index))
             if let outcome = operation.outcome { return finish(id, outcome, at: now) }

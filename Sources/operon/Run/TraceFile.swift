@@ -3,8 +3,8 @@ import OperonArguments
 import OperonModel
 import OperonTerminal
 
-/// The timeline of a run in Chrome's trace event format (chrome://tracing, https://ui.perfetto.dev):
-/// one process per worker, one thread per slot.
+/// The timeline of a run in Chrome's trace event format (chrome://tracing,
+/// https://ui.perfetto.dev): a process for each worker, a thread for each slot.
 struct TraceFile {
     private struct Event: Encodable {
         let name: String
