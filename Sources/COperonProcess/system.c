@@ -101,6 +101,13 @@ void operon_process_print_lines(void) {
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
+void operon_process_bound_free_memory(void) {
+#ifdef __GLIBC__
+    (void)mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+    (void)mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+#endif
+}
+
 void operon_process_give_back_memory(void) {
 #ifdef __GLIBC__
     malloc_trim(0);

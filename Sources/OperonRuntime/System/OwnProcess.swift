@@ -57,6 +57,10 @@ package enum OwnProcess {
         operon_process_conceal()
     }
 
+    /// Limits the freed memory that the allocator keeps: for a process that runs for months, and
+    /// whose clients decide how large a request is.
+    package static func boundFreeMemory() { operon_process_bound_free_memory() }
+
     /// From here on SIGINT and SIGTERM have their default effect: they end this process.
     package static func endAtSignals() {
         for number in [SIGINT, SIGTERM] { _ = signal(number, SIG_DFL) }

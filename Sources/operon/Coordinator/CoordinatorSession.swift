@@ -42,6 +42,7 @@ struct CoordinatorSession {
     }
 
     func run(on place: Place) async throws {
+        OwnProcess.boundFreeMemory()
         let opened = try await OpenedStore.open(path: path)
         if let warning = opened.warning { say(warning) }
         do {
