@@ -25,7 +25,7 @@ public final class OperationQueue: Sendable {
     /// Whether each operation added through this object waits for the previous one, whatever its
     /// outcome.
     public let isSerial: Bool
-    /// Whether the name was generated, so that no other object has it.
+    /// The name was generated for this object, and its settings end with it.
     private let isUnnamed: Bool
     let state: Mutex<State>
 
@@ -138,13 +138,24 @@ public final class OperationQueue: Sendable {
     }
 
     deinit {
-        // Handles keep their queue until they have finished, so all operations that this object
-        // added have finished. A coordinator that cannot be reached keeps the settings.
         guard isUnnamed, state.withLock({ $0.hasSettings }) else { return }
-        Task { [name, weak cluster] in
-            _ = try? await cluster?.sessionIfConnected?.backend.client.resetQueue(name)
+        // Handles keep their queue until they have outcomes. Operations that running operations
+        // have added to the queue have no handle here, so the queue has to become empty first.
+        Task { [name, cluster] in
+            guard let backend = cluster.sessionIfConnected?.backend else { return }
+            do {
+                while try await backend.asked({
+                    try await $0.waitUntilEmpty(queue: name, within: Self.emptyPatience)
+                }).unfinished > 0 {}
+                _ = try await backend.asked { try await $0.resetQueue(name) }
+            } catch {
+                // A coordinator that cannot be reached keeps the settings.
+            }
         }
     }
+
+    /// Seconds that one request to wait for the end of a queue may take.
+    private static let emptyPatience = 30.0
 
     // MARK: - Settings
 
