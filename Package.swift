@@ -502,7 +502,7 @@ let package = Package(
             name: "OperonRuntimeTests",
             dependencies: [
                 "COperonProcess", "OperonCore", "OperonFaultKit", "OperonModel", "OperonPorts",
-                "OperonRuntime", "OperonTestKit", "OperonWire",
+                "OperonRuntime", "OperonTestKit", "OperonTesting", "OperonWire",
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -6,6 +6,7 @@ import OperonModel
 import OperonPorts
 import OperonRuntime
 import OperonTestKit
+import OperonTesting
 import Testing
 
 /// A transport whose other end is the test.
@@ -14,7 +15,7 @@ private final class OpenTransport: CoordinatorTransport {
     private let continuation: AsyncStream<[CoordinatorTransportEvent]>.Continuation
     private let ended = Latch()
     private let heard = NIOLockedValueBox<[[UInt8]]>([])
-    /// Opened by the first message to this incarnation.
+    /// Opened by the first message to this incarnation, or when the coordinator ends.
     let isAnswered = Latch()
     private let last: Incarnation
 
@@ -48,7 +49,12 @@ private final class OpenTransport: CoordinatorTransport {
 
     func sendToSelf(_ body: [UInt8], lane: WorkerLane) async { say([body]) }
 
-    func close() async { ended.open() }
+    func close() async {
+        ended.open()
+        isAnswered.open()
+    }
+
+    var isClosed: Bool { ended.isOpen }
 }
 
 /// A hostile worker at a coordinator, without a broker between them.
@@ -70,9 +76,13 @@ private final class OpenTransport: CoordinatorTransport {
         seed: UInt64
     ) async throws {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
+        // It stands still: a lease after the start, a coordinator believes the only worker it has
+        // that a later coordinator rules, and ends.
+        let time = ManualClock().source
         let (scheduler, restored) = try await CoordinatorService.restore(
             from: store,
-            configuration: Scheduler.Configuration()
+            configuration: Scheduler.Configuration(),
+            time: time
         )
         let last = Incarnation(rawValue: 0xFEED_FACE)
         let transport = OpenTransport(last: last)
@@ -80,7 +90,8 @@ private final class OpenTransport: CoordinatorTransport {
             scheduler: scheduler,
             transport: transport,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            restored: restored
+            restored: restored,
+            time: time
         ) { _, _ in }
         let client = LocalCoordinator(service: service, caller: "", version: "0")
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -97,6 +108,7 @@ private final class OpenTransport: CoordinatorTransport {
             )
             transport.say([end.soundHello().body])
             await transport.isAnswered.wait()
+            try #require(!transport.isClosed, "the coordinator ended")
 
             let counts = try await client.graph("honest").counts
             #expect(counts.ready == 300, "nobody has been given any of it")
@@ -120,7 +132,7 @@ private final class OpenTransport: CoordinatorTransport {
             queue: "hostile"
         )
         transport.say([speech.soundHello().body])
-        while speech.epoch == 0 {
+        while speech.epoch == 0, !transport.isClosed {
             for body in transport.takeHeard() { _ = speech.hear(body) }
             await Task.yield()
         }
