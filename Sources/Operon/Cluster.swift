@@ -128,9 +128,16 @@ public final class Cluster: Sendable {
         Cluster { LocalBackend(store: store, slots: slots, keep: keep, time: time, logger: logger) }
     }
 
-    /// The cluster in this process; `nil` if the cluster is remote.
-    package var inside: InProcessCluster? {
-        get async throws { (try await session().backend as? LocalBackend)?.cluster }
+    /// The coordinator in this process, and its client.
+    package struct Inside: Sendable {
+        package let host: CoordinatorHost
+        package let client: LocalCoordinator
+        package var service: CoordinatorService { host.service }
+    }
+
+    /// `nil` if the cluster is remote.
+    package var inside: Inside? {
+        get async throws { (try await session().backend as? LocalBackend)?.inside }
     }
 
     /// See `Session.earlyCount`.

@@ -11,12 +11,6 @@ internal import UnixSignals
 
 // The implementation of `run()`.
 extension Worker {
-    /// A request to end.
-    private enum Ask: Sendable {
-        case shutdown
-        case signal(UnixSignal)
-    }
-
     // MARK: - As it was made
 
     func check() throws(OperonError) {
@@ -76,8 +70,7 @@ extension Worker {
             switch connection {
             case .broker(let url): try await serve(broker: url)
             case .inProcess(let hub):
-                let incarnation = Self.newIncarnation()
-                try await serve(hub.makeWorker(incarnation: incarnation), incarnation, on: nil)
+                try await serve(on: nil) { hub.makeWorker(incarnation: $0) }
             }
         } catch let error as PortError {
             let code: OperonError.Code = error.code == .invalidAddress ? .invalid : .unreachable
@@ -87,150 +80,61 @@ extension Worker {
         }
     }
 
-    private static func newIncarnation() -> Incarnation {
-        var random = SystemRandomNumberGenerator()
-        return Incarnation(rawValue: random.next() | 1)
-    }
-
     private func serve(broker: String?) async throws {
         OwnProcess.conceal()
         let variable = OwnProcess.brokerVariable
         guard let url = broker ?? OwnProcess.secret(variable), !url.isEmpty else {
             throw OperonError(.invalid, "No broker is named, by the program or in \(variable).")
         }
-        let incarnation = Self.newIncarnation()
-        var random = SystemRandomNumberGenerator()
         let configuration = try AMQPConfiguration(url: url, prefix: prefix)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
-        let transport = AMQPWorkerTransport(
-            configuration: configuration,
-            incarnation: incarnation,
-            seed: random.next(),
-            logger: logger,
-            group: group
-        )
-        try await serve(transport, incarnation, on: LoopExecutor(group.next()))
-    }
-
-    private func serve(
-        _ transport: any WorkerTransport,
-        _ incarnation: Incarnation,
-        on executor: (any TaskExecutor)?
-    ) async throws {
-        // The guard process must be started before any thread.
-        var processConfiguration = ProcessRunner.Configuration(environment: OwnProcess.environment)
-        processConfiguration.report = { [logger] in logger.warning("\($0)") }
-        let processes = try ProcessRunner(processConfiguration)
-        let threads = try Self.threads(slots: slots)
-        let kinds = registered(threads: threads)
-        var configuration = WorkerAgent.Configuration(
-            name: name ?? "\(OwnProcess.hostName)-\(OwnProcess.id)",
-            incarnation: incarnation,
-            host: OwnProcess.hostName,
-            processID: OwnProcess.id,
-            slots: slots,
-            kinds: kinds.names
-        )
-        configuration.queues = queues
-        let logger = logger
-        let service = WorkerService(
-            agent: WorkerAgent(configuration: configuration),
-            transport: transport,
-            processes: processes,
-            kinds: kinds,
-            logger: logger,
-            observer: { notices in
-                for notice in notices { Self.tell(notice, logger) }
-            }
-        )
-        let result: Result<UnixSignal?, any Error>
-        do {
-            result = .success(
-                try await serve(service, farewell: configuration.farewell, on: executor)
+        try await serve(on: LoopExecutor(group.next())) { incarnation in
+            var random = SystemRandomNumberGenerator()
+            return AMQPWorkerTransport(
+                configuration: configuration,
+                incarnation: incarnation,
+                seed: random.next(),
+                logger: logger,
+                group: group
             )
-        } catch {
-            result = .failure(error)
         }
-        await processes.shutdown()
-        threads.stop()
-        // Ends by the signal as if it had not been handled, so that the parent process sees the
-        // cause.
-        if let signal = try result.get() { OwnProcess.end(by: signal.rawValue) }
     }
 
-    /// Serves until the worker has drained, or until a second signal, which it returns.
     private func serve(
-        _ service: WorkerService,
-        farewell: Duration,
-        on executor: (any TaskExecutor)?
-    ) async throws -> UnixSignal? {
-        let (asks, asked) = AsyncStream<Ask>.makeStream()
+        on executor: (any TaskExecutor)?,
+        transport: (Incarnation) -> any WorkerTransport
+    ) async throws {
+        var configuration = WorkerHost.Configuration(
+            slots: slots,
+            environment: OwnProcess.environment
+        ) { [logger] in logger.warning("\($0)") }
+        configuration.name = name
+        configuration.kinds = registered(threads: try Self.threads(slots: slots))
+        configuration.queues = queues
+        configuration.drainTimeout = drainTimeout
+        configuration.grace = grace
+        configuration.observer = { [logger] notices in
+            for notice in notices { Self.tell(notice, logger) }
+        }
+        let host = try WorkerHost(configuration, logger: logger, transport: transport)
+        let (requests, request) = AsyncStream<WorkerHost.EndRequest>.makeStream()
         let signals =
             handlesSignals ? await UnixSignalsSequence(trapping: .sigterm, .sigint) : nil
+        let forwarding = Task {
+            guard let signals else { return }
+            for await signal in signals { request.yield(.signal(signal.rawValue)) }
+        }
+        defer { forwarding.cancel() }
         logger.info("worker serves", metadata: ["slots": "\(slots)"])
-        // Code that does not stop must not keep the process alive.
-        let overtime = drainTimeout + grace + farewell
         let signal = try await withGracefulShutdownHandler {
-            try await withThrowingTaskGroup(of: UnixSignal?.self) { group in
-                group.addTask(executorPreference: executor) {
-                    try await service.run()
-                    return nil
-                }
-                if let signals {
-                    group.addTask {
-                        for await signal in signals { asked.yield(.signal(signal)) }
-                        return await Self.never()
-                    }
-                }
-                group.addTask {
-                    await drain(service, at: asks, overtime: overtime)
-                }
-                defer { group.cancelAll() }
-                let signal = try await group.next() ?? nil
-                // Wait for killed processes to be collected.
-                if signal != nil { _ = try await group.next() }
-                return signal
-            }
+            try await host.serve(on: executor, until: requests)
         } onGracefulShutdown: {
-            asked.yield(.shutdown)
+            request.yield(.drain)
         }
-        if Task.isCancelled { throw CancellationError() }
-        return signal
-    }
-
-    /// Returns the second signal, which ended the worker before it had drained.
-    private func drain(
-        _ service: WorkerService,
-        at asks: AsyncStream<Ask>,
-        overtime: Duration
-    ) async -> UnixSignal? {
-        var isDraining = false
-        return await withTaskGroup(of: Void.self) { group in
-            defer { group.cancelAll() }
-            for await ask in asks {
-                switch ask {
-                case .signal(let signal) where isDraining:
-                    service.stop()
-                    return signal
-                case .shutdown, .signal:
-                    guard !isDraining else { continue }
-                    isDraining = true
-                    service.drain(timeout: drainTimeout)
-                    group.addTask {
-                        do { try await Task.sleep(for: overtime) } catch { return }
-                        service.stop()
-                    }
-                }
-            }
-            return await Self.never()
-        }
-    }
-
-    /// Returns when the task is cancelled; nobody uses the result then.
-    private static func never() async -> UnixSignal? {
-        await Latch().wait()
-        return nil
+        // Ends by the signal as if it had not been handled, so that the parent process sees the
+        // cause.
+        if let signal { OwnProcess.end(by: signal) }
     }
 
     private static func tell(_ notice: WorkerAgent.Notice, _ logger: Logger) {

@@ -1,4 +1,5 @@
 import NIOConcurrencyHelpers
+package import OperonCore
 package import OperonModel
 package import OperonPorts
 
@@ -81,12 +82,16 @@ package final class Attendance: Sendable {
 
     package init() {}
 
-    package func joined(_ worker: Incarnation, slots count: Int) {
-        slots.withLockedValue { $0[worker] = count }
-    }
-
-    package func lost(_ worker: Incarnation) {
-        slots.withLockedValue { $0[worker] = nil }
+    package func note(_ notices: [Scheduler.Notice]) {
+        for notice in notices {
+            switch notice {
+            case .workerJoined(let worker, _, let count):
+                slots.withLockedValue { $0[worker.incarnation] = count }
+            case .workerLost(let worker):
+                slots.withLockedValue { $0[worker.incarnation] = nil }
+            default: continue
+            }
+        }
     }
 
     var counts: (workers: Int, slots: Int) {

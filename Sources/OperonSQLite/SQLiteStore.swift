@@ -8,7 +8,7 @@ package import OperonPorts
 ///
 /// The store has two threads that may block, so that no others have to: one uses the database, the
 /// other waits for the disk. So commits continue while a `sync` waits.
-package final class SQLiteStore: OperationStore {
+package final class SQLiteStore: OperationStore, Leadership {
     package struct Options: Sendable {
         package var limits = Limits()
         /// The most pages of 4 KiB that the file may have; `nil`: limited only by the disk.
@@ -40,32 +40,49 @@ package final class SQLiteStore: OperationStore {
         self.init(path: path, newReign: .drawn(), options: options)
     }
 
-    /// Opens in a fixed order: the file, its lock, its checks, its content, the new epoch, and the
-    /// sync of the epoch.
-    package func open() async throws -> StoredState {
-        guard opened.withLockedValue({ $0 == nil }) else {
-            throw StoreError(.failed, "The store “\(path)” is open already.")
-        }
-        let database = try makeThread()
+    /// Opens the file, which locks it for this process, and checks it.
+    package func acquire() async throws {
+        guard opened.withLockedValue({ $0 == nil }) else { throw isOpenAlready }
+        let thread = try makeThread()
         let (path, reign, options) = (path, newReign, options)
         do {
-            let (store, state) = try await database.perform {
+            let connection = try await thread.perform {
                 try SQLiteVersion.current().check()
                 if !options.isMaintenance { try StoreFile.makeIfMissing(path, reign: reign) }
                 let connection = try Connection(path: path, options: options)
                 // A copy that a previous run did not finish.
                 if !options.isMaintenance { StoreFile.remove(Self.copyPath(of: path)) }
-                return (connection, try connection.begin())
+                return connection
             }
-            let disk = try makeThread()
-            opened.withLockedValue { value in
-                value = OpenStore(connection: store, database: database, disk: disk)
-            }
-            return state
+            opened.withLockedValue { $0 = OpenStore(connection: connection, database: thread) }
         } catch {
-            database.stop()
+            thread.stop()
             throw error
         }
+    }
+
+    package func release() async { await close() }
+
+    /// Opens in a fixed order: the file with its lock and its checks, unless `acquire` has done
+    /// that; its content; the new epoch; and the sync of the epoch.
+    package func open() async throws -> StoredState {
+        if opened.withLockedValue({ $0 == nil }) { try await acquire() }
+        guard let store = opened.withLockedValue({ $0 }), store.disk == nil else {
+            throw isOpenAlready
+        }
+        do {
+            let state = try await store.database.perform { try store.connection.begin() }
+            let disk = try makeThread()
+            opened.withLockedValue { $0?.disk = disk }
+            return state
+        } catch {
+            await close()
+            throw error
+        }
+    }
+
+    private var isOpenAlready: StoreError {
+        StoreError(.failed, "The store “\(path)” is open already.")
     }
 
     private func makeThread() throws(StoreError) -> BlockingThread {
@@ -91,10 +108,10 @@ package final class SQLiteStore: OperationStore {
     }
 
     package func sync() async throws {
-        guard let store = opened.withLockedValue({ $0 }) else {
+        guard let store = opened.withLockedValue({ $0 }), let disk = store.disk else {
             throw StoreError(.failed, "The store “\(path)” is not open.")
         }
-        try await store.disk.perform { try store.connection.sync() }
+        try await disk.perform { try store.connection.sync() }
     }
 
     package func output(of operation: OperationID) async throws -> Payload? {
@@ -220,8 +237,8 @@ package final class SQLiteStore: OperationStore {
         }
         guard let store else { return }
         // Errors cannot be handled now; if the disk refuses, SQLite's log stays.
-        _ = try? await store.disk.perform {}
-        store.disk.stop()
+        _ = try? await store.disk?.perform {}
+        store.disk?.stop()
         _ = try? await store.database.perform { try store.connection.close() }
         store.database.stop()
     }
@@ -230,13 +247,6 @@ package final class SQLiteStore: OperationStore {
 private struct OpenStore: Sendable {
     let connection: Connection
     let database: BlockingThread
-    let disk: BlockingThread
-}
-
-extension Reign {
-    /// A random reign. It is never 0, which means “not known yet”.
-    package static func drawn() -> Reign {
-        var generator = SystemRandomNumberGenerator()
-        return Reign(rawValue: UInt64.random(in: 1...UInt64.max, using: &generator))
-    }
+    /// `nil`: this process has the file, but has not begun with its content.
+    var disk: BlockingThread?
 }

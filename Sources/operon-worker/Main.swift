@@ -94,138 +94,81 @@ struct OperonWorker: AsyncParsableCommand {
         if supervise {
             throw ExitCode(try await Supervision(environment: environment, say: say).run())
         }
-        var random = SystemRandomNumberGenerator()
-        let incarnation = Incarnation(rawValue: random.next() | 1)
-        let state = try takeStateDirectory(environment, for: incarnation)
-        if let warning = state?.warning { say(warning) }
-        let configuration = makeConfiguration(incarnation, state)
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         let connection = try AMQPConfiguration(
             url: try broker.requiredURL(environment: environment),
             prefix: broker.prefix
         )
-        let transport = AMQPWorkerTransport(
-            configuration: connection,
-            incarnation: incarnation,
-            seed: random.next(),
-            logger: logger,
-            group: group
-        )
         let status = ServiceStatus(
             manager: ServiceManager(socket: environment["NOTIFY_SOCKET"]),
             fail: say
         )
-        var processConfiguration = ProcessRunner.Configuration(environment: environment)
-        processConfiguration.stateDirectory = state
-        processConfiguration.report = say
-        let processes = try ProcessRunner(processConfiguration)
-        let patience = configuration.drainTimeout + Self.lastWordsTimeout
-        let service = WorkerService(
-            agent: WorkerAgent(configuration: configuration),
-            transport: transport,
-            processes: processes,
-            logger: logger
-        ) { event in
+        let configuration = makeConfiguration(environment, status, say)
+        let worker = try WorkerHost(configuration, logger: logger) { incarnation in
+            var random = SystemRandomNumberGenerator()
+            return AMQPWorkerTransport(
+                configuration: connection,
+                incarnation: incarnation,
+                seed: random.next(),
+                logger: logger,
+                group: group
+            )
+        }
+        // From here on signals start a drain.
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let count = configuration.slots == 1 ? "1 slot" : "\(configuration.slots) slots"
+        say("“\(worker.name)” with \(count) serves \(connection.address)")
+        async let _: Void = status.waitForReadiness()
+        let signal = try await worker.serve(
+            on: LoopExecutor(group.next()),
+            until: signals.map { .signal($0.rawValue) }
+        ) {
+            say("draining; once more ends everything now")
+        }
+        guard let signal else { return }
+        let isTermination = signal == UnixSignal.sigterm.rawValue
+        throw ExitCode(isTermination ? ExitStatus.terminated : ExitStatus.interrupted)
+    }
+
+    private func makeConfiguration(
+        _ environment: [String: String],
+        _ status: ServiceStatus,
+        _ say: @escaping @Sendable (String) -> Void
+    ) -> WorkerHost.Configuration {
+        var configuration = WorkerHost.Configuration(
+            slots: slots ?? Environment.processorCount,
+            environment: environment,
+            report: say
+        )
+        configuration.name = name
+        configuration.queues =
+            queues.map { $0.split(separator: ",").map { String($0) } } ?? []
+        // systemd separates several directories by colons; the first one is for the worker.
+        let given = environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
+        configuration.stateDirectory = stateDirectory ?? given
+        configuration.drainTimeout = .seconds(drainTimeout)
+        if let eventsPerMessage {
+            configuration.agent = { $0.eventsPerMessage = eventsPerMessage }
+        }
+        configuration.linkObserver = { event in
             status.note(event)
             if event == .noCoordinator { say("connected; no coordinator has been there yet") }
-        } observer: { notices in
+        }
+        let patience = configuration.drainTimeout + Self.lastWordsTimeout
+        configuration.observer = { notices in
             for notice in notices {
                 status.note(notice)
                 if case .draining = notice { status.stopping(within: patience) }
                 Self.tell(notice, say)
             }
         }
-        let count = configuration.slots == 1 ? "1 slot" : "\(configuration.slots) slots"
-        let greeting = "“\(configuration.name)” with \(count) serves \(connection.address)"
-        let executor = LoopExecutor(group.next())
-        let signal = try await serve(service, status, on: executor, greeting, say)
-        await processes.shutdown()
-        if let signal { throw ExitCode(signal) }
-    }
-
-    private func makeConfiguration(
-        _ incarnation: Incarnation,
-        _ state: StateDirectory?
-    ) -> WorkerAgent.Configuration {
-        let host = Environment.hostName
-        let processID = Environment.processID
-        var configuration = WorkerAgent.Configuration(
-            name: name ?? "\(host)-\(processID)",
-            incarnation: incarnation,
-            host: host,
-            processID: processID,
-            slots: slots ?? Environment.processorCount,
-            kinds: Work.builtInKinds
-        )
-        configuration.queues =
-            queues.map { $0.split(separator: ",").map { String($0) } } ?? []
-        configuration.workerID = state?.worker ?? ""
-        configuration.predecessor = state?.predecessor
-        configuration.drainTimeout = .seconds(drainTimeout)
-        if let eventsPerMessage { configuration.eventsPerMessage = eventsPerMessage }
         return configuration
     }
 
     /// How long ending the remaining operations and acknowledging their events may take after the
     /// drain.
     private static let lastWordsTimeout = Duration.seconds(30)
-
-    /// Serves until the worker has drained. Returns the exit code of the signal that cut the drain
-    /// short, if one did.
-    private func serve(
-        _ service: WorkerService,
-        _ status: ServiceStatus,
-        on executor: LoopExecutor,
-        _ greeting: String,
-        _ say: @escaping @Sendable (String) -> Void
-    ) async throws -> Int32? {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let drainTimeout = drainTimeout
-        // From here on signals start a drain.
-        say(greeting)
-        return try await withThrowingTaskGroup(of: Int32?.self) { group in
-            group.addTask(executorPreference: executor) {
-                async let _: Void = status.waitForReadiness()
-                try await service.run()
-                return nil
-            }
-            group.addTask {
-                var isDraining = false
-                for await signal in signals {
-                    if isDraining {
-                        service.stop()
-                        return signal == .sigterm ? ExitStatus.terminated : ExitStatus.interrupted
-                    }
-                    isDraining = true
-                    say("draining; once more ends everything now")
-                    service.drain(timeout: .seconds(drainTimeout))
-                }
-                return nil
-            }
-            defer { group.cancelAll() }
-            let first = try await group.next() ?? nil
-            guard first != nil else { return nil }
-            // The second signal: waits briefly until the killed processes are reaped.
-            _ = try await group.next()
-            return first
-        }
-    }
-
-    /// `nil`: no directory was named.
-    private func takeStateDirectory(
-        _ environment: [String: String],
-        for incarnation: Incarnation
-    ) throws -> StateDirectory? {
-        // systemd separates several directories by colons; the first one is for the worker.
-        let given = environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
-        guard let path = stateDirectory ?? given else { return nil }
-        do throws(StateDirectoryError) {
-            return try StateDirectory(path: path, incarnation: incarnation)
-        } catch {
-            throw Failure(error.isHeld ? ExitStatus.held : ExitStatus.usage, error.message)
-        }
-    }
 
     private static func tell(
         _ notice: WorkerAgent.Notice,

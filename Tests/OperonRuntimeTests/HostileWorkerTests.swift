@@ -141,12 +141,7 @@ import Testing
             logger: Logger(label: "test"),
             restored: restored
         ) { _, _ in }
-        let client = LocalCoordinator(
-            service: service,
-            caller: "",
-            version: "0",
-            limits: limits
-        )
+        let client = LocalCoordinator(service: service, caller: "", version: "0")
         let rogue = Rogue(
             transport: transport,
             epoch: scheduler.epoch,

@@ -100,10 +100,10 @@ import Testing
             return .stopped
         }
         let cluster = try await world.open(slots: 1, threads: threads)
-        let running = Task { try await cluster.run() }
+        let running = Task { try await cluster.runAndClose() }
         // Short ones: both are given to the worker at once.
         let (a, b) = (short("a"), short("b"))
-        _ = try await cluster.client.submit(world.submission(a, b))
+        _ = try await world.client(of: cluster).submit(world.submission(a, b))
         await started.wait()
         running.cancel()
         _ = await running.result
@@ -147,12 +147,12 @@ import Testing
             return .stopped
         }
         let first = try await world.open(store)
-        let running = Task { try await first.run() }
-        let graph = try await first.client.submit(
+        let running = Task { try await first.runAndClose() }
+        let graph = try await world.client(of: first).submit(
             world.submission(world.registered("a", kind: "Long"))
         )
         await started.wait()
-        await first.stopNow()
+        await first.stop(.now)
         try await running.value
 
         world.add("Long") { _ in .returned(Payload(bytes: Array("1".utf8))) }
@@ -170,10 +170,10 @@ import Testing
         let store = MemoryStore(reign: ProgramWorld.reign)
         let cluster = try await world.open(store)
         await #expect(throws: StoreError.self) { try await world.open(store) }
-        await cluster.abandon()
+        await cluster.close()
 
         let again = try await world.open(store)
-        await again.abandon()
+        await again.close()
     }
 
     @Test func `of events the last ones are kept`() async throws {

@@ -20,37 +20,41 @@ struct ProgramWorld: Sendable {
         slots: Int = 2,
         threads: OperationThreads? = nil,
         overtime: Duration = .seconds(15)
-    ) async throws -> InProcessCluster {
-        var configuration = InProcessCluster.Configuration(
-            slots: slots,
-            environment: [:],
-            version: "test"
-        )
-        configuration.limits = limits
+    ) async throws -> CoordinatorHost {
+        var configuration = CoordinatorHost.Configuration()
+        configuration.scheduler.limits = limits
         configuration.overtime = overtime
-        configuration.kinds = RegisteredKinds(threads: threads) { name in
+        var worker = WorkerHost.Configuration(slots: slots, environment: [:]) { _ in }
+        worker.kinds = RegisteredKinds(threads: threads) { name in
             known.withLockedValue { $0[name] }
         }
         var logger = Logger(label: "test")
         logger.logLevel = .critical
-        return try await InProcessCluster.open(store, configuration, logger: logger)
+        return try await CoordinatorHost.open(store, configuration, logger: logger) { _, _ in
+            try .inProcess(worker, limits: limits, logger: logger)
+        }
     }
 
     /// Runs `body` while the cluster serves; then ends it.
     func serve(
-        _ cluster: InProcessCluster,
+        _ host: CoordinatorHost,
         _ body: (LocalCoordinator) async throws -> Void
     ) async throws {
-        let running = Task { try await cluster.run() }
+        let running = Task { try await host.runAndClose() }
+        let client = client(of: host)
         let result: Result<Void, any Error>
         do {
-            result = .success(try await body(cluster.client))
+            result = .success(try await body(client))
         } catch {
             result = .failure(error)
         }
-        await cluster.stop(drain: .zero)
+        await host.stop(.drain(within: .zero))
         try await running.value
         try result.get()
+    }
+
+    func client(of host: CoordinatorHost) -> LocalCoordinator {
+        LocalCoordinator(service: host.service, caller: "", version: "test")
     }
 
     func registered(

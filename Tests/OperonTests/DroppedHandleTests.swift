@@ -52,7 +52,10 @@ import Testing
             [(succeeded, .succeeded), (failed, .failed), (cancelled, .cancelled)]
         }
 
-        init(_ cluster: Operon.Cluster, keptBy inside: InProcessCluster) async throws {
+        init(
+            _ cluster: Operon.Cluster,
+            keptBy inside: Operon.Cluster.Inside
+        ) async throws {
             self.cluster = cluster
             queue = Operon.OperationQueue(cluster: cluster)
             succeeded = try await queue.addOperation(Doubled(number: 21))

@@ -27,7 +27,7 @@ private struct Filler: Operon.Operation {
                 $0 + scheduler.operationCount(of: GraphID(rawValue: UInt32($1)))
             }
         }
-        let stored = await (inside.store as? MemoryStore)?.rowCount ?? 0
+        let stored = await (inside.host.store as? MemoryStore)?.rowCount ?? 0
         return (count, stored)
     }
 

@@ -21,7 +21,7 @@ final class LocalBackend: ClusterBackend {
     private let kinds = KindRegistry()
 
     private struct State {
-        var cluster: InProcessCluster?
+        var inside: Cluster.Inside?
         var tasks: [Task<Void, Never>] = []
     }
 
@@ -42,14 +42,14 @@ final class LocalBackend: ClusterBackend {
     }
 
     var client: any CoordinatorClient {
-        guard let cluster else {
+        guard let inside else {
             preconditionFailure("a session starts its backend before it asks")
         }
-        return cluster.client
+        return inside.client
     }
 
-    /// The cluster, once it has started.
-    var cluster: InProcessCluster? { state.withLock { $0.cluster } }
+    /// The coordinator, once it has started.
+    var inside: Cluster.Inside? { state.withLock { $0.inside } }
 
     /// Zero: a coordinator in this process that does not answer has ended.
     var patience: Duration { .zero }
@@ -61,16 +61,16 @@ final class LocalBackend: ClusterBackend {
 
     func start(_ sink: EndedSink) async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: News.self)
-        let cluster = try await open { notices, _ in
+        let host = try await open { notices, _ in
             let news = News(notices)
             if !news.isEmpty { continuation.yield(news) }
         }
-        let service = cluster.service
-        let logger = logger
+        let service = host.service
+        let (logger, retention) = (logger, retention)
         // Not children of the first caller's task.
         let serving = Task {
             do {
-                try await cluster.run()
+                try await host.runAndClose(beside: [.pruning(within: retention)])
             } catch {
                 logger.error("the cluster ended", metadata: ["reason": "\(error)"])
             }
@@ -85,49 +85,63 @@ final class LocalBackend: ClusterBackend {
             }
             sink.gone(nil, nil)
         }
+        let client = LocalCoordinator(
+            service: service,
+            caller: OwnProcess.programName,
+            version: Version.text
+        )
         state.withLock { state in
-            state.cluster = cluster
+            state.inside = Cluster.Inside(host: host, client: client)
             state.tasks = [serving, telling]
         }
     }
 
+    private static let limits: Limits = {
+        var limits = Limits()
+        // Closes graphs that a crashed run of the program left open: nobody uses them any more.
+        limits.openGraphIdle = GraphFill.ageMax
+        return limits
+    }()
+
+    /// A century: longer than any test moves a clock.
+    private static let longTime = Duration.seconds(100 * 365 * 86_400)
+
     private func open(
         _ observer: @escaping CoordinatorService.Observer
-    ) async throws -> InProcessCluster {
-        let limits = Limits()
+    ) async throws -> CoordinatorHost {
+        let limits = Self.limits
         guard (1...limits.slots).contains(slots) else {
             throw OperonError(.invalid, "A process runs 1 to \(limits.slots) slots, not \(slots).")
         }
-        var random = SystemRandomNumberGenerator()
+        var configuration = CoordinatorHost.Configuration()
+        configuration.scheduler.limits = limits
+        configuration.time = time
+        configuration.observer = observer
+        if isMovedByHand {
+            // No worker is lost while the clock jumps.
+            configuration.scheduler.lease = Self.longTime
+            configuration.scheduler.exclusiveLease = Self.longTime
+        }
         do {
             let kinds = kinds
-            let threads = try Self.threads(slots: slots)
-            var configuration = InProcessCluster.Configuration(
+            var worker = WorkerHost.Configuration(
                 slots: slots,
-                environment: OwnProcess.environment,
-                version: Version.text
-            )
-            var known = RegisteredKinds(threads: threads) { kinds.registered($0) }
-            known.time = time
-            configuration.kinds = known
-            configuration.time = isMovedByHand ? time : nil
-            configuration.retention = retention
-            // Closes graphs that a crashed run of the program left open: nobody uses them any more.
-            configuration.limits.openGraphIdle = GraphFill.ageMax
-            configuration.caller = OwnProcess.programName
-            configuration.stateDirectory = store.map { $0 + ".worker" }
-            let kept: any OperationStore
-            if let store {
-                kept = SQLiteStore(path: store)
-            } else {
-                kept = MemoryStore(reign: Reign(rawValue: random.next() | 1))
+                environment: OwnProcess.environment
+            ) { [logger] in logger.warning("\($0)") }
+            worker.kinds = RegisteredKinds(threads: try Self.threads(slots: slots)) {
+                kinds.registered($0)
             }
-            return try await InProcessCluster.open(
-                kept,
+            worker.kinds.time = time
+            worker.stateDirectory = store.map { $0 + ".worker" }
+            let file = store.map { SQLiteStore(path: $0) }
+            return try await CoordinatorHost.open(
+                file ?? MemoryStore(reign: .drawn()),
+                leadership: file,
                 configuration,
-                logger: logger,
-                observer: observer
-            )
+                logger: logger
+            ) { _, _ in
+                try .inProcess(worker, limits: limits, logger: logger)
+            }
         } catch let error as StoreError {
             throw OperonError(error.code == .held ? .refused : .system, error.message)
         } catch let error as StateDirectoryError {
@@ -149,9 +163,9 @@ final class LocalBackend: ClusterBackend {
     func follow(graph: GraphID, after position: UInt64?) {}
 
     func close(within time: Duration, behind others: () async -> Void) async {
-        let (cluster, tasks) = state.withLock { ($0.cluster, $0.tasks) }
-        guard let cluster else { return }
-        await cluster.stop(drain: time, behind: others)
+        let (inside, tasks) = state.withLock { ($0.inside, $0.tasks) }
+        guard let inside else { return }
+        await inside.host.stop(.drain(within: time), behind: others)
         for task in tasks { await task.value }
     }
 }

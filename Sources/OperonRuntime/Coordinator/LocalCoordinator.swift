@@ -11,18 +11,12 @@ package struct LocalCoordinator: CoordinatorClient {
     let caller: String
     /// The version of this program.
     let version: String
-    let limits: Limits
+    var limits: Limits { service.limits }
 
-    package init(
-        service: CoordinatorService,
-        caller: String,
-        version: String,
-        limits: Limits = Limits()
-    ) {
+    package init(service: CoordinatorService, caller: String, version: String) {
         self.service = service
         self.caller = caller
         self.version = version
-        self.limits = limits
     }
 
     // MARK: - Graphs

@@ -1,7 +1,5 @@
 import ArgumentParser
 import Logging
-import NIOCore
-import NIOPosix
 import OperonAMQP
 import OperonArguments
 import OperonCore
@@ -11,7 +9,6 @@ import OperonMetrics
 import OperonModel
 import OperonPorts
 import OperonRuntime
-import OperonSQLite
 import OperonTerminal
 import UnixSignals
 
@@ -41,193 +38,90 @@ struct CoordinatorSession {
         (logger, say) = arguments.log.make("operon")
     }
 
+    /// Serves until a signal arrives or a necessary part fails.
     func run(on place: Place) async throws {
         OwnProcess.boundFreeMemory()
-        let opened = try await OpenedStore.open(path: path)
-        if let warning = opened.warning { say(warning) }
-        do {
-            switch place {
-            case .broker(let url, let prefix):
-                try await serve(opened, url: url, prefix: prefix)
-            case .thisProcess(let slots, let drain):
-                try await serve(opened, slots: slots, drain: drain)
+        switch place {
+        case .broker(let url, let prefix):
+            let broker = try BrokerConnection(url: url, prefix: prefix)
+            defer { broker.close() }
+            var configuration = makeConfiguration()
+            configuration.observer = { [attendance = broker.configuration.attendance] notices, _ in
+                attendance.note(notices)
             }
-        } catch {
-            await opened.close()
-            throw error
-        }
-        await opened.close()
-    }
-
-    // MARK: - On a broker
-
-    private func serve(
-        _ opened: OpenedStore,
-        url: String,
-        prefix: String
-    ) async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        defer { group.shutdownGracefully { _ in } }
-        var random = SystemRandomNumberGenerator()
-        let connection: AMQPConfiguration
-        do throws(PortError) {
-            connection = try AMQPConfiguration(url: url, prefix: prefix)
-        } catch {
-            throw Failure(ExitStatus.usage, error.message)
-        }
-        let transport = AMQPCoordinatorTransport(
-            configuration: connection,
-            epoch: opened.scheduler.epoch,
-            seed: random.next(),
-            logger: logger,
-            group: group
-        )
-        let attendance = connection.attendance
-        let service = CoordinatorService(
-            scheduler: opened.scheduler,
-            transport: transport,
-            logger: logger,
-            restored: opened.restored,
-            meters: CoordinatorMeters(factory: metrics),
-            reached: FatalPoint(environment).reached
-        ) { notices, _ in
-            for notice in notices {
-                if case .workerJoined(let worker, _, let slots) = notice {
-                    attendance.joined(worker.incarnation, slots: slots)
-                }
-                if case .workerLost(let worker) = notice { attendance.lost(worker.incarnation) }
+            try await serve(configuration, drain: .zero) { epoch in
+                say("keeps its graphs in \(path), speaks to \(broker.configuration.address)")
+                return broker.link(epoch: epoch, logger: logger)
             }
-        }
-        say("keeps its graphs in \(path), speaks to \(connection.address)")
-        try await serve(service, on: LoopExecutor(group.next())) {
-            await service.shutDown()
-        } stopNow: {
-            // Workers keep their running operations and wait for the next coordinator.
-            await service.shutDown(inHaste: true)
-        } services: { _ in
+        case .thisProcess(let slots, let drain):
+            var worker = WorkerHost.Configuration(slots: slots, environment: environment) {
+                [logger] in logger.warning("\($0)")
+            }
+            worker.stateDirectory = path + ".worker"
+            try await serve(makeConfiguration(), drain: drain) { _ in
+                let link = try CoordinatorHost.Link.inProcess(worker, logger: logger)
+                let count = slots == 1 ? "1 operation" : "\(slots) operations"
+                say("keeps its graphs in \(path), runs \(count) at once")
+                return link
+            }
         }
     }
 
-    // MARK: - In this process
-
-    private func serve(
-        _ opened: OpenedStore,
-        slots: Int,
-        drain: Duration
-    ) async throws {
-        let hub = InProcessHub()
-        let worker = try InProcessWorker.stock(
-            on: hub,
-            slots: slots,
-            stateDirectory: path + ".worker",
-            environment: environment,
-            logger: logger
-        )
-        let service = CoordinatorService(
-            scheduler: opened.scheduler,
-            transport: hub.makeCoordinator(),
-            logger: logger,
-            restored: opened.restored,
-            ownWorker: worker.incarnation,
-            meters: CoordinatorMeters(factory: metrics),
-            reached: FatalPoint(environment).reached
-        ) { _, _ in
-        }
-        let count = slots == 1 ? "1 operation" : "\(slots) operations"
-        say("keeps its graphs in \(path), runs \(count) at once")
-        let workerEnded = Latch()
-        do {
-            try await serve(service, on: nil) {
-                worker.service.drain(timeout: drain)
-                await workerEnded.wait()
-                await service.shutDown()
-            } stopNow: {
-                // The worker returns the attempts that it kills. They count as no failure, and run
-                // again later.
-                worker.service.stop()
-                await workerEnded.wait(within: Self.lastWordsPatience)
-                await service.shutDown(kill: true, inHaste: true)
-            } services: { group in
-                group.addTask {
-                    defer { workerEnded.open() }
-                    try await worker.service.run()
-                }
-            }
-        } catch {
-            await worker.shutDown()
-            throw error
-        }
-        await worker.shutDown()
+    private func makeConfiguration() -> CoordinatorHost.Configuration {
+        var configuration = CoordinatorHost.Configuration()
+        configuration.meters = CoordinatorMeters(factory: metrics)
+        configuration.reached = FatalPoint(environment).reached
+        return configuration
     }
 
-    // MARK: - Serving
-
-    /// How long the worker in this process may take to return killed attempts.
-    private static let lastWordsPatience = Duration.seconds(3)
-
-    /// Serves until a signal arrives or a necessary part fails. `stop` runs at the first signal,
-    /// `stopNow` at the second.
     private func serve(
-        _ service: CoordinatorService,
-        on executor: LoopExecutor?,
-        stop: @escaping @Sendable () async -> Void,
-        stopNow: @escaping @Sendable () async -> Void,
-        services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
+        _ configuration: CoordinatorHost.Configuration,
+        drain: Duration,
+        link: (Epoch) throws -> CoordinatorHost.Link
     ) async throws {
+        let host = try await CoordinatorHost.open(
+            path: path,
+            configuration,
+            logger: logger,
+            warn: say
+        ) { scheduler, _ in
+            try link(scheduler.epoch)
+        }
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let pulse = CoordinatorPulse()
-        let http = makeServer(of: service, pulse)
+        let http = makeServer(of: host.service, pulse)
         let manager = ServiceManager(socket: environment["NOTIFY_SOCKET"])
-        let say = say
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask(executorPreference: executor) {
-                try await service.run()
-                // The client that asked for the shutdown has its answer by now.
-                throw Ended()
-            }
-            services(&group)
-            group.addTask {
-                do throws(HTTPServerError) {
-                    try await http.run { address in
-                        say("answers at \(address)")
-                        Self.tell([.ready, .status("answers at \(address)")], manager, say)
-                    }
-                } catch {
-                    throw Failure(ExitStatus.usage, error.message)
+        let server = CoordinatorHost.Activity { [say] _ in
+            do throws(HTTPServerError) {
+                try await http.run { address in
+                    say("answers at \(address)")
+                    Self.tell([.ready, .status("answers at \(address)")], manager, say)
                 }
+            } catch {
+                throw Failure(ExitStatus.usage, error.message)
             }
-            group.addTask { try await pulse.run { await service.unreadiness } }
-            group.addTask { [retention] in try await service.keepPruned(within: retention) }
-            group.addTask {
-                var isStopping = false
-                for await _ in signals {
-                    if isStopping {
-                        await stopNow()
-                        throw Ended()
-                    }
-                    isStopping = true
-                    say("ends; what it keeps is taken up at the next start")
-                    Self.tell([.stopping(within: Self.stopPatience)], manager, say)
-                    http.stop()
-                    Task { await stop() }
-                }
+        }
+        let end = CoordinatorHost.Activity { [say] host in
+            var stopping: Task<Void, Never>?
+            for await _ in signals {
+                guard stopping == nil else { return await host.stop(.now) }
+                say("ends; what it keeps is taken up at the next start")
+                Self.tell([.stopping(within: Self.stopPatience)], manager, say)
+                http.stop()
+                stopping = Task { await host.stop(.drain(within: drain)) }
             }
-            defer { group.cancelAll() }
-            do {
-                while try await group.next() != nil {}
-            } catch is Ended {
-            } catch let error as StoreError {
-                throw Failure(ExitStatus.failed, "\(error.message) Start it again to go on.")
-            } catch let error as PortError {
-                throw Failure(ExitStatus.of(error), error.message)
-            }
+        }
+        do {
+            try await host.runAndClose(
+                beside: [.pruning(within: retention), .checking(pulse), server, end]
+            )
+        } catch let error as StoreError {
+            throw Failure(ExitStatus.failed, "\(error.message) Start it again to go on.")
         }
     }
 
     /// How long the last messages and, in this process, running operations may take at shutdown.
     private static let stopPatience = Duration.seconds(120)
-
-    private struct Ended: Error {}
 
     private func makeServer(
         of service: CoordinatorService,

@@ -1,7 +1,5 @@
 import Logging
 import NIOConcurrencyHelpers
-import NIOCore
-import NIOPosix
 import OperonAMQP
 import OperonArguments
 import OperonCore
@@ -65,16 +63,8 @@ struct RunSession {
 
     func run() async throws -> Int32 {
         do {
-            let opened = try await openStore()
-            if let opened { takeUpAdditions(opened) }
-            do {
-                let code = try await run(opened)
-                await opened?.close()
-                return code
-            } catch {
-                await opened?.close()
-                throw error
-            }
+            if let url = options.brokerURL { return try await runOnBroker(url) }
+            return try await runInProcess()
         } catch {
             // The reason for the failure is printed after the earlier output.
             OwnProcess.endAtSignals()
@@ -83,34 +73,70 @@ struct RunSession {
         }
     }
 
-    private func run(_ opened: OpenedStore?) async throws -> Int32 {
-        if let url = options.brokerURL { return try await runOnBroker(url, opened) }
-        return try await runInProcess(opened)
+    // MARK: - Where it runs
+
+    private func runInProcess() async throws -> Int32 {
+        var worker = WorkerHost.Configuration(slots: options.slots, environment: environment) {
+            [logger] in logger.warning("\($0)")
+        }
+        worker.stateDirectory = options.store.map { $0 + ".worker" }
+        return try await run { _ in try .inProcess(worker, logger: logger) }
     }
 
-    /// - Throws: `Failure` if the store holds another graph, or a run that was not to be resumed.
-    private func openStore() async throws -> OpenedStore? {
-        guard let path = options.store else { return nil }
-        let opened = try await OpenedStore.open(path: path)
-        if let warning = opened.warning { screen.say("warning: \(warning)") }
-        let count = opened.scheduler.graphCount
-        guard count == 0 || count == 1 && options.resumes else {
-            await opened.close()
+    private func runOnBroker(_ url: String) async throws -> Int32 {
+        let broker = try BrokerConnection(url: url, prefix: options.prefix)
+        defer { broker.close() }
+        return try await run(attendance: broker.configuration.attendance) { epoch in
+            broker.link(epoch: epoch, logger: logger)
+        }
+    }
+
+    private func run(
+        attendance: Attendance? = nil,
+        link: (Epoch) throws -> CoordinatorHost.Link
+    ) async throws -> Int32 {
+        let host = try await CoordinatorHost.open(
+            path: options.store,
+            makeConfiguration(attendance),
+            logger: logger,
+            warn: { screen.say("warning: \($0)") }
+        ) { scheduler, restored in
+            try check(scheduler.graphCount)
+            if let restored { takeUpAdditions(restored) }
+            return try link(scheduler.epoch)
+        }
+        let code: Result<Int32, any Error>
+        do {
+            code = .success(try await finish(try await serve(host)))
+        } catch {
+            code = .failure(error)
+        }
+        await host.close()
+        return try code.get()
+    }
+
+    /// - Throws: `Failure` if the store holds other graphs, or a run that was not to be resumed.
+    private func check(_ graphCount: Int) throws(Failure) {
+        guard let path = options.store, graphCount > 0 else { return }
+        guard graphCount == 1 else {
             throw Failure(
                 ExitStatus.usage,
-                count == 1
-                    ? "\(path) keeps a run already: --resume goes on with it; or name another file."
-                    : "\(path) keeps the \(count) graphs of a coordinator: name another file."
+                "\(path) keeps the \(graphCount) graphs of a coordinator: name another file."
             )
         }
-        return opened
+        guard options.resumes else {
+            throw Failure(
+                ExitStatus.usage,
+                "\(path) keeps a run already: --resume goes on with it; or name another file."
+            )
+        }
     }
 
     /// Takes up the operations that running operations added in previous runs.
-    private func takeUpAdditions(_ opened: OpenedStore) {
+    private func takeUpAdditions(_ restored: CoordinatorService.Restored) {
         let id = GraphID(rawValue: 0)
         let first = graph.description.operations.count
-        let operations = opened.restored.operations(of: id, from: first)
+        let operations = restored.operations(of: id, from: first)
         guard !operations.isEmpty else { return }
         growing.append(operations)
         let notice = Scheduler.Notice.operationsAdded(
@@ -120,69 +146,6 @@ struct RunSession {
         )
         recorder.note([notice], at: SystemClock.now())
         screen.note([notice], at: SystemClock.now())
-    }
-
-    // MARK: - In this process
-
-    private func runInProcess(_ opened: OpenedStore?) async throws -> Int32 {
-        let hub = InProcessHub()
-        let coordinator = makeCoordinator(hub.makeCoordinator(), opened)
-        let worker = try InProcessWorker.stock(
-            on: hub,
-            slots: options.slots,
-            stateDirectory: options.store.map { $0 + ".worker" },
-            environment: environment,
-            logger: logger
-        ) { configuration in
-            // In this process a message costs next to nothing, and a person watches.
-            configuration.startReportDelay = .milliseconds(10)
-        }
-        let ending: Ending
-        do {
-            ending = try await serve(coordinator) { kill in
-                if kill {
-                    worker.service.stop()
-                } else {
-                    worker.service.drain(timeout: .zero)
-                }
-            } services: { group in
-                group.addTask { try await worker.service.run() }
-            }
-        } catch {
-            await worker.shutDown()
-            throw error
-        }
-        await worker.shutDown()
-        return try await finish(ending, slots: options.slots)
-    }
-
-    // MARK: - On a broker
-
-    private func runOnBroker(_ url: String, _ opened: OpenedStore?) async throws -> Int32 {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        defer { group.shutdownGracefully { _ in } }
-        var random = SystemRandomNumberGenerator()
-        let configuration: AMQPConfiguration
-        do throws(PortError) {
-            configuration = try AMQPConfiguration(url: url, prefix: options.prefix)
-        } catch {
-            throw Failure(ExitStatus.usage, error.message)
-        }
-        let transport = AMQPCoordinatorTransport(
-            configuration: configuration,
-            epoch: opened?.scheduler.epoch ?? Epoch(rawValue: 1),
-            seed: random.next(),
-            logger: logger,
-            group: group
-        )
-        let ending = try await serve(
-            makeCoordinator(transport, opened, attendance: configuration.attendance),
-            on: LoopExecutor(group.next()),
-            connectTimeout: options.connectTimeout
-        ) { _ in
-        } services: { _ in
-        }
-        return try await finish(ending, slots: recorder.current.slotsMax)
     }
 
     // MARK: - Serving
@@ -198,76 +161,35 @@ struct RunSession {
         var isRead = true
     }
 
-    private func makeCoordinator(
-        _ transport: any CoordinatorTransport,
-        _ opened: OpenedStore?,
-        attendance: Attendance? = nil
-    ) -> CoordinatorService {
-        let recorder = recorder
-        let screen = screen
-        let logWriter = logWriter
-        let busyWorker = busyWorker
-        let growing = growing
-        return CoordinatorService(
-            scheduler: opened?.scheduler ?? Self.makeScheduler(),
-            transport: transport,
-            logger: logger,
-            operationsPerMessage: options.operationsPerMessage,
-            restored: opened?.restored,
-            growthObserver: { growing.append($1) }
-        ) { notices, now in
+    private func makeConfiguration(_ attendance: Attendance?) -> CoordinatorHost.Configuration {
+        var configuration = CoordinatorHost.Configuration()
+        configuration.operationsPerMessage = options.operationsPerMessage
+        configuration.growthObserver = { [growing] in growing.append($1) }
+        configuration.observer = {
+            [recorder, busyWorker, screen, logWriter] notices, now in
             recorder.note(notices, at: now)
             busyWorker.note(notices)
             screen.note(notices, at: now)
             logWriter?.note(notices)
-            if let attendance { Self.note(notices, in: attendance) }
+            attendance?.note(notices)
         }
+        return configuration
     }
 
-    /// A scheduler whose reign ends with this process.
-    private static func makeScheduler() -> Scheduler {
-        var random = SystemRandomNumberGenerator()
-        var configuration = Scheduler.Configuration()
-        configuration.seed = random.next()
-        return Scheduler(
-            configuration: configuration,
-            reign: Reign(rawValue: random.next() | 1),
-            epoch: Epoch(rawValue: 1)
-        )
-    }
-
-    /// Records which workers are there, for other programs that ask who holds the prefix.
-    private static func note(_ notices: [Scheduler.Notice], in attendance: Attendance) {
-        for notice in notices {
-            if case .workerJoined(let worker, _, let slots) = notice {
-                attendance.joined(worker.incarnation, slots: slots)
-            }
-            if case .workerLost(let worker) = notice { attendance.lost(worker.incarnation) }
-        }
-    }
-
-    /// Runs the services until the graph is finished, a second signal arrives, or the transport
-    /// gives up.
-    private func serve(
-        _ coordinator: CoordinatorService,
-        on executor: LoopExecutor? = nil,
-        connectTimeout: Duration? = nil,
-        endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void,
-        services: (inout ThrowingTaskGroup<Void, any Error>) -> Void
-    ) async throws -> Ending {
+    /// Serves until the graph is finished, a second signal arrives, or the transport gives up.
+    private func serve(_ host: CoordinatorHost) async throws -> Ending {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let interruption = Interruption()
         return try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask(executorPreference: executor) { try await coordinator.run() }
-            services(&group)
-            group.addTask { await screen.run(asking: coordinator) }
+            group.addTask { try await host.run() }
+            group.addTask { await screen.run(asking: host.service) }
             group.addTask {
                 for await signal in signals {
-                    await interruption.received(signal, coordinator, screen)
+                    await interruption.received(signal, host.service, screen)
                 }
             }
             group.addTask {
-                try await runGraph(coordinator, interruption, connectTimeout, endWorkers)
+                try await runGraph(host, interruption)
                 throw Finished(isRead: await finishOutput(interruption))
             }
             defer { group.cancelAll() }
@@ -332,13 +254,10 @@ struct RunSession {
     }
 
     /// Submits the graph once the coordinator is connected, and ends the services after it.
-    private func runGraph(
-        _ coordinator: CoordinatorService,
-        _ interruption: Interruption,
-        _ connectTimeout: Duration?,
-        _ endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void
-    ) async throws {
-        if let connectTimeout {
+    private func runGraph(_ host: CoordinatorHost, _ interruption: Interruption) async throws {
+        let coordinator = host.service
+        if options.brokerURL != nil {
+            let connectTimeout = options.connectTimeout
             try await withThrowingTaskGroup(of: Void.self) { first in
                 first.addTask { try await coordinator.waitUntilConnected(within: connectTimeout) }
                 first.addTask { await interruption.killed.wait() }
@@ -360,30 +279,28 @@ struct RunSession {
                 }
                 first.addTask { await interruption.killed.wait() }
                 first.addTask {
-                    try await giveUpOnStore(coordinator, interruption, endWorkers)
+                    try await giveUpOnStore(host, interruption)
                 }
                 defer { first.cancelAll() }
                 try await first.next()
             }
         }
-        let kill = interruption.killed.isOpen
-        await coordinator.shutDown(kill: kill)
-        await endWorkers(kill)
+        await host.stop(.forGood(kill: interruption.killed.isOpen))
     }
 
     /// Returns when, after a signal, the store has accepted nothing for a while. Waiting for it
     /// could then take forever, so the run waits for nothing else.
     private func giveUpOnStore(
-        _ coordinator: CoordinatorService,
-        _ interruption: Interruption,
-        _ endWorkers: @escaping @Sendable (_ kill: Bool) async -> Void
+        _ host: CoordinatorHost,
+        _ interruption: Interruption
     ) async throws {
+        let coordinator = host.service
         await interruption.cancelled.wait()
         try await coordinator.waitUntilStoreIsStuck(for: Self.storePatience)
         let trouble = await coordinator.trouble ?? "The store does not answer."
         if options.brokerURL == nil {
             // The cancel orders wait for the store as well, so the workers are stopped directly.
-            await endWorkers(false)
+            host.drainWorker(within: .zero)
             await coordinator.waitUntilDecided(
                 GraphID(rawValue: 0),
                 within: CommandDescription.defaultGrace
@@ -451,7 +368,7 @@ struct RunSession {
 
     // MARK: - The end
 
-    private func finish(_ ending: Ending, slots: Int) async throws -> Int32 {
+    private func finish(_ ending: Ending) async throws -> Int32 {
         // No task handles signals any more, and the reader of the report may be blocked.
         OwnProcess.endAtSignals()
         let record = recorder.current
@@ -461,7 +378,7 @@ struct RunSession {
         let assembly = ReportAssembly(
             graph: growing.current,
             record: record,
-            slots: slots,
+            slots: options.brokerURL == nil ? options.slots : record.slotsMax,
             now: SystemClock.now()
         )
         let report = assembly.report

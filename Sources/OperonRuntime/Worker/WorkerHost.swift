@@ -1,0 +1,180 @@
+package import Logging
+package import OperonCore
+package import OperonModel
+package import OperonPorts
+
+/// A worker with everything that belongs to it: its identity, its processes, its kinds and its
+/// transport.
+package struct WorkerHost: Sendable {
+    package struct Configuration: Sendable {
+        /// `nil`: the name of the machine and the process id.
+        package var name: String?
+        /// The number of operations that it runs at once, 1 to 4,096.
+        package var slots: Int
+        /// The kinds that it runs in addition to commands and waits.
+        package var kinds = RegisteredKinds.none
+        /// The queues that it serves; empty: all.
+        package var queues: [String] = []
+        /// Where it keeps its identity, so that its next run reports this one dead, and ends what
+        /// this one leaves running; `nil`: nowhere.
+        package var stateDirectory: String?
+        /// The variables of which its processes inherit a part.
+        package var environment: [String: String]
+        /// How long running operations have to finish when it drains.
+        package var drainTimeout = Duration.seconds(30)
+        /// How long code that was asked to stop at the end of the drain time may take, before
+        /// `serve` leaves it behind; `nil`: until it stops. Processes are killed, so they stop.
+        package var grace: Duration?
+        /// Receives sentences for the administrator.
+        package var report: @Sendable (String) -> Void
+        /// Changes the defaults of the agent.
+        package var agent: @Sendable (inout WorkerAgent.Configuration) -> Void = { _ in }
+        package var linkObserver: WorkerService.LinkObserver = { _ in }
+        package var observer: WorkerService.Observer = { _ in }
+
+        package init(
+            slots: Int,
+            environment: [String: String],
+            report: @escaping @Sendable (String) -> Void
+        ) {
+            self.slots = slots
+            self.environment = environment
+            self.report = report
+        }
+    }
+
+    /// A request to end.
+    package enum EndRequest: Hashable, Sendable {
+        case drain
+        /// A signal drains the first time, and ends everything at once the second time.
+        case signal(Int32)
+    }
+
+    package let incarnation: Incarnation
+    package let name: String
+    package let service: WorkerService
+    private let processes: ProcessRunner
+    private let kinds: RegisteredKinds
+    private let drainTimeout: Duration
+    /// How long after the drain time the worker ends without what still runs.
+    private let overtime: Duration?
+
+    /// - Throws: `StateDirectoryError` if another process has that directory, or it cannot be used;
+    ///   `ProcessRunnerError` if nothing can be run; any error of `transport`.
+    package init(
+        _ configuration: Configuration,
+        logger: Logger,
+        transport: (Incarnation) throws -> any WorkerTransport
+    ) throws {
+        let incarnation = Incarnation.drawn()
+        self.incarnation = incarnation
+        kinds = configuration.kinds
+        drainTimeout = configuration.drainTimeout
+        let state = try configuration.stateDirectory.map { path throws(StateDirectoryError) in
+            try StateDirectory(path: path, incarnation: incarnation)
+        }
+        if let warning = state?.warning { configuration.report(warning) }
+        var processConfiguration = ProcessRunner.Configuration(
+            environment: configuration.environment
+        )
+        processConfiguration.stateDirectory = state
+        processConfiguration.report = configuration.report
+        processes = try ProcessRunner(processConfiguration)
+        name = configuration.name ?? "\(OwnProcess.hostName)-\(OwnProcess.id)"
+        var agent = WorkerAgent.Configuration(
+            name: name,
+            incarnation: incarnation,
+            host: OwnProcess.hostName,
+            processID: OwnProcess.id,
+            slots: configuration.slots,
+            kinds: kinds.names
+        )
+        agent.queues = configuration.queues
+        agent.runsAnyKind = kinds.areLookedUp
+        agent.workerID = state?.worker ?? ""
+        agent.predecessor = state?.predecessor
+        agent.drainTimeout = drainTimeout
+        configuration.agent(&agent)
+        overtime = configuration.grace.map { $0 + agent.farewell }
+        service = WorkerService(
+            agent: WorkerAgent(configuration: agent),
+            transport: try transport(incarnation),
+            processes: processes,
+            kinds: kinds,
+            logger: logger,
+            linkObserver: configuration.linkObserver,
+            observer: configuration.observer
+        )
+    }
+
+    /// Serves until it has drained, or until a second signal, which it returns. Everything that it
+    /// ran has ended then.
+    ///
+    /// - Parameters:
+    ///   - executor: Runs the worker where its transport runs; `nil`: anywhere.
+    ///   - draining: Called when the drain starts.
+    /// - Throws: The error of a transport that fails for good; `CancellationError` if the task was
+    ///   cancelled.
+    package func serve(
+        on executor: (any TaskExecutor)? = nil,
+        until requests: some AsyncSequence<EndRequest, Never> & Sendable,
+        draining: @escaping @Sendable () -> Void = {}
+    ) async throws -> Int32? {
+        let result: Result<Int32?, any Error>
+        do {
+            let signal = try await withThrowingTaskGroup(of: Int32?.self) { group in
+                group.addTask(executorPreference: executor) {
+                    try await service.run()
+                    return nil
+                }
+                group.addTask { await drain(at: requests, draining) }
+                defer { group.cancelAll() }
+                let signal = try await group.next() ?? nil
+                // Wait for killed processes to be collected.
+                if signal != nil { _ = try await group.next() }
+                return signal
+            }
+            result = .success(signal)
+        } catch {
+            result = .failure(error)
+        }
+        await shutDown()
+        if Task.isCancelled { throw CancellationError() }
+        return try result.get()
+    }
+
+    /// Returns the second signal, or `nil` when the task is cancelled.
+    private func drain(
+        at requests: some AsyncSequence<EndRequest, Never>,
+        _ draining: @Sendable () -> Void
+    ) async -> Int32? {
+        var isDraining = false
+        return await withTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            for await request in requests {
+                if isDraining {
+                    guard case .signal(let signal) = request else { continue }
+                    service.stop()
+                    return signal
+                }
+                isDraining = true
+                draining()
+                service.drain(timeout: drainTimeout)
+                guard let overtime else { continue }
+                group.addTask {
+                    do { try await Task.sleep(for: drainTimeout + overtime) } catch { return }
+                    service.stop()
+                }
+            }
+            // Returns when the task is cancelled.
+            await Latch().wait()
+            return nil
+        }
+    }
+
+    /// Ends everything that it still runs, and the threads of its kinds.
+    package func shutDown() async {
+        await processes.shutdown()
+        kinds.threads?.stop()
+    }
+}
