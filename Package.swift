@@ -63,6 +63,7 @@ let package = Package(
             providers: [.apt(["librabbitmq-dev"])]
         ),
         .target(name: "COperonProcess"),
+        .target(name: "COperonAPI", exclude: ["openapi.json"]),
 
         // Values, decisions, bytes, ports.
         .target(name: "OperonModel", swiftSettings: settings),
@@ -132,7 +133,7 @@ let package = Package(
         .target(
             name: "OperonHTTP",
             dependencies: [
-                "OperonModel", "OperonPorts",
+                "COperonAPI", "OperonModel", "OperonPorts",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -146,7 +147,6 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
-            exclude: ["Resources"],
             swiftSettings: settings
         ),
         .target(

@@ -1,3 +1,4 @@
+import COperonAPI
 import HTTPTypes
 import NIOCore
 import OperonModel
@@ -108,7 +109,7 @@ extension HTTPServer {
             }
         },
         Route("GET", "/v1/openapi.json", .read) { _ in
-            .bytes(ByteBuffer(string: OpenAPIDocument.text), type: "application/json")
+            .bytes(openAPIDocument, type: "application/json")
         },
     ]
 
@@ -178,3 +179,11 @@ extension HTTPField.Name {
     /// The number of the last event that the reader of a stream has seen.
     static let lastEventID = HTTPField.Name("Last-Event-ID") ?? .eTag
 }
+
+/// The OpenAPI document. The compiler puts it into the program, so that an installed program needs
+/// no file beside it.
+private let openAPIDocument: ByteBuffer = {
+    var count = 0
+    let first = unsafe operon_api_document(&count)
+    return unsafe ByteBuffer(bytes: UnsafeBufferPointer(start: first, count: count))
+}()

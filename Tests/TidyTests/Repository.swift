@@ -21,7 +21,7 @@ enum Repository {
     static func swift(under folder: String) -> [SourceFile] {
         files.filter {
             $0.path.hasPrefix(folder) && $0.path.hasSuffix(".swift")
-                && !$0.path.hasSuffix(".pb.swift") && !$0.path.hasSuffix(".generated.swift")
+                && !$0.path.hasSuffix(".pb.swift")
         }
     }
 

@@ -36,7 +36,7 @@ enum Rules {
             ]),
             // JSON needs Foundation's coders, which live in the smaller part of it.
             "OperonHTTP": ports.union(nio).union(libc).union([
-                "AsyncHTTPClient", "Crypto", "FoundationEssentials", "HTTPTypes",
+                "AsyncHTTPClient", "COperonAPI", "Crypto", "FoundationEssentials", "HTTPTypes",
                 "HummingbirdCore", "HummingbirdTLS", "Logging", "NIOHTTP1", "NIOHTTPTypes",
             ]),
             // The hash by which large outputs are known.
