@@ -3,14 +3,15 @@ package import OperonModel
 extension ViewText {
     /// `status` without a graph.
     package func cluster(_ cluster: ClusterView) -> [String] {
-        let age = DurationText.clock(cluster.now.time - cluster.startedAt.time)
+        let clock = DurationText.clock(cluster.now.time - cluster.startedAt.time)
+        let age = "up \(clock), epoch \(cluster.epoch)"
         let workers =
             cluster.workers == 0
-            ? style.tinted("none: nothing runs until operon-worker is started", .attention)
+            ? style.tinted("none; to start one: operon-worker", .attention)
             : "\(cluster.workers), \(cluster.busySlots) of \(plural(cluster.slots, "slot")) busy"
         return block(
             [
-                ("coordinator", shown("\(cluster.version), up \(age), epoch \(cluster.epoch)")),
+                ("coordinator", shown("version \(cluster.version), \(age)")),
                 ("broker", health(cluster.broker)),
                 ("store", health(cluster.store)),
                 ("workers", workers),
@@ -65,7 +66,7 @@ extension ViewText {
 
     private func suspended(_ queue: QueueView) -> String? {
         guard queue.isSuspended else { return nil }
-        return "yes" + suspension(queue.suspension)
+        return suspension(queue.suspension)
     }
 
     // MARK: - Keys
@@ -97,12 +98,14 @@ extension ViewText {
         var lines = ["key " + style.tinted(quoted(key.name), .strong)]
         lines += block([
             ("limit", "\(key.limit) at once"),
-            ("held by", key.held == 0 ? "nobody" : holders(key, limit: Self.holdersShown)),
+            ("held by", key.held == 0 ? "none" : holders(key, limit: Self.holdersShown)),
             ("waiting", plural(key.waiting, "operation")),
         ])
         if key.held > key.limit {
             let count = key.held - key.limit + 1
-            let sentence = "Whoever has it keeps it: the next gets it when \(count) have ended."
+            let some = count == 1 ? "1 of them has" : "\(count) of them have"
+            let sentence =
+                "Operations that hold the key keep it. The next one gets it when \(some) finished."
             lines.append(said(sentence))
         }
         return lines
@@ -157,8 +160,8 @@ extension ViewText {
     package func copied(_ path: String, _ bytes: Int) -> [String] {
         [
             said(
-                "\(shown(path)): a copy of the coordinator's store, \(bytes) bytes."
-                    + " Check it: operon store check \(shown(path))"
+                "Copied the coordinator's store to \(shown(path)): \(bytes) bytes."
+                    + " To check it: operon store check \(shown(path))"
             )
         ]
     }
@@ -166,8 +169,9 @@ extension ViewText {
     /// After `drain`.
     package func draining(_ worker: WorkerView) -> [String] {
         let name = "Worker \(quoted(worker.name))"
-        guard worker.held > 0 else { return [said("\(name) takes nothing more, and ends.")] }
+        let drains = "\(name) is draining: it takes no more operations and ends"
+        guard worker.held > 0 else { return [said(drains + ".")] }
         let held = plural(worker.held, "operation")
-        return [said("\(name) takes nothing more, and ends when \(held) of it have ended.")]
+        return [said("\(drains) when it has finished the \(held) it holds.")]
     }
 }

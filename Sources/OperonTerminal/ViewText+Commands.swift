@@ -30,7 +30,7 @@ extension ViewText {
         cascade: Bool
     ) -> [String] {
         guard view.affected > 0 else {
-            return [said("Nothing of \(self.subject(subject)) was left to cancel.")]
+            return [said("Nothing left to cancel in \(self.subject(subject)).")]
         }
         var lines = ["Cancelled \(self.subject(subject))"]
         if case .operation = subject, view.affected == 1 {
@@ -39,15 +39,22 @@ extension ViewText {
             lines[0] += ": \(operations(view))."
         }
         if view.running > 0 {
-            let they = view.running == 1 ? "1 runs and is" : "\(view.running) run and are"
+            let some =
+                view.running == 1
+                ? "1 of them is running and was" : "\(view.running) of them are running and were"
+            let they = view.affected == 1 ? "It is running and was" : some
             lines[0] += " \(they) asked to stop."
         }
         if view.released > 0 {
-            let dependents = plural(view.released, "dependent")
-            lines.append(
-                "\(dependents) will run all the same: cancelled counts as finished."
-                    + (cascade ? "" : " To cancel those too: --cascade")
-            )
+            let isOne = view.released == 1
+            let cancelled = view.affected == 1 ? "it" : "them"
+            var line = "\(plural(view.released, "operation")) \(isOne ? "depends" : "depend")"
+            line += " on \(cancelled) and may still run."
+            if case .operation = subject, !cascade {
+                line += " To cancel \(isOne ? "it" : "them") too: "
+                line += "operon cancel \(selector(subject)) --cascade"
+            }
+            lines.append(line)
         }
         if !view.isEffective { lines.append(pending("cancel", subject)) }
         return lines.map(said)
@@ -59,39 +66,42 @@ extension ViewText {
         _ subject: CommandSubject,
         until: TimeText? = nil
     ) -> [String] {
-        var line = "Suspended \(self.subject(subject)): nothing of it starts until"
-        if let until { line += " \(time(until)) or" }
-        line += " operon resume \(selector(subject))."
+        var line = "Suspended \(self.subject(subject))"
+        if let until { line += " until \(time(until))" }
+        line += "."
         if view.running > 0 {
-            line +=
-                view.running == 1 ? " 1 operation runs on." : " \(view.running) operations run on."
+            line += " " + plural(view.running, "operation")
+            line += view.running == 1 ? " is still running." : " are still running."
         }
+        line += " To resume: operon resume \(selector(subject))"
         return ([line] + (view.isEffective ? [] : [pending("suspend", subject)])).map(said)
     }
 
     private func pending(_ command: String, _ subject: CommandSubject) -> String {
-        "Some of it may still start: it is with a worker. To wait: "
+        "Operations that a worker has already may still start. To wait until none can: "
             + "operon \(command) \(selector(subject)) --wait"
     }
 
     /// After `resume`.
     package func resumed(_ view: CommandView, _ subject: CommandSubject) -> [String] {
-        let count = plural(view.affected, "operation")
-        return [said("Resumed \(self.subject(subject)): \(count) may start again.")]
+        let resumed = "Resumed \(self.subject(subject))"
+        if case .operation = subject { return [said(resumed + ".")] }
+        let count = plural(view.affected, "unfinished operation")
+        return [said("\(resumed), which has \(count).")]
     }
 
     /// After `retry`; `graph` is the name or number that the command named.
     package func retried(_ view: CommandView, graph: String) -> [String] {
         guard view.affected > 0 else {
-            return [said("Nothing of graph \(shown(graph)) is to be run again.")]
+            return [said("Graph \(shown(graph)) has nothing to retry.")]
         }
         let count = plural(view.affected, "operation")
-        var line = "Graph \(shown(graph)): \(count) will run again"
+        var line = "\(count) of graph \(shown(graph)) will run again"
         if !view.named.isEmpty {
             let more = view.affected - view.named.count
             line += " (\(list(view.named, more: max(0, more))))"
         }
-        return [said(line + ". Watch it: operon watch \(shown(graph))")]
+        return [said(line + ". To watch: operon watch \(shown(graph))")]
     }
 
     private func operations(_ view: CommandView) -> String {

@@ -44,9 +44,9 @@ extension ViewText {
         head += style.tinted(graph.status.rawValue, tint(graph.status))
         var submitted = time(graph.submittedAt)
         if let by = graph.submittedBy, !by.isEmpty { submitted += " by " + shown(by) }
-        let suspended = graph.suspension.map { "yes" + suspension($0) }
+        let suspended = graph.suspension.map { suspension($0) }
         let open =
-            graph.isOpen ? "yes; add to it with: operon submit FILE --graph \(graph.id)" : nil
+            graph.isOpen ? "yes; to add operations: operon submit FILE --graph \(graph.id)" : nil
         return [head]
             + block([
                 ("operations", counts(graph.counts, noun: nil)),
@@ -67,13 +67,13 @@ extension ViewText {
         let total = plural(graph.counts.total, "operation")
         let what =
             isAddition
-            ? "Added to \(name(graph)), which has \(total) now."
+            ? "Added to \(name(graph)), which now has \(total)."
             : "Submitted \(name(graph)): \(total)."
-        var lines = [said(what + (isFollowed ? "" : " Watch it: operon watch \(graph.id)"))]
+        var lines = [said(what + (isFollowed ? "" : " To watch: operon watch \(graph.id)"))]
         if graph.isOpen {
             lines.append(
-                "It is open: operon submit FILE --graph \(graph.id) adds to it, "
-                    + "operon graph close \(graph.id) ends that."
+                "The graph is open. To add operations: operon submit FILE --graph \(graph.id). "
+                    + "To close it: operon graph close \(graph.id)"
             )
         }
         return lines
@@ -81,8 +81,7 @@ extension ViewText {
 
     /// The end of a graph, for a command that waited for it.
     package func ended(_ graph: GraphView) -> [String] {
-        let head = style.tinted(shown(graph.name), .strong) + " (graph \(graph.id)): "
-        return [head + counts(graph.counts)]
+        [style.tinted(name(graph), .strong) + " finished. " + counts(graph.counts)]
     }
 
     /// The operations that failed, at the end of `watch`, and where to read more.
@@ -97,8 +96,8 @@ extension ViewText {
             lines.append(said("… and \(count - failed.count) more failed"))
         }
         if let first = failed.first {
-            lines.append("What it printed: operon logs \(name(first))")
-            lines.append("Run what failed again: operon retry \(first.graph) --failed")
+            lines.append("To see its log: operon logs \(name(first))")
+            lines.append("To retry the failed operations: operon retry \(first.graph) --failed")
         }
         return lines
     }
@@ -106,21 +105,22 @@ extension ViewText {
     /// A wait that timed out.
     package func stillRunning(_ graph: GraphView) -> String {
         let counts = graph.counts
-        let finished = "\(counts.finished) of \(plural(counts.total, "operation")) finished"
+        let finished = "\(counts.finished) of \(plural(counts.total, "operation"))"
         return said(
-            "\(name(graph)) has not ended: \(finished). Go on waiting: operon wait \(graph.id)"
+            "Timed out: \(name(graph)) has finished \(finished). "
+                + "To keep waiting: operon wait \(graph.id)"
         )
     }
 
     /// The user stopped watching.
     package func detached(_ graph: GraphView) -> String {
-        let sentence = "Detached: \(name(graph)) goes on."
-        return said("\(sentence) To come back: operon watch \(graph.id)")
+        let sentence = "Detached: \(name(graph)) keeps running."
+        return said("\(sentence) To watch it again: operon watch \(graph.id)")
     }
 
     // MARK: - Closing
 
     package func closed(_ graph: GraphView) -> [String] {
-        [said("Closed \(name(graph)): nothing can be added to it any more.")]
+        [said("Closed \(name(graph)): no more operations can be added.")]
     }
 }

@@ -167,13 +167,15 @@ extension ViewText {
         lines += chain(explanation)
         guard explanation.reasons.isEmpty else { return lines }
         switch operation.state {
-        case .executing: lines.append("  Nothing holds it: it runs.")
+        case .executing: lines.append("  It is running and waits for nothing.")
         case .finished where operation.outcome == .failed || operation.outcome == .cancelled:
-            lines.append("  Run it again: operon retry \(operation.graph) \(shown(operation.name))")
+            let command = "operon retry \(operation.graph) \(shown(operation.name))"
+            lines.append("  To run it again: \(command)")
         case .finished where operation.outcome == .skipped:
             if let root = explanation.chain.last {
                 let command = "operon retry \(root.graph) \(shown(root.name))"
-                lines.append("  Run that again, and this with it: \(command)")
+                let both = "\(name(root)) and \(name(operation))"
+                lines.append("  To run \(both) again: \(command)")
             }
         case .pending, .ready, .dispatched, .finished: break
         }
@@ -191,7 +193,7 @@ extension ViewText {
 
     /// All reasons, each with the operations it refers to.
     private func reasons(_ reasons: [ReasonView]) -> [String] {
-        reasons.isEmpty ? [] : ["it waits because"] + list(reasons)
+        reasons.isEmpty ? [] : ["why it waits"] + list(reasons)
     }
 
     private func list(_ reasons: [ReasonView]) -> [String] {
@@ -230,9 +232,11 @@ extension ViewText {
     package func noOutput(_ operation: OperationView) -> String {
         guard operation.state == .finished else {
             let name = self.name(operation)
-            return said("\(name) has not finished; why not: operon explain \(name)")
+            return said(
+                "\(name) has not finished, so it has no output. To see why: operon explain \(name)"
+            )
         }
-        return said("\(name(operation)) left no output.")
+        return said("\(name(operation)) has no output.")
     }
 
     /// The number of operations that are not listed.
@@ -240,19 +244,20 @@ extension ViewText {
 
     /// After `dependency add`; `on` is the dependency as the command named it.
     package func depends(_ detail: OperationDetail, on: String) -> [String] {
-        said(of: detail.operation, "depends on \(shown(on))")
+        said(of: detail.operation, "now depends on \(shown(on))")
     }
 
     /// After `dependency remove`.
     package func dependsNoMore(_ detail: OperationDetail, on: String) -> [String] {
-        said(of: detail.operation, "does not depend on \(shown(on)) any more")
+        said(of: detail.operation, "no longer depends on \(shown(on))")
     }
 
     private func said(of operation: OperationView, _ fact: String) -> [String] {
         let detail = self.detail(operation)
         let state = verb(operation) + tinted(operation.state, operation.outcome)
         let end = detail.isEmpty ? "." : " " + detail + "."
-        let next = operation.state == .pending ? " Why: operon explain \(name(operation))" : ""
+        let why = " To see why: operon explain \(name(operation))"
+        let next = operation.state == .pending ? why : ""
         return [said("\(name(operation)) \(fact). It \(state)\(end)\(next)")]
     }
 
@@ -261,11 +266,11 @@ extension ViewText {
         guard operation.outcome == nil else { return [sentence(operation) + "."] }
         // The operation failed and is retried.
         let name = self.name(operation)
-        return [said("\(name) failed and is tried again. Why it waits: operon explain \(name)")]
+        return [said("\(name) failed and will be tried again. To see when: operon explain \(name)")]
     }
 
     /// After `priority`.
     package func prioritised(_ operation: OperationView) -> [String] {
-        ["\(name(operation)) has priority \(operation.priority.name) now."]
+        ["\(name(operation)) now has priority \(operation.priority.name)."]
     }
 }

@@ -55,13 +55,16 @@ package struct ViewText: Hashable, Sendable {
         return rest > 0 ? text + " and \(rest) more" : text
     }
 
-    /// `by ann: “upgrade”, until …`; empty if nothing is known.
+    /// `by ann: upgrade, until …`; `yes` if nothing is known.
     func suspension(_ suspension: SuspensionView?) -> String {
-        guard let suspension else { return "" }
-        var text = suspension.by.map { " by " + shown($0) } ?? ""
-        if let reason = suspension.reason, !reason.isEmpty { text += ": " + shown(reason) }
-        if let until = suspension.until { text += ", until \(time(until))" }
-        return text
+        guard let suspension else { return "yes" }
+        var parts: [String] = []
+        if let by = suspension.by { parts.append("by " + shown(by)) }
+        if let reason = suspension.reason, !reason.isEmpty { parts.append(shown(reason)) }
+        let why = parts.isEmpty ? [] : [parts.joined(separator: ": ")]
+        let end = suspension.until.map { ["until \(time($0))"] } ?? []
+        let text = (why + end).joined(separator: ", ")
+        return text.isEmpty ? "yes" : text
     }
 
     // MARK: - States

@@ -129,7 +129,8 @@ import Testing
     private static func untilItWaits(_ explain: () async throws -> Ended) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < deadline {
-            if try await explain().output.contains("It runs, and waits for “gated”") { return }
+            let explained = try await explain()
+            if explained.output.contains("It has started, and waits for “gated”") { return }
         }
         Issue.record("the coordinator never heard of the wait")
     }

@@ -35,9 +35,9 @@ import Testing
                     [3/4] succeeded count-b (2.0s)
                     [4/4] skipped merge
                     failed 0/count-a: exit code 7
-                    What it printed: operon logs 0/count-a
-                    Run what failed again: operon retry 0 --failed
-                    wordcount (graph 0): 4 operations: 2 succeeded, 1 failed, 1 skipped
+                    To see its log: operon logs 0/count-a
+                    To retry the failed operations: operon retry 0 --failed
+                    graph 0 “wordcount” finished. 4 operations: 2 succeeded, 1 failed, 1 skipped
 
                     """
             )
@@ -62,7 +62,7 @@ import Testing
             #expect(screen.redraws > 0)
             #expect(screen.lines.first?.contains("4/4") == true, "\(screen.lines)")
             let last = screen.lines.dropFirst().joined()
-            #expect(last == "wordcount (graph 0): 4 operations: 4 succeeded")
+            #expect(last == "graph 0 “wordcount” finished. 4 operations: 4 succeeded")
         }
     }
 
@@ -77,8 +77,9 @@ import Testing
                 let graph = command[0] == "watch" ? 0 : 1
 
                 #expect(ended.end == .exit(0))
-                let sentence = "Detached: graph \(graph) “wordcount” goes on."
-                #expect(ended.errorLines.last == "\(sentence) To come back: operon watch \(graph)")
+                let sentence = "Detached: graph \(graph) “wordcount” keeps running."
+                let next = "To watch it again: operon watch \(graph)"
+                #expect(ended.errorLines.last == "\(sentence) \(next)")
                 await server.coordinator.world.waitForWatchers(0)
             }
             let calls = await server.coordinator.world.calls.map(\.name)
@@ -201,7 +202,7 @@ import Testing
 
             #expect(ended.end == .exit(0))
             #expect(ended.outputLines.count == 1)
-            #expect(ended.errors == "To go on: operon events --follow --after 2\n")
+            #expect(ended.errors == "To continue: operon events --follow --after 2\n")
         }
     }
 

@@ -169,7 +169,7 @@ private struct Tour {
         try await run("submit more.yaml --graph night")
         try await run("graph close night")
         try await run("cancel night/collect")
-        try await run("cancel night --cascade")
+        try await run("cancel night")
         try await run("retry night --cancelled")
         try await server.start("collect")
         try await server.finish("collect", .failed(.signal(name: "SIGSEGV")))

@@ -32,7 +32,7 @@ import Testing
             try await up.restart()
 
             let explained = try await up.operon("explain", "release/approve")
-            #expect(explained.output.contains("waits for somebody to complete it"))
+            #expect(explained.output.contains("waits for “operon complete”"))
             let detail = try await detail("release/approve", up)
             let attempt = try #require(detail.attempts.last)
             #expect(attempt.worker.isEmpty && attempt.ending == nil)
@@ -69,7 +69,7 @@ import Testing
             #expect(try await up.operon("submit", file).end == .exit(0))
             let first = try await up.operon("complete", "asks/twice", "--fail", "busy")
             #expect(first.end == .exit(0), "\(first.errors)")
-            #expect(first.errors.contains("tried again"), "\(first.errors)")
+            #expect(first.errors.contains("will be tried again"), "\(first.errors)")
             let second = try await up.operon("complete", "asks/twice", "--fail", "busy")
             #expect(second.errors == "0/twice failed: busy.\n")
             let given = try await up.operon("complete", "asks/no", "--cancel", "--reason", "later")

@@ -63,7 +63,7 @@ import Testing
                       limit    1 at once
                       held by  0/a, 0/b
                       waiting  1 operation
-                    Whoever has it keeps it: the next gets it when 2 have ended.
+                    Operations that hold the key keep it. The next one gets it when 2 of them have finished.
 
                     """
             )

@@ -192,8 +192,8 @@ import Testing
             let adding = ["dependency", "add", "chain/held", "--on", "chain/freed"]
             let added = try await up.operon(adding + ["--when", "succeeded"])
             #expect(added.end == .exit(0))
-            let waits = "depends on chain/freed. It is pending. Why: operon explain 1/held"
-            #expect(added.errors == "1/held \(waits)\n")
+            let fact = "1/held now depends on chain/freed. It is pending."
+            #expect(added.errors == "\(fact) To see why: operon explain 1/held\n")
             #expect(try await up.operon(adding + ["--when", "succeeded"]).end == .exit(0))
             let other = try await up.operon(adding)
             #expect(other.end == .exit(2) && other.errors.contains("with the condition succeeded"))

@@ -58,7 +58,7 @@ import Testing
                 ["explain", "waiting/parent"],
                 environment: keeper.environment
             )
-            if explained.output.contains("It runs, and waits for “gated”") { return }
+            if explained.output.contains("It has started, and waits for “gated”") { return }
         }
         Issue.record("the coordinator never heard of the wait")
     }

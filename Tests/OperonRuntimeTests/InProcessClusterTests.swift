@@ -70,7 +70,7 @@ import Testing
             #expect(explanation.operation.attempts == 1)
             let reason = try #require(explanation.reasons.first)
             #expect(reason.code == "notYet")
-            #expect(reason.text.hasPrefix("What it needs does not hold yet; it looks again at "))
+            #expect(reason.text.hasPrefix("Its last attempt said “not yet”; the next is due at "))
             #expect(reason.until != nil)
             _ = try await client.cancel(.operation(a), CancelRequest())
             let ended = try await world.events(of: graph.id, through: "finished", client)

@@ -137,7 +137,8 @@ import Testing
         #expect(
             Self.pipe.key(key).suffix(2) == [
                 "  waiting  1 operation",
-                "Whoever has it keeps it: the next gets it when 102 have ended.",
+                "Operations that hold the key keep it. The next one gets it when 102 of them have"
+                    + " finished.",
             ]
         )
     }
@@ -156,7 +157,7 @@ import Testing
 
         #expect(
             Self.pipe.explanation(explanation) == [
-                "3/merge is ready", "it waits because", "  • waits for 12 dependencies",
+                "3/merge is ready", "why it waits", "  • waits for 12 dependencies",
                 "    3/split and 11 more",
                 "  • queue “db” was suspended by bob (until 2026-01-01 01:00:00Z)",
                 "  • no worker knows “MergeCounts”",
@@ -175,11 +176,10 @@ import Testing
 
         #expect(
             Self.pipe.cancelled(view, .graph("3"), cascade: false) == [
-                "Cancelled graph 3: 5 operations. 2 run and are asked to stop.",
-                "7 dependents will run all the same: cancelled counts as finished."
-                    + " To cancel those too: --cascade",
-                "Some of it may still start: it is with a worker."
-                    + " To wait: operon cancel 3 --wait",
+                "Cancelled graph 3: 5 operations. 2 of them are running and were asked to stop.",
+                "7 operations depend on them and may still run.",
+                "Operations that a worker has already may still start."
+                    + " To wait until none can: operon cancel 3 --wait",
             ]
         )
     }

@@ -18,12 +18,12 @@ extension CoordinatorService {
         case .notBefore(let due):
             return timed("notBefore", "It may not start before", due)
         case .retryAt(let due):
-            return timed("retryAt", "It failed, and is tried again at", due)
+            return timed("retryAt", "Its last attempt failed; the next is due at", due)
         case .notYet(let due):
-            return timed("notYet", "What it needs does not hold yet; it looks again at", due)
+            return timed("notYet", "Its last attempt said “not yet”; the next is due at", due)
         case .keyHeld(let key, let named, let more): return held(key, by: named, more)
         case .noWorkerForKind(let kind):
-            return missing("noWorkerForKind", "knows “\(kind)”") {
+            return missing("noWorkerForKind", "knows the kind “\(kind)”") {
                 $0.runsAnyKind || $0.kinds.contains(kind)
             }
         case .noWorkerForQueue(let queue):
@@ -31,15 +31,15 @@ extension CoordinatorService {
                 $0.queues.isEmpty || $0.queues.contains(queue)
             }
         case .workersSilent:
-            let text = "Every worker that could run it is silent or cannot be reached."
+            let text = "Every worker that can run it is silent or cannot be reached."
             return ReasonView(code: "noFreeSlot", text: text)
         case .noFreeSlot:
-            let text = "Every worker that could run it is busy with others."
+            let text = "Every worker that can run it is busy."
             return ReasonView(code: "noFreeSlot", text: text)
         case .dispatched(let worker):
             return ReasonView(
                 code: "dispatched",
-                text: "Worker “\(name(of: worker))” has it and has not said that it started."
+                text: "Worker “\(name(of: worker))” has it and has not reported that it started."
             )
         case .behind(let first): return behind(first)
         case .cancelRequested(let reason):
@@ -51,21 +51,22 @@ extension CoordinatorService {
         case .dispatchedBytes(let bytes, let maximum):
             return ReasonView(
                 code: "dispatchedBytes",
-                text: "What is dispatched takes \(bytes) of \(maximum) bytes: some must end first."
+                text: "Dispatched operations take \(bytes) of \(maximum) bytes: "
+                    + "some must finish first."
             )
         case .awaits(let operations, let more):
-            let free = "; its slot is free for others meanwhile."
-            return listed("awaits", "It runs, and waits for ", operations, more, free)
+            let free = "; others may use its slot meanwhile."
+            return listed("awaits", "It has started, and waits for ", operations, more, free)
         case .awaitsSlot(let worker):
             return ReasonView(
                 code: "awaitsSlot",
-                text: "All that it waited for has ended: it goes on when worker "
-                    + "“\(name(of: worker))” has a slot for it, and its queue a place."
+                text: "The operations that it waited for have finished. It continues when worker "
+                    + "“\(name(of: worker))” has a free slot and its queue has room."
             )
         case .awaitsCompletion(let attempt):
             return ReasonView(
                 code: "awaitsCompletion",
-                text: "It runs nowhere: attempt \(attempt) waits for somebody to complete it."
+                text: "It is external: attempt \(attempt) waits for “operon complete”."
             )
         case .disconnected:
             let text = "The coordinator has no connection to its broker."
@@ -101,7 +102,7 @@ extension CoordinatorService {
         if alive.isEmpty {
             text = "There is no worker: start one that \(what)."
         } else if alive.contains(where: { $0.isDraining && matches($0) }) {
-            text = "The only worker that \(what) is leaving: start another."
+            text = "The only worker that \(what) is draining: start another."
         } else {
             text = "No worker \(what): start one that does."
         }
@@ -118,8 +119,8 @@ extension CoordinatorService {
         var view = ReasonView(
             code: "queueLimit",
             text: maximum == 0
-                ? "Queue “\(queue)” runs nothing: its limit is 0."
-                : "Queue “\(queue)” runs \(maximum) at once, and has as many: "
+                ? "Queue “\(queue)” starts nothing: its limit is 0."
+                : "Queue “\(queue)” is at its limit of \(maximum): "
                     + Self.list(names.map(\.name), more: more) + "."
         )
         view.operations = names
@@ -131,7 +132,8 @@ extension CoordinatorService {
         let name = name(of: first)
         var view = ReasonView(
             code: "noFreeSlot",
-            text: "“\(name.name)” is before it, and waits for room for what it is made of."
+            text: "“\(name.name)” is ahead of it, and waits until dispatched operations have "
+                + "finished."
         )
         view.operations = [name]
         return view
@@ -140,12 +142,10 @@ extension CoordinatorService {
     private func held(_ key: String, by holders: [OperationID], _ more: Int) -> ReasonView {
         let names = holders.map { name(of: $0) }
         let limit = scheduler.limit(ofKey: key)
-        let isOne = names.count + more == 1
         var view = ReasonView(
             code: "keyHeld",
-            text: Self.list(names.map(\.name), more: more)
-                + (isOne ? " holds “\(key)”, which only " : " hold “\(key)”, which only ")
-                + (limit == 1 ? "one" : "\(limit)") + " may hold at a time."
+            text: "It needs the key “\(key)”, held by " + Self.list(names.map(\.name), more: more)
+                + " (limit \(limit))."
         )
         view.operations = names
         view.more = more
@@ -167,7 +167,7 @@ extension CoordinatorService {
 
     private func ended(_ code: String, _ what: String, _ reason: String) -> ReasonView {
         let why = reason.isEmpty ? "" : " (\(reason))"
-        return ReasonView(code: code, text: what + why + "; its worker has not answered yet.")
+        return ReasonView(code: code, text: what + why + "; its worker has not confirmed it yet.")
     }
 
     private func suspended(_ code: String, _ what: String, _ target: Target) -> ReasonView {

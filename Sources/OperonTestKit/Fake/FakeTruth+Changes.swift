@@ -26,13 +26,6 @@ extension FakeTruth {
                 chosen.append(id)
             }
         }
-        let answer = CommandView(
-            affected: chosen.count,
-            finished: 0,
-            running: 0,
-            released: 0,
-            isEffective: true
-        )
         var waiting = chosen
         var reopened: [OperationID] = []
         while let id = waiting.popLast() {
@@ -44,7 +37,13 @@ extension FakeTruth {
         for id in reopened {
             if let outcome = judge(id) { end(id, outcome) }
         }
-        return answer
+        return CommandView(
+            affected: reopened.count,
+            finished: 0,
+            running: 0,
+            released: 0,
+            isEffective: true
+        )
     }
 
     private mutating func reopen(_ id: OperationID) {

@@ -128,13 +128,22 @@ extension FakeTruth {
         let queue = queues[operation.description.queue]
         let queueName = operation.description.queue
         suspended("Queue “\(queueName)” is", "queueSuspended", queue?.suspension)
+        for key in operation.description.exclusive where operation.state == .ready {
+            let key = view(key: key)
+            guard key.held >= key.limit else { continue }
+            let holders = key.holders.map { "“\($0.name)”" }.joined(separator: " and ")
+            let text = "It needs the key “\(key.name)”, held by \(holders) (limit \(key.limit))."
+            var reason = ReasonView(code: "keyHeld", text: text)
+            reason.operations = key.holders
+            reasons.append(reason)
+        }
         if reasons.isEmpty {
             reasons.append(ReasonView(code: "noFreeSlot", text: Self.busy))
         }
         return reasons
     }
 
-    private static let busy = "Every worker that could run it is busy with others."
+    private static let busy = "Every worker that can run it is busy."
 
     package func view(queue name: String) -> QueueView {
         let queue = queues[name] ?? FakeQueue()

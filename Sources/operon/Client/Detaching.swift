@@ -68,6 +68,6 @@ final class LastEvent: Sendable {
 
     var sentences: [String] {
         let after = sequence.map { " --after \($0)" } ?? ""
-        return ["To go on: operon events --follow\(after)"]
+        return ["To continue: operon events --follow\(after)"]
     }
 }

@@ -40,13 +40,13 @@ struct Dead: AsyncParsableCommand {
                 let count = dead.count - operations.count
                 session.console.say([session.console.speech.more(count)])
             }
-            if dead.count == 0 { session.console.say(["Nothing failed."]) }
+            if dead.count == 0 { session.console.say(["No operation has failed."]) }
             if retry {
                 for graph in dead.graphs { try await run(graph, session) }
             } else if let first = dead.graphs.first {
                 session.console.say([
-                    "What it printed: operon logs GRAPH/OPERATION",
-                    "Run it again: operon retry \(first) --failed",
+                    "To see a log: operon logs GRAPH/OPERATION",
+                    "To retry the failed operations: operon retry \(first) --failed",
                 ])
             }
         }

@@ -30,7 +30,7 @@ struct Logs: AsyncParsableCommand {
             let name = TerminalText.line("\(operation.graph)/\(operation.operation)")
             let code = try await Detaching.run(
                 session.console,
-                saying: { ["To come back: operon logs --follow \(name)"] }
+                saying: { ["To continue: operon logs --follow \(name)"] }
             ) {
                 try await follow(session)
                 return ExitStatus.success
