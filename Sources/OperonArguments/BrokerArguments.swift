@@ -8,7 +8,7 @@ package struct BrokerArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The broker: amqp://user:password@host:5672/vhost, or amqps:// for TLS.",
-            discussion: "Default: the variable OPERON_BROKER, if it is set.",
+            discussion: "Default: the variable OPERON_BROKER.",
             valueName: "url"
         )
     )
@@ -17,7 +17,7 @@ package struct BrokerArguments: ParsableArguments {
     @Option(help: "A file whose first line is the broker's URL.", completion: .file())
     package var brokerFile: String?
 
-    @Option(help: "Begins the names of all queues and exchanges; one coordinator per prefix.")
+    @Option(help: "The prefix of all names on the broker; each prefix has one coordinator.")
     package var prefix = "operon."
 
     package init() {}
@@ -27,7 +27,7 @@ package struct BrokerArguments: ParsableArguments {
 
     package func validate() throws {
         if broker != nil, brokerFile != nil {
-            throw ValidationError("--broker and --broker-file exclude each other")
+            throw ValidationError("--broker and --broker-file cannot be combined")
         }
     }
 
@@ -48,7 +48,7 @@ package struct BrokerArguments: ParsableArguments {
         guard let url = try url(environment: environment) else {
             throw Failure(
                 ExitStatus.usage,
-                "name the broker: --broker, --broker-file or \(Self.variable)"
+                "give the URL of the broker: --broker, --broker-file or \(Self.variable)"
             )
         }
         return url

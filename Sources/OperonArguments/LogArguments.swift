@@ -5,10 +5,10 @@ import OperonTerminal
 
 /// The logging options of a long-running program.
 package struct LogArguments: ParsableArguments {
-    @Flag(help: "Log graphs, workers and connections, not only problems.")
+    @Flag(help: "Log graphs, workers and connections too, not only problems.")
     package var verbose = false
 
-    @Option(help: "text, a sentence a line; or json, an object a line, with more said.")
+    @Option(help: "text: a sentence per line; json: an object per line, with more detail.")
     package var logFormat: LogFormat = .text
 
     package enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {

@@ -25,7 +25,7 @@ package enum SecretFile {
                 .map { unsafe String(cString: strerror($0)) }
             throw Failure(
                 ExitStatus.usage,
-                "\(path) cannot be read: \(why ?? "it is no text in UTF-8")"
+                "\(path) cannot be read: \(why ?? "it is not UTF-8 text")"
             )
         }
         let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""

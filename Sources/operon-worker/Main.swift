@@ -16,21 +16,22 @@ import UnixSignals
 struct OperonWorker: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "operon-worker",
-        abstract: "Run operations that a coordinator publishes to a broker.",
+        abstract: "Run operations of a coordinator, which sends them over a broker.",
         discussion: """
-            SIGTERM, Ctrl-C and “operon drain” drain: nothing new is taken, what waits is given \
-            back, what runs is finished within --drain-timeout. A second signal ends everything \
-            at once.
+            SIGTERM, Ctrl-C and “operon drain” drain the worker: it takes no more operations, gives \
+            back those that have not started, and lets the others finish within --drain-timeout. A \
+            second signal ends everything at once.
 
-            Exit codes: 0 drained; 2 the call was wrong; 5 the broker refused; 8 another worker \
-            holds the state directory; 130 and 143 ended by a second signal.
+            Exit codes: 0 drained; 2 the command line was wrong; 5 the broker refused the \
+            connection; 8 another worker holds the state directory; 130, 143 ended by a second \
+            SIGINT, SIGTERM.
             """,
         version: Version.text
     )
 
     @OptionGroup var broker: BrokerArguments
 
-    @Option(help: "What people call it. Default: the host's name and the process id.")
+    @Option(help: "The name of this worker. Default: the host name and the process id.")
     var name: String?
 
     @Option(
@@ -42,20 +43,20 @@ struct OperonWorker: AsyncParsableCommand {
     @Option(help: "Serve only these queues, separated by commas. Default: all.")
     var queues: String?
 
-    @Option(help: "Seconds that running operations have to finish when it drains.")
+    @Option(help: "When draining: seconds that running operations have to finish.")
     var drainTimeout: Double = 30
 
     @Option(
         help: ArgumentHelp(
-            "Where it keeps its identity over restarts; one directory per worker.",
-            discussion: "Default: the variable STATE_DIRECTORY, which systemd sets, else nowhere.",
+            "Where the worker keeps its identity; one directory per worker.",
+            discussion: "Default: the variable STATE_DIRECTORY, which systemd sets; else none.",
             valueName: "directory"
         ),
         completion: .directory
     )
     var stateDirectory: String?
 
-    @Flag(help: "Start it again, after a pause, whenever it ends without having drained.")
+    @Flag(help: "Restart the worker, after a pause, if it ends without having drained.")
     var supervise = false
 
     @OptionGroup var log: LogArguments
@@ -70,19 +71,19 @@ struct OperonWorker: AsyncParsableCommand {
 
     func validate() throws {
         if let slots, !(1...Limits().slots).contains(slots) {
-            throw ValidationError("--slots takes a number from 1 to \(Limits().slots)")
+            throw ValidationError("--slots must be from 1 to \(Limits().slots)")
         }
         if let name, name.isEmpty || name.utf8.count > Limits().nameBytes {
-            throw ValidationError("--name takes 1 to \(Limits().nameBytes) bytes")
+            throw ValidationError("--name must have 1 to \(Limits().nameBytes) bytes")
         }
         guard drainTimeout >= 0, drainTimeout.isFinite else {
-            throw ValidationError("--drain-timeout takes a number that is not negative")
+            throw ValidationError("--drain-timeout must not be negative")
         }
         if let stateDirectory, stateDirectory.isEmpty {
-            throw ValidationError("--state-directory takes the path of a directory")
+            throw ValidationError("the path of --state-directory is empty")
         }
         if let eventsPerMessage, eventsPerMessage < 1 {
-            throw ValidationError("--events-per-message takes a number from 1")
+            throw ValidationError("--events-per-message must be at least 1")
         }
     }
 
@@ -177,12 +178,12 @@ struct OperonWorker: AsyncParsableCommand {
         switch notice {
         case .welcomed: say("welcomed by the coordinator")
         case .leaseExpired(let dropped):
-            say("no word from the coordinator: gave up \(dropped) operations that had not started")
-        case .refused(.newIncarnation): say("a newer connection speaks for this worker")
+            say("the coordinator is silent: gave up \(dropped) operations that had not started")
+        case .refused(.newIncarnation): say("a newer connection of this worker replaced this one")
         case .refused(.nameTaken): say("another worker has this name")
         case .draining(let returned, let running):
             say("gave back \(returned) operations, finishing \(running)")
-        case .orphaned: say("the coordinator did not come back: its operations were ended")
+        case .orphaned: say("the coordinator did not come back: its operations were stopped")
         case .dispatchIgnored: break  // Repaired by the next beat.
         }
     }

@@ -17,7 +17,7 @@ struct Supervision {
             command,
             policy: RestartPolicy(seed: random.next())
         ) { [say] end, pause in
-            say("the worker \(Self.words(end)); it is started again in \(Self.seconds(pause))")
+            say("the worker \(Self.words(end)); restarting it in \(Self.seconds(pause))")
         }
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         return await withTaskGroup(of: Int32?.self) { group in

@@ -45,7 +45,7 @@ enum CommandNames {
         return Failure(
             ExitStatus.usage,
             "There is no command “\(path) \(TerminalText.line(word))”.\n"
-                + (hint ?? "Those there are: \(path) --help")
+                + (hint ?? "To list the commands: \(path) --help")
         )
     }
 }

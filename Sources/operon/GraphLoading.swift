@@ -12,7 +12,7 @@ struct GraphFileArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "For WfFormat: run each task as a wait of its recorded run time times this.",
+            "For WfFormat: replace each task by a wait of its recorded run time times this.",
             valueName: "scale"
         )
     )
@@ -20,7 +20,7 @@ struct GraphFileArguments: ParsableArguments {
 
     func validate() throws {
         if let replay, !(replay >= 0 && replay.isFinite) {
-            throw ValidationError("--replay takes a number that is not negative")
+            throw ValidationError("--replay must not be negative")
         }
     }
 

@@ -30,7 +30,7 @@ struct InsideWorker {
 
     /// Waits for operations. Returns their outcomes, in the order of the names.
     func wait(for names: [String]) throws(Failure) -> [OutcomeKind] {
-        let lead = "Nothing was waited for"
+        let lead = "The wait was not started"
         switch try ask(.wait(names), lead: lead) {
         case .awaited(let outcomes) where outcomes.count == names.count: return outcomes
         case .refused(let refusal): throw Failure(ExitStatus.usage, Self.sentence(refusal))
@@ -43,7 +43,7 @@ struct InsideWorker {
         case .unknownOperation(let name, _):
             "There is no operation “\(TerminalText.line(name))” to wait for."
         case .dependencyCycle(let path):
-            "This operation cannot wait for what waits for it: "
+            "This operation cannot wait for an operation that waits for it: "
                 + path.map(TerminalText.line).joined(separator: " → ")
         case .duplicateOperation, .alreadySubmitted, .alreadyStarted, .alreadyFinished,
             .graphClosed, .invalid, .limitExceeded, .unreachable:
@@ -74,16 +74,16 @@ struct InsideWorker {
         case .unknownToken:
             Failure(
                 ExitStatus.noSuchObject,
-                "\(lead): the worker does not know \(InsideClient.tokenVariable). It ends with the "
-                    + "attempt that it was given to."
+                "\(lead): the worker does not know \(InsideClient.tokenVariable). A token is valid "
+                    + "only during the attempt that it was made for."
             )
         case .unreadable(let why):
-            Failure(ExitStatus.usage, "\(lead): the worker cannot read it: \(why).")
+            Failure(ExitStatus.usage, "\(lead): the worker cannot read the request: \(why).")
         case .ended, .added, .awaited, .read, .refused:
             // The last four are not valid answers to these requests.
             Failure(
                 ExitStatus.noSuchObject,
-                "\(lead): this attempt has ended, or the operation runs elsewhere by now."
+                "\(lead): this attempt has ended; the operation may run on another worker now."
             )
         }
     }

@@ -9,11 +9,12 @@ struct Operon: AsyncParsableCommand {
         commandName: "operon",
         abstract: "Run graphs of operations, on this machine or on a cluster.",
         discussion: """
-            Exit codes: 0 everything succeeded; 1 an operation failed; 2 the input or the call \
-            was wrong; 3 cancelled; 4 a wait timed out; 5 the broker or the coordinator cannot \
-            be reached; 6 no such object; \
-            7 no failure, but operations were skipped for want of a success; 8 another \
-            coordinator holds the prefix; 130 and 143 this process got the signal.
+            Exit codes: 0 success; 1 an operation failed; 2 the command line or the input was \
+            wrong, or the request was refused; 3 an operation was cancelled; 4 a wait timed out; \
+            5 the broker or the coordinator cannot be reached; 6 there is no such graph, \
+            operation, queue, key or worker; 7 an operation was skipped because a dependency did \
+            not succeed; 8 another coordinator holds the prefix or the store; 130, 143 ended by \
+            SIGINT, SIGTERM. Of 1, 3 and 7, the first that applies.
             """,
         version: Version.text,
         groupedSubcommands: [

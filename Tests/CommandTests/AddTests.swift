@@ -56,7 +56,7 @@ import Testing
             try Self.expectMerged(scene)
             #expect(scene.lines(of: "added.1") == ["count-1", "count-2", "merge"])
             #expect(scene.lines(of: "said.1") == ["added 3 operations"])
-            #expect(scene.lines(of: "said.2") == ["added 0 operations; 3 known"])
+            #expect(scene.lines(of: "said.2") == ["added 0 operations; 3 existed already"])
         }
     }
 
@@ -92,7 +92,7 @@ import Testing
 
             let outside = try await scene.operon(["add", scene.path("taken.jsonl")])
             #expect(outside.end == .exit(2))
-            #expect(outside.errors.contains("This is no running operation"))
+            #expect(outside.errors.contains("operon add only works inside a command"))
         }
     }
 

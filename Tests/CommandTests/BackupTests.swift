@@ -28,7 +28,7 @@ import Testing
                 #expect(mode[.posixPermissions] as? Int == 0o600)
                 let checked = try await scene.operon(["store", "check", copy])
                 #expect(checked.end == .exit(0), "\(checked.errors)")
-                let words = " is sound: 2 graphs, 1 of them not finished,"
+                let words = " has no problems: 2 graphs, 1 of them not finished,"
                 #expect(checked.output.contains(words), "\(checked.output)")
             }
             let left = try FileManager.default.contentsOfDirectory(atPath: scene.directory)

@@ -89,8 +89,8 @@ import Testing
             let file = try scene.write("graph.yaml", "operations: { a: { external: true } }")
             let run = try scene.startRun(file, on: .inProcess, streams: .pipes)
             let sentence =
-                "warning: 1 operation waits to be completed from outside, which nobody can do "
-                + "here. Use operon up, operon submit and operon complete."
+                "warning: 1 operation is external, and cannot be completed in operon run. Use "
+                + "operon up, operon submit and operon complete."
             try await run.says(sentence)
             run.signal(SIGINT)
             let ended = try await run.end()

@@ -82,8 +82,8 @@ import Testing
 
     @Test(arguments: [
         (["frobnicate"], "frobnicate"), (["run"], "Missing expected argument '<file>'"),
-        (["run", "graph.yaml", "--slots", "0"], "--slots takes a number from 1 to 4096"),
-        (["run", "graph.yaml", "--slots", "4097"], "--slots takes a number from 1 to 4096"),
+        (["run", "graph.yaml", "--slots", "0"], "--slots must be from 1 to 4096"),
+        (["run", "graph.yaml", "--slots", "4097"], "--slots must be from 1 to 4096"),
         (["run", "graph.yaml", "--slots", "many"], "many"),
         (["run", "graph.yaml", "--output", "xml"], "xml"),
         (["run", "graph.yaml", "--unheard-of"], "--unheard-of"),
@@ -93,7 +93,7 @@ import Testing
         (["run", "graph.yaml", "--local", "--broker", "amqp://h"], "--local"),
         (
             ["run", "graph.yaml", "--broker", "amqp://h", "--broker-file", "x"],
-            "exclude each other"
+            "cannot be combined"
         ),
         (["run", "graph.yaml", "--broker", "http://h"], "http"),
         (["run", "graph.yaml", "--broker", "amqp://host:70000"], "1 to 65535"),
@@ -106,7 +106,7 @@ import Testing
         (["run", "graph.yaml", "--connect-timeout", "0"], "--connect-timeout"),
         (["run", "graph.yaml", "--connect-timeout", "86401"], "--connect-timeout"),
         (["validate", "key.yaml"], "key.yaml:1:26: unknown key “rum”; did you mean “run”?"),
-        (["run", "graph.yaml", "--logs", "graph.yaml"], "graph.yaml, cannot be made"),
+        (["run", "graph.yaml", "--logs", "graph.yaml"], "cannot create the directory for logs"),
         (["completion", "tcsh"], "tcsh"),
     ])
     func `a wrong call or file is explained on standard error`(
@@ -136,15 +136,15 @@ import Testing
 
     @Test(arguments: [
         ([], "name the broker"), (["--broker", "http://h"], "http"),
-        (["--broker", "amqp://h", "--slots", "0"], "--slots takes a number from 1 to 4096"),
-        (["--broker", "amqp://h", "--slots", "4097"], "--slots takes a number from 1 to 4096"),
-        (["--broker", "amqp://h", "--name", ""], "--name takes 1 to 256 bytes"),
+        (["--broker", "amqp://h", "--slots", "0"], "--slots must be from 1 to 4096"),
+        (["--broker", "amqp://h", "--slots", "4097"], "--slots must be from 1 to 4096"),
+        (["--broker", "amqp://h", "--name", ""], "--name must have 1 to 256 bytes"),
         (
             ["--broker", "amqp://h", "--name", String(repeating: "n", count: 257)],
-            "--name takes 1 to 256 bytes"
+            "--name must have 1 to 256 bytes"
         ),
         (["--broker", "amqp://h", "--drain-timeout", "-1"], "--drain-timeout"),
-        (["--broker", "amqp://h", "--broker-file", "x"], "exclude each other"),
+        (["--broker", "amqp://h", "--broker-file", "x"], "cannot be combined"),
         (["--broker-file", "absent.url"], "absent.url cannot be read"),
         (["--broker-file", "empty.url"], "has no URL in its first line"),
         (["--supervize"], "--supervize"),

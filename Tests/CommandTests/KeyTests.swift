@@ -23,13 +23,13 @@ import Testing
                 return ended.output + ended.errors
             }
             let up = try await Up(scene)
-            let none = "There is no key yet: no operation is exclusive.\n"
+            let none = "There are no keys: no operation has “exclusive”.\n"
             #expect(try await key(up, "list") == none)
             #expect(
                 try await key(up, "set", "db", "--limit", "2") == """
                     key “db”
                       limit    2 at once
-                      held by  nobody
+                      held by  none
                       waiting  0 operations
 
                     """
@@ -90,7 +90,7 @@ import Testing
                 reset.output + reset.errors == """
                     key “db”
                       limit    1 at once
-                      held by  nobody
+                      held by  none
                       waiting  0 operations
 
                     """

@@ -40,7 +40,9 @@ import Testing
             #expect(scene.lines(of: "ran") == ["first", "slow", "slow", "last"])
             // Before anything that happens, and with no word of a worker that ended with the run.
             #expect(
-                again.errors.hasPrefix("Goes on where it was: 1 of 3 operations have succeeded.\n"),
+                again.errors.hasPrefix(
+                    "Continuing the stored run: 1 of 3 operations have succeeded.\n"
+                ),
                 "\(again.errors)"
             )
             #expect(!again.errors.contains("is gone"), "\(again.errors)")
@@ -68,7 +70,7 @@ import Testing
                 on: .broker,
                 ["--store", "kept.db", "--resume", "--output", "json"]
             )
-            try await again.says("Goes on where it was")
+            try await again.says("Continuing the stored run")
             _ = try scene.write("go", "")
             let ended = try await again.end()
             #expect(ended.end == .exit(0), "\(ended.errors)")
@@ -142,7 +144,7 @@ import Testing
             let file = try scene.write("graph.yaml", "operations: { a: { run: 'true' } }")
             let run = try await scene.operon(["run", file, "--resume"])
             #expect(run.end == .exit(2))
-            #expect(run.errors.contains("--resume goes with --store"), "\(run.errors)")
+            #expect(run.errors.contains("--resume needs --store"), "\(run.errors)")
         }
     }
 

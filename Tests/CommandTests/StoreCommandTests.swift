@@ -38,21 +38,21 @@ import Testing
             let calls: [([String], String)] = [
                 (
                     ["check", path],
-                    "\(path) is sound: 2 graphs, 1 of them not finished, "
-                        + "0 tombstones, opened 1 time\n"
+                    "\(path) has no problems: 2 graphs, 1 of them not finished, "
+                        + "0 dropped graphs, opened 1 time\n"
                 ),
-                (["backup", path, copy], "\(copy): a copy of \(path)\n"),
+                (["backup", path, copy], "copied \(path) to \(copy)\n"),
                 (["prune", path, "--keep", "30d"], "\(path): 1 graph dropped\n"),
                 (["prune", path, "--count", "0"], "\(path): 0 graphs dropped\n"),
                 (
                     ["check", path],
-                    "\(path) is sound: 1 graph, 1 of them not finished, "
-                        + "1 tombstone, opened 1 time\n"
+                    "\(path) has no problems: 1 graph, 1 of them not finished, "
+                        + "1 dropped graph, opened 1 time\n"
                 ),
                 (
                     ["check", copy],
-                    "\(copy) is sound: 2 graphs, 1 of them not finished, "
-                        + "0 tombstones, opened 1 time\n"
+                    "\(copy) has no problems: 2 graphs, 1 of them not finished, "
+                        + "0 dropped graphs, opened 1 time\n"
                 ),
             ]
             for (arguments, output) in calls {

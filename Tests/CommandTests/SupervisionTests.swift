@@ -65,7 +65,7 @@ import Testing
             supervisor.signal(SIGTERM)
             let supervised = try await supervisor.end()
             #expect(supervised.end == .exit(0))
-            let told = supervised.errors.matches(of: /was ended by SIGKILL; it is started again/)
+            let told = supervised.errors.matches(of: /was ended by SIGKILL; restarting it/)
             #expect(told.count == 2)
         }
     }
@@ -116,7 +116,7 @@ import Testing
                 let ended = try await program.end()
 
                 #expect(ended.end == .exit(2))
-                #expect(!ended.errors.contains("started again"))
+                #expect(!ended.errors.contains("restarting it"))
             }
         }
     }
@@ -125,7 +125,7 @@ import Testing
         try await Scene.play { scene in
             let url = try Scene.testBroker().replacing(/:\/\/.*@/, with: "://nobody:wrong@")
             let supervisor = try scene.startWorkers(1, slots: 1, broker: url, ["--supervise"])[0]
-            try await supervisor.says("ended with exit code 5; it is started again in")
+            try await supervisor.says("ended with exit code 5; restarting it in")
             supervisor.signal(SIGTERM)
             let ended = try await supervisor.end()
 

@@ -20,7 +20,7 @@ import Testing
             #expect(ended.end == .exit(0))
             #expect(
                 ended.output == """
-                    \(file): “tools” is sound: 3 operations, 2 dependencies, 2 queues
+                    \(file): “tools” is valid: 3 operations, 2 dependencies, 2 queues
 
                     """
             )
@@ -190,10 +190,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--broker", "amqp://a/", "--broker-file", "url"], "exclude each other"),
+        (["--broker", "amqp://a/", "--broker-file", "url"], "cannot be combined"),
         (["--broker-file", "gone"], "gone cannot be read"),
         (["--broker-file", "empty"], "empty has no URL in its first line"),
-        ([], "name the broker: --broker, --broker-file or OPERON_BROKER"),
+        ([], "give the URL of the broker: --broker, --broker-file or OPERON_BROKER"),
     ])
     func `a worker that is not told its broker says what is missing`(
         arguments: [String],

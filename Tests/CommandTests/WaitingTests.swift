@@ -44,9 +44,8 @@ import Testing
             )
             let run = try scene.startRun(file, on: .inProcess, streams: reader.streams)
             let sentence =
-                "warning: 2 operations cannot run here: without a broker this program knows only "
-                + "commands, waits and nothing, not “Foo”. A worker of your own that knows it, and "
-                + "--broker, are needed."
+                "warning: 2 operations cannot run here: without a broker, there is no worker that "
+                + "knows “Foo”. Start a worker of your own that does, and run with --broker."
             try await run.says(sentence)
             run.signal(SIGINT)
             let ended = try await run.end()
@@ -74,8 +73,8 @@ import Testing
             try scene.startWorkers(1, slots: 1)
             let run = try scene.startRun(file, on: .broker, streams: reader.streams)
             let foo =
-                "2 operations wait for a worker that knows “Foo”: start a worker of your own that "
-                + "does."
+                "2 operations wait for a worker that knows the kind “Foo”: start a worker of your "
+                + "own that does."
             let bar = foo.replacing("2 operations wait", with: "1 operation waits")
                 .replacing("Foo", with: "Bar")
             try await run.says(foo)
@@ -99,7 +98,7 @@ import Testing
         ("isSuspended: true", "2 operations wait in queue “slow”, which the graph file suspends."),
         (
             "maxConcurrentOperationCount: 0",
-            "2 operations wait in queue “slow”, whose maxConcurrentOperationCount is 0."
+            "2 operations wait in queue “slow”, whose limit is 0."
         ),
     ])
     func `a queue that starts nothing is told`(setting: String, sentence: String) async throws {
@@ -157,7 +156,7 @@ import Testing
             let run = try scene.startRun(file, on: .broker)
             try await scene.waitForFile("r")
             worker.signal(SIGTERM)
-            try await run.says("Waiting for a worker: those that are there take nothing new.")
+            try await run.says("Waiting for a worker: all workers are draining.")
             _ = try scene.write("go", "")
             try await worker.end()
             try scene.startWorkers(1, slots: 1)

@@ -10,9 +10,8 @@ struct ClientArguments: ParsableArguments {
         help: ArgumentHelp(
             "The coordinator: unix:PATH, http://host:port, or https:// for TLS.",
             discussion: """
-                Default: the variable OPERON_COORDINATOR, if it is set, else the socket of your \
-                own coordinator on this machine: operon.sock in $XDG_STATE_HOME/operon, else in \
-                ~/.local/state/operon.
+                Default: the variable OPERON_COORDINATOR, else the socket of your own coordinator \
+                on this machine: operon.sock in $XDG_STATE_HOME/operon or ~/.local/state/operon.
                 """,
             valueName: "url"
         )
@@ -21,10 +20,10 @@ struct ClientArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A file whose first line is the token.",
+            "A file whose first line is your token.",
             discussion: """
-                Default: the variable OPERON_TOKEN_FILE, if it is set; else, for a coordinator on \
-                this machine, the token that your own coordinators ask for.
+                Default: the variable OPERON_TOKEN_FILE, else, for a coordinator on this machine, \
+                the token that your own coordinators require.
                 """
         ),
         completion: .file()
@@ -32,7 +31,7 @@ struct ClientArguments: ParsableArguments {
     var tokenFile: String?
 
     @Option(
-        help: "A file of certificates (PEM) that the coordinator's is checked with.",
+        help: "Certificates (PEM) to check the coordinator's certificate with.",
         completion: .file()
     )
     var caFile: String?

@@ -61,7 +61,7 @@ struct ClientSession: Sendable {
     }
 
     private static let tokenHint =
-        "\nName the file that has yours: --token-file FILE, or OPERON_TOKEN_FILE"
+        "\nGive the file that has your token: --token-file FILE, or OPERON_TOKEN_FILE"
 
     private static func sentence(_ error: ClientError) -> String {
         // Each problem of a graph has a line of its own.
@@ -92,16 +92,16 @@ struct ClientSession: Sendable {
             let page = try? await client.operations(of: operation.graph, query)
             let names = page?.operations.map(\.name) ?? []
             return near(operation.operation, among: names, prefix: operation.graph + "/")
-                ?? "\nThose that exist: operon operations \(TerminalText.line(operation.graph))"
+                ?? "\nTo list the operations: operon operations \(TerminalText.line(operation.graph))"
         case .queue(let name):
             let names = (try? await client.queues())?.map(\.name) ?? []
-            return near(name, among: names) ?? "\nThose that exist: operon queue list"
+            return near(name, among: names) ?? "\nTo list the queues: operon queue list"
         case .key(let name):
             let names = (try? await client.keys())?.map(\.name) ?? []
-            return near(name, among: names) ?? "\nThose that exist: operon key list"
+            return near(name, among: names) ?? "\nTo list the keys: operon key list"
         case .worker(let name):
             let names = (try? await client.workers())?.map(\.name) ?? []
-            return near(name, among: names) ?? "\nThose that exist: operon workers"
+            return near(name, among: names) ?? "\nTo list the workers: operon workers"
         case nil: return ""
         }
     }
@@ -111,8 +111,10 @@ struct ClientSession: Sendable {
         query.limit = Self.namesMax
         // Without an answer, the existing names are unknown.
         guard let graphs = (try? await client.graphs(query))?.graphs else { return "" }
-        guard !graphs.isEmpty else { return "\nThere is none yet: operon submit FILE" }
-        return near(name, among: graphs.map(\.name)) ?? "\nThose that exist: operon list"
+        guard !graphs.isEmpty else {
+            return "\nThere are no graphs yet. To submit one: operon submit FILE"
+        }
+        return near(name, among: graphs.map(\.name)) ?? "\nTo list the graphs: operon list"
     }
 
     private func near(_ name: String, among known: [String], prefix: String = "") -> String? {

@@ -16,9 +16,9 @@ final class LinkNews: Sendable {
         state = NIOLockedValueBox(State(say: say))
     }
 
-    func cut() { turn(isAway: true, "The coordinator does not answer; trying again.") }
+    func cut() { turn(isAway: true, "Lost the connection to the coordinator; trying again.") }
 
-    func restored() { turn(isAway: false, "The coordinator is back.") }
+    func restored() { turn(isAway: false, "Reconnected to the coordinator.") }
 
     private func turn(isAway: Bool, _ sentence: String) {
         let say = state.withLockedValue { state -> (@Sendable (String) -> Void)? in

@@ -7,15 +7,15 @@ import OperonTerminal
 enum Selectors {
     static let graphHelp = "A graph: its number, its name (the newest of that name), or @latest."
     static let operationHelp =
-        "An operation: GRAPH/OPERATION, for example 3/merge, @latest/merge, or 3/@7 for its number."
+        "An operation: GRAPH/OPERATION, such as 3/merge or @latest/merge, or 3/@7 for number 7."
     static let targetHelp = "A graph, or an operation as GRAPH/OPERATION."
 
     /// The name of a graph. It is never empty and has no slash: a name with a slash is an
     /// operation.
     static func graph(_ text: String) throws -> String {
-        guard !text.isEmpty else { throw ValidationError("a graph has a number or a name") }
+        guard !text.isEmpty else { throw ValidationError("the name of the graph is empty") }
         guard !text.contains("/") else {
-            throw ValidationError("“\(text)” names an operation; what is wanted is a graph")
+            throw ValidationError("“\(text)” is an operation; name a graph")
         }
         return text
     }
@@ -29,7 +29,7 @@ enum Selectors {
             let isGraph = name.hasPrefix("@") || text.hasSuffix("/") && !name.isEmpty
             let example = isGraph ? name + "/merge" : "@latest/" + (name.isEmpty ? "merge" : name)
             throw ValidationError(
-                "an operation is named with its graph: GRAPH/OPERATION, for example \(example)"
+                "name the operation with its graph: GRAPH/OPERATION, for example \(example)"
             )
         }
         return OperationSelector(graph: String(parts[0]), operation: String(parts[1]))
@@ -41,7 +41,7 @@ struct TargetArguments: ParsableArguments {
     @Argument(help: ArgumentHelp(Selectors.targetHelp))
     var target: String?
 
-    @Option(help: ArgumentHelp("All of an operation queue instead.", valueName: "name"))
+    @Option(help: ArgumentHelp("All operations of this queue.", valueName: "name"))
     var queue: String?
 
     func validate() throws {
@@ -49,10 +49,10 @@ struct TargetArguments: ParsableArguments {
             throw ValidationError(
                 target == nil
                     ? "name a graph, an operation as GRAPH/OPERATION, or --queue NAME"
-                    : "a target and --queue exclude each other"
+                    : "a graph or operation and --queue cannot be combined"
             )
         }
-        guard queue != "" else { throw ValidationError("--queue takes a name") }
+        guard queue != "" else { throw ValidationError("the name of --queue is empty") }
         _ = try selector
     }
 

@@ -8,33 +8,33 @@ import OperonTerminal
 
 struct Add: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "From inside a running operation: add operations to its graph.",
+        abstract: "Inside an operation: add operations to its graph.",
         usage: "operon add <file>|- [<options>]",
         discussion: """
-            For a command that finds out while it runs what there is to do. The file is a graph \
-            file; its operations may depend on one another and on those of the graph. They start \
-            without waiting for the operation that adds them, unless they depend on it.
+            For a command that an operation runs and that finds out only then what there is to \
+            do. The operations of the graph file may depend on one another and on operations of \
+            the graph. They do not wait for the operation that adds them, unless they depend on it.
 
-            An operation that runs again, after a failure or because its worker was lost, adds the \
-            same again without harm: what is there already stays as it is. The command returns \
-            when the coordinator has the operations for good. Prints their names.
+            An operation that runs again, after a failure or the loss of its worker, can add the \
+            same operations again: existing ones stay as they are. The command prints the names of \
+            the operations, and returns when the coordinator has stored them.
 
-            operon await waits for operations of the graph; --wait does so for those of the file.
+            --wait then waits for these operations, as operon await does.
 
-            From outside, operon submit --graph adds to a graph that is open.
+            Outside an operation, operon submit --graph adds operations to an open graph.
             """
     )
 
     @Flag(
         help: ArgumentHelp(
-            "Wait until all of them have ended, without a slot meanwhile; the exit code is theirs, "
-                + "as for operon await. At most 10,000."
+            "Wait until all of them have finished, without holding a slot. Exit codes as for "
+                + "operon await. At most 10,000 operations."
         )
     )
     var wait = false
 
     @Argument(
-        help: "The graph file: YAML, JSON or JSON Lines; - for standard input.",
+        help: "The graph file: YAML, JSON or JSON Lines; - reads standard input.",
         completion: .file()
     )
     var file: String
@@ -45,8 +45,8 @@ struct Add: ParsableCommand {
     func run() throws {
         let environment = Environment.current
         let worker = try InsideWorker(environment) {
-            "This is no running operation: operon add is for commands that operon runs. From "
-                + "outside, operon submit --graph GRAPH FILE adds to an open graph."
+            "operon add only works inside a command that an operation runs. Elsewhere, operon "
+                + "submit FILE --graph GRAPH adds operations to an open graph."
         }
         let read = try self.read()
         let count = read.graph.operations.count
@@ -54,8 +54,8 @@ struct Add: ParsableCommand {
         guard !wait || count <= most else {
             throw Failure(
                 ExitStatus.usage,
-                "Nothing was added: \(count) operations are more than one may wait for at once "
-                    + "(\(most)). Add them without --wait."
+                "Nothing was added: --wait takes at most \(most) operations, and the file has "
+                    + "\(count). Add them without --wait."
             )
         }
         let body: [UInt8]
@@ -78,7 +78,7 @@ struct Add: ParsableCommand {
             read.graph.operations.count(where: { $0.name == name }) == 1
         else { return read.located(refusal).description }
         let shown = TerminalText.line(name)
-        return "\(read.file): the graph has an operation “\(shown)” already, which is another one."
+        return "\(read.file): the graph has an operation “\(shown)” already, and it is different."
     }
 
     /// Processes start in the current directory, which is usually that of the operation that adds
@@ -137,6 +137,7 @@ struct Add: ParsableCommand {
         let report = Report(added: new, known: known, operations: names)
         try console.show(report, names: names) { _ in names.map(TerminalText.line) }
         let operations = new == 1 ? "1 operation" : "\(new) operations"
-        console.say([known == 0 ? "added \(operations)" : "added \(operations); \(known) known"])
+        let also = known == 0 ? "" : "; \(known) existed already"
+        console.say(["added \(operations)\(also)"])
     }
 }

@@ -5,22 +5,22 @@ import OperonTerminal
 
 struct Await: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "From inside a running operation: wait for others of its graph.",
+        abstract: "Inside an operation: wait for other operations.",
         usage: "operon await <operation> ... [<options>]",
         discussion: """
-            For a command that goes on when others have ended, those that it has added for \
-            example. Until then it has no slot and no place in its queue, so that they are free \
-            for what it waits for; it keeps its keys. When all have ended it goes on before \
-            anything new starts, as soon as its worker has a slot and its queue a place for it. \
-            Its timeout goes on meanwhile. At most 10,000 operations at once.
+            For a command that an operation runs and that needs others to finish first, such as \
+            those it has added. While it waits, it holds no slot and no place in its queue, so the \
+            others can use them. It keeps its keys, and its timeout keeps running. When all have \
+            finished, it continues before anything new starts, as soon as its worker has a free \
+            slot and its queue has room. At most 10,000 operations.
 
-            An operation of another graph is named GRAPH/OPERATION. What waits for this operation \
-            itself, or needs a key that it holds, is refused, since neither could ever end.
+            An operation of another graph is named GRAPH/OPERATION. The wait is refused if one of \
+            the operations waits for this one or needs a key that it holds: neither could finish.
 
-            Prints how each ended. The exit code is 0 if all succeeded, 1 if any failed, else 3 if \
-            any was cancelled, else 7 if any was skipped.
+            Prints the outcome of each. The exit code is 0 if all succeeded, 1 if any failed, else \
+            3 if any was cancelled, else 7 if any was skipped.
 
-            From outside, operon wait waits for a graph.
+            Outside an operation, operon wait waits for a graph.
             """
     )
 
@@ -42,8 +42,8 @@ struct Await: ParsableCommand {
     func run() throws {
         let environment = Environment.current
         let worker = try InsideWorker(environment) {
-            "This is no running operation: operon await is for commands that operon runs. From "
-                + "outside, operon wait GRAPH waits for a graph."
+            "operon await only works inside a command that an operation runs. Elsewhere, operon "
+                + "wait GRAPH waits for a graph."
         }
         let outcomes = try worker.wait(for: operations)
         let ended = zip(operations, outcomes).map { Ended(name: $0, outcome: $1) }

@@ -7,16 +7,17 @@ import OperonTerminal
 
 struct Backup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Copy the store of a running coordinator into one new file on this machine.",
+        abstract: "Copy the store of a running coordinator to a new file on this machine.",
         usage: "operon backup <target> [<options>]",
         discussion: """
-            The coordinator goes on meanwhile; it needs room for a second copy beside its store. \
-            The copy has a reign of its own: workers that hold operations of the original finish \
-            with that first. A store that no coordinator has: operon store backup.
+            The coordinator keeps running. It needs disk space for a second copy beside its store. \
+            The copy counts as another store: workers that hold operations of the original finish \
+            those before they work for the copy. To copy a store that no coordinator has open, use \
+            operon store backup.
             """
     )
 
-    @Argument(help: "The file to make; it must not exist.", completion: .file())
+    @Argument(help: "The file to create; it must not exist.", completion: .file())
     var target: String
 
     @OptionGroup var coordinator: ClientArguments
@@ -35,7 +36,10 @@ struct Backup: AsyncParsableCommand {
                     }
                     try Task.checkCancellation()
                     guard file.byteCount == backup.byteCount else {
-                        throw Failure(ExitStatus.unreachable, "The copy ended early: ask again.")
+                        throw Failure(
+                            ExitStatus.unreachable,
+                            "The copy is incomplete: run the command again."
+                        )
                     }
                     try file.publish()
                     return file.byteCount
@@ -55,7 +59,7 @@ struct Backup: AsyncParsableCommand {
     }
 
     fileprivate static func exists(_ target: String) -> Failure {
-        Failure(ExitStatus.usage, "“\(target)” exists already: a backup goes to a new file.")
+        Failure(ExitStatus.usage, "“\(target)” exists already: name a new file.")
     }
 }
 

@@ -5,20 +5,21 @@ import OperonTerminal
 
 struct Cancel: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Cancel an operation, a graph or all of a queue.",
+        abstract: "Cancel an operation, a graph or the operations of a queue.",
         usage: "operon cancel <graph>[/<operation>] | --queue <name> [<options>]",
         discussion: """
-            What waits is cancelled at once; what runs is asked to stop. Dependents run all the \
-            same, since a cancelled operation counts as finished, unless --cascade cancels them too.
+            Waiting operations are cancelled at once; running ones are asked to stop. Operations \
+            that depend on a cancelled one still run if their condition allows it, as the default \
+            condition does; --cascade cancels them too.
             """
     )
 
     @OptionGroup var target: TargetArguments
 
-    @Flag(help: "Cancel what depends on it, too.")
+    @Flag(help: "Of an operation: also cancel those that depend on it.")
     var cascade = false
 
-    @Option(help: ArgumentHelp("Why, for whoever asks later.", valueName: "text"))
+    @Option(help: ArgumentHelp("The reason, for others to read.", valueName: "text"))
     var reason = ""
 
     @OptionGroup var waiting: WaitingArguments
@@ -42,13 +43,13 @@ struct Cancel: AsyncParsableCommand {
 
 /// Whether a command returns when it is accepted, or when it is effective.
 struct WaitingArguments: ParsableArguments {
-    @Flag(help: "Return when it is effective: nothing of it starts any more.")
+    @Flag(help: "Return when it has taken effect: nothing more can start.")
     var wait = false
 
     @Option(
         help:
             ArgumentHelp(
-                "With --wait: how long at most, \(DurationArgument.example); then exit code 4. "
+                "With --wait: the longest wait, \(DurationArgument.example); then exit code 4. "
                     + "Default: 1h."
             )
     )
@@ -58,9 +59,9 @@ struct WaitingArguments: ParsableArguments {
     private static let secondsMax = 3_600.0
 
     func validate() throws {
-        if timeout != nil, !wait { throw ValidationError("--timeout goes with --wait") }
+        if timeout != nil, !wait { throw ValidationError("--timeout needs --wait") }
         if let timeout, timeout.duration > .seconds(Self.secondsMax) {
-            throw ValidationError("--timeout takes an hour at most here")
+            throw ValidationError("--timeout must be at most one hour here")
         }
     }
 

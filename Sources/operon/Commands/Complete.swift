@@ -7,18 +7,19 @@ import OperonTerminal
 
 struct Complete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Complete an operation that runs nowhere.",
+        abstract: "Complete an external operation.",
         usage: """
             operon complete <graph>/<operation> [--value <json> | --fail <message> | --cancel] \
             [<options>]
             """,
         discussion: """
-            For operations with external: true, which wait for somebody outside: an approval, an \
-            answer of another system. It succeeds, with an output or without, unless --fail or \
-            --cancel says otherwise. A failure is tried again as its retry says.
+            For operations with external: true, which no worker runs: they wait for a person or \
+            another system, for example for an approval. The operation succeeds, with the output of \
+            --value or without one, unless you give --fail or --cancel. After --fail it is tried \
+            again if its retry allows another attempt.
 
-            The first to complete an attempt does so; every other is refused. --attempt makes sure \
-            that it is the attempt that one was told of (operon show).
+            The first completion of an attempt counts; later ones are refused. With --attempt, the \
+            completion is also refused if another attempt is waiting.
             """
     )
 
@@ -27,26 +28,29 @@ struct Complete: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The output that it leaves for its dependents; - for standard input.",
+            "The output for operations that depend on it; - reads standard input.",
             valueName: "json"
         )
     )
     var value: String?
 
-    @Option(help: ArgumentHelp("It has failed, and why.", valueName: "message"))
+    @Option(help: ArgumentHelp("It failed, with this message.", valueName: "message"))
     var fail: String?
 
-    @Flag(help: "It was given up: it counts as cancelled.")
+    @Flag(help: "It was cancelled.")
     var cancel = false
 
-    @Option(help: ArgumentHelp("With --cancel: why, for whoever asks later.", valueName: "text"))
+    @Option(help: ArgumentHelp("With --cancel: the reason, for others to read.", valueName: "text"))
     var reason: String?
 
     @Option(
-        help: ArgumentHelp("The attempt that is meant, for example 1.17.", valueName: "id"),
+        help: ArgumentHelp(
+            "Only this attempt, for example 1.17; operon show prints its id.",
+            valueName: "id"
+        ),
         transform: { text in
             guard let id = AttemptID(text) else {
-                throw ValidationError("an attempt is two numbers, for example 1.17")
+                throw ValidationError("the id of an attempt is two numbers, for example 1.17")
             }
             return id
         }
@@ -58,9 +62,9 @@ struct Complete: AsyncParsableCommand {
     func validate() throws {
         let given = [value != nil, fail != nil, cancel].count { $0 }
         guard given <= 1 else {
-            throw ValidationError("--value, --fail and --cancel exclude each other")
+            throw ValidationError("--value, --fail and --cancel cannot be combined")
         }
-        guard reason == nil || cancel else { throw ValidationError("--reason goes with --cancel") }
+        guard reason == nil || cancel else { throw ValidationError("--reason needs --cancel") }
     }
 
     func run() async throws {
@@ -84,8 +88,8 @@ struct Complete: AsyncParsableCommand {
         do {
             _ = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
         } catch {
-            let example = "a text needs its quotation marks, as in --value '\"yes\"'"
-            throw Failure(ExitStatus.usage, "The output is no JSON: \(example).")
+            let example = "text needs quotation marks, as in --value '\"yes\"'"
+            throw Failure(ExitStatus.usage, "The output is not JSON: \(example).")
         }
         return .succeeded(Payload(bytes: [UInt8](data)))
     }

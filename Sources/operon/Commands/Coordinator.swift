@@ -4,14 +4,14 @@ import OperonArguments
 /// `operon coordinator`: keeps graphs, dispatches their operations to workers, answers clients.
 struct Coordinator: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Keep graphs and hand their operations to the workers of a broker.",
+        abstract: "Keep graphs, and send their operations to workers over a broker.",
         usage: "operon coordinator --broker <url> [<options>]",
         discussion: """
-            Everything that was submitted is kept in one file: a coordinator that was killed goes \
-            on where it was when it is started again, and what runs on workers runs on meanwhile. \
-            One coordinator per prefix of a broker, and per file.
+            The coordinator keeps all graphs in one file. If it is stopped or killed, operations \
+            on workers keep running, and it resumes where it left off when it starts again. Each \
+            prefix of a broker, and each file, has one coordinator.
 
-            SIGTERM or Ctrl-C ends it; no operation is cancelled by that.
+            SIGTERM or Ctrl-C stops it. That cancels no operation.
             """
     )
 
@@ -29,13 +29,13 @@ struct Coordinator: AsyncParsableCommand {
 /// `operon up`: a coordinator and a worker in one process, without a broker.
 struct Up: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Coordinator, worker and API in this process: no broker is needed.",
+        abstract: "Run a coordinator and a worker in this process, without a broker.",
         usage: "operon up [<options>]",
         discussion: """
             For one machine. Submit to it from another terminal: operon submit FILE.
 
-            SIGTERM or Ctrl-C gives what runs the time of --drain-timeout to end; what has not \
-            ended by then is stopped, and runs again when `operon up` does.
+            After SIGTERM or Ctrl-C, running operations have --drain-timeout to finish. Those that \
+            have not finished by then are stopped, and run again at the next start of operon up.
             """
     )
 
@@ -51,7 +51,7 @@ struct Up: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Seconds that running operations may take after a signal.",
+            "How long running operations have to finish after a signal.",
             valueName: "seconds"
         )
     )
@@ -61,7 +61,9 @@ struct Up: AsyncParsableCommand {
 
     func validate() throws {
         if let slots, slots < 1 { throw ValidationError("--slots must be at least 1") }
-        guard drainTimeout >= 0 else { throw ValidationError("--drain-timeout is negative") }
+        guard drainTimeout >= 0 else {
+            throw ValidationError("--drain-timeout must not be negative")
+        }
     }
 
     func run() async throws {

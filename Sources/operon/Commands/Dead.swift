@@ -5,24 +5,27 @@ import OperonTerminal
 
 struct Dead: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List what failed for good and why, and with --retry run it again.",
+        abstract: "List the failed operations, and with --retry run them again.",
         usage: "operon dead [<graph>] [<options>]",
-        discussion: "The same as operon retry --failed for each graph that is listed."
+        discussion: """
+            An operation is listed if it failed and will not be tried again. --retry does the same \
+            as operon retry --failed for each graph that is listed.
+            """
     )
 
-    @Argument(help: "Only of this graph; else of all.", transform: Selectors.graph)
+    @Argument(help: "Only of this graph. Default: all graphs.", transform: Selectors.graph)
     var graph: String?
 
-    @Flag(help: "Run it again, with what was skipped because of it.")
+    @Flag(help: "Run them again, and those skipped because of them.")
     var retry = false
 
-    @Option(help: "How many operations are listed at most.")
+    @Option(help: "List at most this many operations.")
     var limit = 100
 
     @OptionGroup var coordinator: ClientArguments
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit takes a number from 1") }
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1") }
     }
 
     func run() async throws {

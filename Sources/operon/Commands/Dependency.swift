@@ -5,8 +5,11 @@ import OperonTerminal
 
 struct Dependency: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Let an operation wait for another one as well, or no more.",
-        discussion: "Either may be of any graph. What a worker has, or has ended, stays as it is.",
+        abstract: "Add or remove a dependency of an operation.",
+        discussion: """
+            The two operations may belong to different graphs. The dependencies of an operation \
+            that a worker has, or that has finished, cannot be changed.
+            """,
         subcommands: [DependencyAdd.self, DependencyRemove.self]
     )
 }
@@ -18,7 +21,7 @@ struct DependencyArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What it waits for, or waits for no more.",
+            "The operation that it depends on.",
             valueName: "graph/operation"
         ),
         transform: Selectors.operation
@@ -29,11 +32,11 @@ struct DependencyArguments: ParsableArguments {
 struct DependencyAdd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
-        abstract: "Let an operation that has not started wait for another one.",
+        abstract: "Make an operation that has not started depend on another one.",
         usage: "operon dependency add <graph>/<operation> --on <graph>/<operation> [<options>]",
         discussion: """
-            Done, or refused: an operation that a worker has is not held up any more, and nothing \
-            may wait for itself. If the other one has ended already, it is as if it ended now.
+            Refused if a worker has the operation already, or if operations would wait for each \
+            other in a cycle. If the other operation has finished, its outcome applies at once.
             """
     )
 
@@ -41,7 +44,7 @@ struct DependencyAdd: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The outcomes of it that release: unlessFailed, finished, succeeded or failed.",
+            "The condition: unlessFailed, finished, succeeded or failed.",
             valueName: "condition"
         )
     )
@@ -63,9 +66,9 @@ struct DependencyAdd: AsyncParsableCommand {
 struct DependencyRemove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
-        abstract: "Let an operation wait for another one no more.",
+        abstract: "Remove a dependency of an operation that has not started.",
         usage: "operon dependency remove <graph>/<operation> --on <graph>/<operation> [<options>]",
-        discussion: "Without the last that it waits for it is released."
+        discussion: "An operation without unfinished dependencies becomes ready."
     )
 
     @OptionGroup var dependency: DependencyArguments

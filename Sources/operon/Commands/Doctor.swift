@@ -6,24 +6,24 @@ import OperonTerminal
 
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Find out whether a broker can be used, and who is there.",
+        abstract: "Check whether a broker is usable, and list who is connected.",
         usage: "operon doctor [<options>]",
         discussion: """
-            Tries what a coordinator, or with --role worker a worker, needs of the broker. It \
-            disturbs nobody: nothing it does reaches a worker, and it leaves nothing behind but \
-            the exchanges that any coordinator declares.
+            Tries everything that a coordinator, or with --role worker a worker, needs of the \
+            broker. It is safe on a running cluster: it sends nothing to workers, and leaves \
+            behind only the exchanges that any coordinator declares.
 
-            Exit codes: 0 nothing is in the way, though there may be warnings; 2 the call was \
-            wrong; 5 the broker cannot be reached or refuses something.
+            Exit codes: 0 no problem, perhaps warnings; 2 the command line was wrong; 5 the broker \
+            cannot be reached or refuses something.
             """
     )
 
     @OptionGroup var broker: BrokerArguments
 
-    @Option(help: "Whose permissions are tried: coordinator or worker.")
+    @Option(help: "Whose permissions to try: coordinator or worker.")
     var role: BrokerProbe.Role = .coordinator
 
-    @Option(help: ArgumentHelp("How long any answer may take.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("How long each answer may take.", valueName: "seconds"))
     var timeout: Double = 10
 
     @Option(help: "text, json or quiet.")
@@ -31,7 +31,7 @@ struct Doctor: AsyncParsableCommand {
 
     func validate() throws {
         guard timeout > 0, timeout <= 3_600 else {
-            throw ValidationError("--timeout takes a number over 0, an hour at most")
+            throw ValidationError("--timeout must be more than 0 and at most an hour")
         }
     }
 

@@ -6,24 +6,24 @@ import OperonTerminal
 
 struct Drain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Give a worker nothing more: it ends when it has finished what it has.",
+        abstract: "Let a worker finish its operations, take no more, and end.",
         usage: "operon drain <worker> [<options>]"
     )
 
-    @Argument(help: "The name or the id of a worker.")
+    @Argument(help: "The name or id of a worker.")
     var worker: String
 
-    @Flag(help: "Return when it has left.")
+    @Flag(help: "Return when the worker has left.")
     var wait = false
 
-    @Option(help: "With --wait: how long at most, \(DurationArgument.example). Exit code 4 then.")
+    @Option(help: "With --wait: the longest wait, \(DurationArgument.example); then exit code 4.")
     var timeout: DurationArgument?
 
     @OptionGroup var coordinator: ClientArguments
 
     func validate() throws {
-        if worker.isEmpty { throw ValidationError("a worker has a name") }
-        if timeout != nil, !wait { throw ValidationError("--timeout goes with --wait") }
+        if worker.isEmpty { throw ValidationError("the name of the worker is empty") }
+        if timeout != nil, !wait { throw ValidationError("--timeout needs --wait") }
     }
 
     func run() async throws {
@@ -41,10 +41,10 @@ struct Drain: AsyncParsableCommand {
                 throw Failure(
                     ExitStatus.timedOut,
                     "Worker “\(TerminalText.line(view.name))” is still there; it leaves when it"
-                        + " has finished what it has."
+                        + " has finished its operations."
                 )
             }
-            session.console.say(["It has left."])
+            session.console.say(["The worker has left."])
         }
     }
 
@@ -67,6 +67,6 @@ struct Drain: AsyncParsableCommand {
                 guard try await isThere() else { return true }
             }
         }
-        throw ClientError(.unreachable, "The coordinator has gone.")
+        throw ClientError(.unreachable, "The coordinator closed the connection.")
     }
 }

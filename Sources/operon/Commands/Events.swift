@@ -6,27 +6,27 @@ import OperonTerminal
 
 struct Events: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print what happened, and with --follow what happens.",
+        abstract: "Print past events, and with --follow new ones.",
         usage: "operon events [<options>]",
         discussion: """
-            Events are numbered; --after goes on behind one that was seen. With --output json \
-            each is one line.
+            Each event has a number; --after continues after one. With --output json, each event \
+            is one line.
             """
     )
 
-    @Flag(name: .shortAndLong, help: "Go on until Ctrl-C.")
+    @Flag(name: .shortAndLong, help: "Print new events until Ctrl-C.")
     var follow = false
 
     @Option(
         help: ArgumentHelp(
-            "Those after this number. Default: the last \(Events.lastCount); with --follow, none.",
+            "Only events after this number. Default: the last \(Events.lastCount); with --follow, new ones.",
             valueName: "number"
         )
     )
     var after: UInt64?
 
     @Option(
-        help: ArgumentHelp("Only those of this graph.", valueName: "graph"),
+        help: ArgumentHelp("Only events of this graph.", valueName: "graph"),
         transform: Selectors.graph
     )
     var graph: String?

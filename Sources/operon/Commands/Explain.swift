@@ -5,9 +5,9 @@ import OperonTerminal
 
 struct Explain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Say why an operation is not running: every reason at once.",
+        abstract: "Show every reason why an operation is not running.",
         usage: "operon explain <graph>/<operation> [<options>]",
-        discussion: "Of one that was skipped it says why, back to the operation where it began."
+        discussion: "For a skipped operation, shows the chain back to the operation that caused it."
     )
 
     @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)

@@ -6,8 +6,8 @@ struct Graph: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Draw a graph file, or close an open graph of a coordinator.",
         discussion: """
-            operon graph FILE draws; operon graph draw --help tells the options. A file that is \
-            called “close” is drawn by operon graph ./close.
+            operon graph FILE draws the file; operon graph draw --help lists the options. To draw \
+            a file named “close”: operon graph ./close.
             """,
         subcommands: [GraphDraw.self, GraphClose.self],
         defaultSubcommand: GraphDraw.self
@@ -17,7 +17,7 @@ struct Graph: ParsableCommand {
 struct GraphDraw: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "draw",
-        abstract: "Draw a graph file: as a tree, or for Graphviz or Mermaid."
+        abstract: "Draw a graph file as a tree, or for Graphviz or Mermaid."
     )
 
     @OptionGroup var graphFile: GraphFileArguments

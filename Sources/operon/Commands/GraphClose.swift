@@ -6,7 +6,7 @@ import OperonTerminal
 struct GraphClose: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "close",
-        abstract: "Let nothing more be added to an open graph.",
+        abstract: "Close an open graph: no more operations can be added.",
         usage: "operon graph close <graph> [<options>]"
     )
 

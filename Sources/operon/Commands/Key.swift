@@ -5,26 +5,26 @@ import OperonTerminal
 
 struct Key: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List keys, who holds them, and set how many operations may.",
-        discussion: "Operations hold the keys that their “exclusive” names while they run.",
+        abstract: "List keys and their holders, and set their limits.",
+        discussion: "A running operation holds the keys that its “exclusive” names.",
         subcommands: [KeyList.self, KeyShow.self, KeySet.self, KeyReset.self]
     )
 }
 
 /// The key that a command applies to.
 struct KeyArguments: ParsableArguments {
-    @Argument(help: "The name of the key, as “exclusive” in the graph file has it.")
+    @Argument(help: "The name of the key, as in “exclusive” of a graph file.")
     var name: String
 
     func validate() throws {
-        if name.isEmpty { throw ValidationError("a key has a name") }
+        if name.isEmpty { throw ValidationError("the name of the key is empty") }
     }
 }
 
 struct KeyList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List the keys: their limits, who holds them, and how many wait.",
+        abstract: "List the keys: limit, holders and waiting operations.",
         usage: "operon key list [<options>]"
     )
 
@@ -37,7 +37,7 @@ struct KeyList: AsyncParsableCommand {
                 $0.keys(keys)
             }
             if keys.isEmpty {
-                session.console.say(["There is no key yet: no operation is exclusive."])
+                session.console.say(["There are no keys: no operation has “exclusive”."])
             }
         }
     }
@@ -69,24 +69,24 @@ struct KeyShow: AsyncParsableCommand {
 struct KeySet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Set how many operations may hold a key, or make one.",
+        abstract: "Set how many operations may hold a key at once.",
         usage: "operon key set <name> --limit <limit> [<options>]",
         discussion: """
-            It holds for the whole cluster, and counts more than what graph files say from then \
-            on. What has the key keeps it.
+            The limit applies to the whole cluster and takes precedence over graph files. It \
+            creates the key if there is none. Operations that hold the key keep it.
             """
     )
 
     @OptionGroup var key: KeyArguments
 
-    @Option(help: "How many operations may hold it at once, from 1.")
+    @Option(help: "How many operations may hold it at once, at least 1.")
     var limit: Int
 
     @OptionGroup var coordinator: ClientArguments
 
     func validate() throws {
         guard (1...Int(Int32.max)).contains(limit) else {
-            throw ValidationError("--limit takes a number from 1 to \(Int32.max)")
+            throw ValidationError("--limit must be from 1 to \(Int32.max)")
         }
     }
 
@@ -104,7 +104,7 @@ struct KeyReset: AsyncParsableCommand {
         commandName: "reset",
         abstract: "Remove the limit of a key: one operation at a time may hold it.",
         usage: "operon key reset <name> [<options>]",
-        discussion: "A key without a limit of its own disappears with the last graph that names it."
+        discussion: "A key without a limit of its own is removed with the last graph that names it."
     )
 
     @OptionGroup var key: KeyArguments

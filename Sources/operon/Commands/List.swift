@@ -5,7 +5,7 @@ import OperonTerminal
 
 struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List the graphs of a coordinator, the newest first.",
+        abstract: "List the graphs of a coordinator, newest first.",
         usage: "operon list [<options>]"
     )
 
@@ -38,20 +38,20 @@ struct List: AsyncParsableCommand {
                 $0.graphs(graphs)
             }
             if graphs.isEmpty {
-                session.console.say(["There is no such graph. To submit one: operon submit FILE"])
+                session.console.say(["There are no such graphs. To submit one: operon submit FILE"])
             }
-            if let next { session.console.say(["There are more: operon list --after \(next)"]) }
+            if let next { session.console.say(["To list more: operon list --after \(next)"]) }
         }
     }
 }
 
 /// Which part of a list to print.
 struct PagingArguments: ParsableArguments {
-    @Option(help: "How many at most.")
+    @Option(help: "List at most this many.")
     var limit = 100
 
     @Option(
-        help: ArgumentHelp("Only those after this one, as the list before said.", valueName: "id")
+        help: ArgumentHelp("Start after this number; the previous page prints it.", valueName: "id")
     )
     var after: UInt32?
 
@@ -59,7 +59,7 @@ struct PagingArguments: ParsableArguments {
     private static let pageMax = 500
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit takes a number from 1") }
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1") }
     }
 
     func pageSize(have count: Int) -> Int { min(Self.pageMax, limit - count) }

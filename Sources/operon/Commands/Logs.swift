@@ -6,18 +6,18 @@ import OperonTerminal
 
 struct Logs: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print what an operation printed, or prints.",
+        abstract: "Print the log of an operation.",
         usage: "operon logs <graph>/<operation> [<options>]",
         discussion: """
-            The last bytes of each attempt are kept. On a terminal control characters are made \
-            harmless; a pipe gets what was printed.
+            The end of the log of each attempt is kept. On a terminal, control characters are \
+            made harmless; a pipe gets the log unchanged, except for bytes that are not UTF-8.
             """
     )
 
     @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)
     var operation: OperationSelector
 
-    @Flag(name: .shortAndLong, help: "Go on with what it prints until it is finished.")
+    @Flag(name: .shortAndLong, help: "Continue until the operation has finished.")
     var follow = false
 
     @OptionGroup var coordinator: ClientArguments

@@ -5,20 +5,20 @@ import OperonTerminal
 
 struct Operations: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "List the operations of a graph, in the order of their submission.",
+        abstract: "List the operations of a graph in the order of submission.",
         usage: "operon operations <graph> [<options>]"
     )
 
     @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)
     var graph: String
 
-    @Option(help: "Only those that are pending, ready, dispatched, executing or finished.")
+    @Option(help: "Only operations that are pending, ready, dispatched, executing or finished.")
     var state: Named<OperationState>?
 
-    @Option(help: "Only those that succeeded, failed, were cancelled or skipped.")
+    @Option(help: "Only operations that succeeded, failed, were cancelled or were skipped.")
     var outcome: Named<OutcomeKind>?
 
-    @Option(help: ArgumentHelp("Only those of this operation queue.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only operations of this queue.", valueName: "name"))
     var queue: String?
 
     @OptionGroup var paging: PagingArguments
@@ -27,7 +27,7 @@ struct Operations: AsyncParsableCommand {
 
     func validate() throws {
         if outcome != nil, let state = state?.value, state != .finished {
-            throw ValidationError("what is \(state.name) has no outcome yet")
+            throw ValidationError("an operation that is \(state.name) has no outcome yet")
         }
     }
 
@@ -42,10 +42,10 @@ struct Operations: AsyncParsableCommand {
             try session.console.show(page, names: operations.map(\.selector)) {
                 $0.operations(operations)
             }
-            if operations.isEmpty { session.console.say(["There is no such operation."]) }
+            if operations.isEmpty { session.console.say(["There are no such operations."]) }
             if let next = page.next {
                 let graph = TerminalText.line(self.graph)
-                session.console.say(["There are more: operon operations \(graph) --after \(next)"])
+                session.console.say(["To list more: operon operations \(graph) --after \(next)"])
             }
         }
     }

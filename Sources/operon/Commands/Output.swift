@@ -7,11 +7,11 @@ import OperonTerminal
 
 struct Output: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the output that an operation left for those that depend on it.",
+        abstract: "Print the output of an operation.",
         usage: "operon output <graph>/<operation> [<options>]",
         discussion: """
-            A pipe gets the bytes as they are. With --output json an output that is JSON stands \
-            for itself; any other is {"contentType": …, "base64": …}. Exit code 6: it has none.
+            A pipe gets the bytes unchanged. With --output json, JSON is printed as it is, and any \
+            other output as {"contentType": …, "base64": …}. Exit code 6: there is no output.
             """
     )
 
@@ -47,7 +47,7 @@ struct Output: AsyncParsableCommand {
             let type = TerminalText.line(payload.contentType)
             throw Failure(
                 ExitStatus.usage,
-                "It is \(payload.bytes.count) bytes of \(type): send them to a file or a pipe."
+                "The output is \(payload.bytes.count) bytes of \(type): redirect it to a file or pipe."
             )
         }
         console.write(console.data.log(String(decoding: payload.bytes, as: UTF8.self)))

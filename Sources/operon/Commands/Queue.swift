@@ -19,14 +19,14 @@ struct QueueArguments: ParsableArguments {
     var name: String
 
     func validate() throws {
-        if name.isEmpty { throw ValidationError("a queue has a name") }
+        if name.isEmpty { throw ValidationError("the name of the queue is empty") }
     }
 }
 
 struct QueueList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List the queues: what waits in them, what runs, and their limits.",
+        abstract: "List the queues: ready and running operations, and limits.",
         usage: "operon queue list [<options>]"
     )
 
@@ -38,7 +38,7 @@ struct QueueList: AsyncParsableCommand {
             try session.console.show(Queues(queues: queues), names: queues.map(\.name)) {
                 $0.queues(queues)
             }
-            if queues.isEmpty { session.console.say(["There is no queue yet."]) }
+            if queues.isEmpty { session.console.say(["There are no queues."]) }
         }
     }
 
@@ -69,33 +69,36 @@ struct QueueShow: AsyncParsableCommand {
 struct QueueSet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Change the limit or the priority of a queue, or make one.",
+        abstract: "Change the limit or the priority of a queue.",
         usage: "operon queue set <name> [<options>]",
-        discussion: "The limit holds for the whole cluster. What runs goes on."
+        discussion: """
+            Creates the queue if there is none. The limit applies to the whole cluster. Running \
+            operations keep running.
+            """
     )
 
     @OptionGroup var queue: QueueArguments
 
-    @Option(help: "How many of its operations may run at once; 0 holds them all.")
+    @Option(help: "How many of its operations may run at once; 0: none starts.")
     var max: Int?
 
-    @Flag(help: "As many as there are slots.")
+    @Flag(help: "Remove the limit.")
     var unlimited = false
 
-    @Option(help: "Of operations that name none: veryLow, low, normal, high or veryHigh.")
+    @Option(help: "The default of its operations: veryLow, low, normal, high or veryHigh.")
     var priority: Named<QueuePriority>?
 
     @OptionGroup var coordinator: ClientArguments
 
     func validate() throws {
         if let max, !(0...Int(Int32.max)).contains(max) {
-            throw ValidationError("--max takes a number from 0 to \(Int32.max)")
+            throw ValidationError("--max must be from 0 to \(Int32.max)")
         }
         if max != nil, unlimited {
-            throw ValidationError("--max and --unlimited exclude each other")
+            throw ValidationError("--max and --unlimited cannot be combined")
         }
         if max == nil, !unlimited, priority == nil {
-            throw ValidationError("say what to change: --max, --unlimited or --priority")
+            throw ValidationError("give at least one of --max, --unlimited and --priority")
         }
     }
 
@@ -116,7 +119,7 @@ struct QueueReset: AsyncParsableCommand {
         commandName: "reset",
         abstract: "Remove the limit, priority and suspension of a queue.",
         usage: "operon queue reset <name> [<options>]",
-        discussion: "A queue without settings disappears with the last graph that names it."
+        discussion: "A queue without settings is removed with the last graph that names it."
     )
 
     @OptionGroup var queue: QueueArguments
@@ -134,7 +137,7 @@ struct QueueReset: AsyncParsableCommand {
 struct QueueSuspend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "suspend",
-        abstract: "Let nothing of a queue start.",
+        abstract: "Suspend a queue: its operations do not start.",
         usage: "operon queue suspend <name> [<options>]",
         discussion: "The same as operon suspend --queue NAME."
     )
@@ -155,7 +158,7 @@ struct QueueSuspend: AsyncParsableCommand {
 struct QueueResume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Undo operon queue suspend.",
+        abstract: "Resume a suspended queue.",
         usage: "operon queue resume <name> [<options>]",
         discussion: "The same as operon resume --queue NAME."
     )

@@ -5,24 +5,24 @@ import OperonTerminal
 
 struct Retry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run finished operations of a graph again, and what was skipped because of them.",
+        abstract: "Run failed operations again, and those skipped because of them.",
         usage: "operon retry <graph> [<operation> ...] [<options>]",
         discussion: """
-            What succeeded stays as it is. Without names of operations: everything that failed, \
-            and with --cancelled what was cancelled, too.
+            Without names, all failed operations of the graph run again, and with --cancelled the \
+            cancelled ones too. With names, only these run again. Operations that succeeded do not.
             """
     )
 
     @Argument(help: "A graph, or one operation as GRAPH/OPERATION.")
     var graph: String
 
-    @Argument(help: "Only these operations of it.")
+    @Argument(help: "Only these operations of the graph.")
     var operations: [String] = []
 
-    @Flag(help: "Everything that failed: what happens if no operation is named.")
+    @Flag(help: "All failed operations: the default without names.")
     var failed = false
 
-    @Flag(help: "What was cancelled, too.")
+    @Flag(help: "The cancelled operations too.")
     var cancelled = false
 
     @OptionGroup var coordinator: ClientArguments
@@ -30,7 +30,7 @@ struct Retry: AsyncParsableCommand {
     func validate() throws {
         let named = try self.named
         if failed || cancelled, !named.operations.isEmpty {
-            throw ValidationError("--failed and --cancelled choose; named operations are chosen")
+            throw ValidationError("--failed and --cancelled cannot be combined with names")
         }
     }
 

@@ -7,18 +7,19 @@ import OperonTerminal
 
 struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run a graph: in this process, or on the workers of a broker.",
+        abstract: "Run a graph file in this process, or on the workers of a broker.",
         discussion: """
-            Without a broker everything runs in this process. With --broker the operations run on \
-            whatever operon-worker processes are connected to it.
+            Without a broker, operations run in this process. With --broker, they run on the \
+            operon-worker processes that are connected to it.
 
-            Ctrl-C cancels what waits and asks what runs to stop; a second Ctrl-C kills it.
+            Ctrl-C cancels waiting operations and asks running ones to stop; a second Ctrl-C kills \
+            them.
             """
     )
 
     @OptionGroup var graphFile: GraphFileArguments
 
-    @Argument(help: "Run only these operations and what they depend on.")
+    @Argument(help: "Run only these operations and their dependencies.")
     var targets: [String] = []
 
     @Option(
@@ -31,34 +32,34 @@ struct Run: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How long the first connection to the broker may take. Later ones may take any time.",
+            "How long the first connection to the broker may take. Reconnecting has no limit.",
             valueName: "seconds"
         )
     )
     // Longer than the 20 s for which a dead connection may still hold the lock of a prefix.
     var connectTimeout: Double = 30
 
-    @Flag(help: "Run in this process, whatever OPERON_BROKER says.")
+    @Flag(help: "Run in this process, even if OPERON_BROKER is set.")
     var local = false
 
-    @Flag(help: "After a failure go on with whatever does not depend on it, or cancel the rest.")
+    @Flag(help: "After a failure, run what does not depend on it, or cancel the rest.")
     var failureMode = FailureMode.keepGoing
 
-    @Flag(help: "Print what would run, in an order that it could run in.")
+    @Flag(help: "Print what would run, in a possible order, and run nothing.")
     var dryRun = false
 
     @Option(help: "text, json or quiet.")
     var output: OutputFormat = .text
 
-    @Option(help: "Keep what each operation prints in a file of this directory.")
+    @Option(help: "Write the log of each attempt to a file in this directory.")
     var logs: String?
 
-    @Option(help: "Write a timeline in Chrome's trace format.", completion: .file())
+    @Option(help: "Write a timeline to this file, in Chrome's trace format.", completion: .file())
     var trace: String?
 
     @Option(
         help: ArgumentHelp(
-            "Keep the run in this file, so that --resume can go on with it.",
+            "Store the run in this file, so that --resume can continue it.",
             valueName: "path"
         ),
         completion: .file()
@@ -67,8 +68,8 @@ struct Run: AsyncParsableCommand {
 
     @Flag(
         help: """
-            Go on with the run in --store: what succeeded stays, what was not finished, failed or \
-            was cancelled runs. Begins anew if there is none.
+            Continue the run in --store: operations that succeeded stay so, all others run. \
+            Starts a new run if there is none.
             """
     )
     var resume = false
@@ -88,18 +89,18 @@ struct Run: AsyncParsableCommand {
 
     func validate() throws {
         if let slots, !(1...Limits().slots).contains(slots) {
-            throw ValidationError("--slots takes a number from 1 to \(Limits().slots)")
+            throw ValidationError("--slots must be from 1 to \(Limits().slots)")
         }
         guard connectTimeout > 0, connectTimeout <= 86_400 else {
-            throw ValidationError("--connect-timeout takes a number over 0, a day at most")
+            throw ValidationError("--connect-timeout must be more than 0 and at most a day")
         }
         guard operationsPerMessage >= 1 else {
-            throw ValidationError("--operations-per-message takes a number from 1")
+            throw ValidationError("--operations-per-message must be at least 1")
         }
-        if let store, store.isEmpty { throw ValidationError("--store takes the path of a file") }
-        if resume, store == nil { throw ValidationError("--resume goes with --store") }
+        if let store, store.isEmpty { throw ValidationError("the path of --store is empty") }
+        if resume, store == nil { throw ValidationError("--resume needs --store") }
         if local, broker.isNamed {
-            throw ValidationError("--local and a broker exclude each other")
+            throw ValidationError("--local and a broker cannot be combined")
         }
     }
 
@@ -155,7 +156,7 @@ struct DryRun {
         case .nothing: return "nothing"
         case .wait(let duration): return "wait \(DurationText.short(duration))"
         case .registered(let kind, _): return "operation \(kind)"
-        case .external: return "external: waits until somebody completes it"
+        case .external: return "external"
         case .command(let command):
             let shell = CommandDescription.shell("").dropLast()
             guard command.arguments.count == 3, command.arguments.starts(with: shell) else {

@@ -5,7 +5,7 @@ import OperonTerminal
 
 struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show everything about an operation: what it waits for, its attempts, its end.",
+        abstract: "Show an operation: dependencies, attempts and outcome.",
         usage: "operon show <graph>/<operation> [<options>]"
     )
 

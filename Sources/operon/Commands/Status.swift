@@ -5,7 +5,7 @@ import OperonTerminal
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Say how a coordinator is, or how far a graph is.",
+        abstract: "Show the status of a coordinator or of a graph.",
         usage: "operon status [<graph>] [<options>]"
     )
 

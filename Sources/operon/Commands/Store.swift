@@ -10,14 +10,14 @@ import OperonSQLite
 /// Maintains the store file of a coordinator that is not running.
 struct Store: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Look after the store of a coordinator: check it, copy it, make it smaller.",
+        abstract: "Check, copy, prune or shrink the store of a coordinator.",
         discussion: """
-            For a store that no coordinator has open; a coordinator that runs looks after its \
-            own, and “operon backup” asks it for a copy.
+            For a store that no coordinator has open. To copy the store of a running coordinator, \
+            use operon backup.
 
-            Exit codes: 0 done, and sound; 1 the store is damaged, or the disk refuses; 2 the call \
-            was wrong, or a later version wrote the store; 6 there is no such store; 8 a \
-            coordinator has it.
+            Exit codes: 0 success; 1 the store is damaged, or reading or writing failed; 2 the \
+            command line was wrong, or a later version wrote the store; 6 there is no such store; \
+            8 a coordinator has it open.
             """,
         subcommands: [Check.self, Backup.self, Vacuum.self, Prune.self]
     )
@@ -69,7 +69,7 @@ struct Store: ParsableCommand {
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Read all of a store, and say what is wrong with it."
+            abstract: "Read a whole store and report problems."
         )
 
         @OptionGroup var store: PathArgument
@@ -81,47 +81,47 @@ struct Store: ParsableCommand {
                     let list = problems.map { "\n  " + $0 }.joined()
                     throw Failure(
                         ExitStatus.failed,
-                        "the store “\(store.path)” is damaged; put a backup in its place:\(list)"
+                        "the store “\(store.path)” is damaged; replace it by a backup:\(list)"
                     )
                 }
                 let kept = state.graphs.count { !$0.isTombstone }
                 let unfinished = state.graphs.count { $0.finishedAt == nil }
                 let parts = [
                     Store.count(kept, "graph", "graphs"), "\(unfinished) of them not finished",
-                    Store.count(state.graphs.count - kept, "tombstone", "tombstones"),
+                    Store.count(state.graphs.count - kept, "dropped graph", "dropped graphs"),
                     "opened \(Store.count(Int(state.epoch.rawValue), "time", "times"))",
                 ]
-                printLine("\(store.path) is sound: \(parts.joined(separator: ", "))")
+                printLine("\(store.path) has no problems: \(parts.joined(separator: ", "))")
             }
         }
     }
 
     struct Backup: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Copy a store into one new file.",
+            abstract: "Copy a store to a new file.",
             discussion: """
-                The copy has a reign of its own: workers that hold operations of the original \
-                finish with that first.
+                The copy counts as another store: workers that hold operations of the original \
+                finish those before they work for the copy.
                 """
         )
 
         @OptionGroup var store: PathArgument
 
-        @Argument(help: "The file to make; it must not exist.", completion: .file())
+        @Argument(help: "The file to create; it must not exist.", completion: .file())
         var target: String
 
         func run() async throws {
             try await store.withStore { opened, _ in
                 try await Interruptible.run { [target] in try await opened.backup(to: target) }
-                printLine("\(target): a copy of \(store.path)")
+                printLine("copied \(store.path) to \(target)")
             }
         }
     }
 
     struct Vacuum: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give back to the disk what dropped graphs left.",
-            discussion: "Needs as much room beside the store as it has itself."
+            abstract: "Return the space of dropped graphs to the disk.",
+            discussion: "Needs as much free disk space as the store itself takes."
         )
 
         @OptionGroup var store: PathArgument
@@ -135,28 +135,38 @@ struct Store: ParsableCommand {
 
     struct Prune: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Drop finished graphs, but for a tombstone with their outcomes.",
+            abstract: "Drop finished graphs: keep only their names and outcomes.",
             discussion: """
-                What an unfinished graph needs stays. The room is used again; vacuum gives it \
-                back to the disk.
+                Graphs that an unfinished graph needs stay. The store uses the space again; \
+                operon store vacuum returns it to the disk.
                 """
         )
 
         @OptionGroup var store: PathArgument
 
-        @Option(help: ArgumentHelp("Drop what finished longer ago than this.", valueName: "30d"))
+        @Option(
+            help: ArgumentHelp(
+                "Drop graphs that finished longer ago than this.",
+                valueName: "30d"
+            )
+        )
         var keep: String?
 
-        @Option(help: ArgumentHelp("Drop all but the newest of them.", valueName: "number"))
+        @Option(
+            help: ArgumentHelp(
+                "Keep only this many finished graphs, the newest.",
+                valueName: "number"
+            )
+        )
         var count: Int?
 
         func validate() throws {
             guard keep != nil || count != nil else {
-                throw ValidationError("prune takes --keep 30d, --count 1000, or both")
+                throw ValidationError("give --keep, such as 30d, or --count, such as 1000, or both")
             }
-            if let count, count < 0 { throw ValidationError("--count takes no negative number") }
+            if let count, count < 0 { throw ValidationError("--count must not be negative") }
             if keep != nil, age == nil {
-                throw ValidationError("--keep takes a duration such as 12h or 30d")
+                throw ValidationError("--keep must be a duration such as 12h or 30d")
             }
         }
 

@@ -8,11 +8,12 @@ import OperonTerminal
 
 struct Submit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Give a graph to a coordinator, or more operations to an open graph.",
+        abstract: "Submit a graph, or more operations for an open graph.",
         usage: "operon submit <file> [<options>]",
         discussion: """
-            Prints the number of the graph. With --wait or --watch the exit code is that of the \
-            work, as for operon run; without, 0 means that the coordinator has it for good.
+            Prints the number of the graph. With --wait or --watch, the exit code tells the \
+            outcome of the graph, as for operon run. Otherwise 0 means that the coordinator has \
+            stored the graph.
             """
     )
 
@@ -24,23 +25,23 @@ struct Submit: AsyncParsableCommand {
     )
     var graph: String?
 
-    @Flag(help: "More operations may be added later, until operon graph close.")
+    @Flag(help: "Allow more operations to be added until operon graph close.")
     var open = false
 
-    @Flag(help: "Watch it to its end. Ctrl-C detaches; the graph goes on.")
+    @Flag(help: "Show progress until the graph has finished. Ctrl-C detaches.")
     var watch = false
 
-    @Flag(help: "Wait for its end, without a word until then.")
+    @Flag(help: "Wait, without progress, until the graph has finished.")
     var wait = false
 
     @Option(
-        help: "With --wait: give up waiting after this long, \(DurationArgument.example)."
+        help: "With --wait: stop waiting after this long, \(DurationArgument.example)."
     )
     var timeout: DurationArgument?
 
     @Option(
         help: ArgumentHelp(
-            "A key of your own: submitting again with the same key is the same submission.",
+            "A key of your choice: repeated calls with the same key submit the graph once.",
             valueName: "key"
         )
     )
@@ -49,12 +50,12 @@ struct Submit: AsyncParsableCommand {
     @OptionGroup var coordinator: ClientArguments
 
     func validate() throws {
-        if watch, wait { throw ValidationError("--watch and --wait exclude each other") }
-        if timeout != nil, !wait { throw ValidationError("--timeout goes with --wait") }
+        if watch, wait { throw ValidationError("--watch and --wait cannot be combined") }
+        if timeout != nil, !wait { throw ValidationError("--timeout needs --wait") }
         if graph != nil, open {
-            throw ValidationError("--open is for a new graph; one that --graph names is open")
+            throw ValidationError("--open is for a new graph and cannot be combined with --graph")
         }
-        if idempotencyKey == "" { throw ValidationError("--idempotency-key takes a key") }
+        if idempotencyKey == "" { throw ValidationError("the key of --idempotency-key is empty") }
     }
 
     func run() async throws {

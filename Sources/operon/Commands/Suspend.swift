@@ -6,9 +6,13 @@ import OperonTerminal
 
 struct Suspend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Let nothing of an operation, a graph or a queue start.",
+        abstract: "Suspend an operation, a graph or a queue.",
         usage: "operon suspend <graph>[/<operation>] | --queue <name> [<options>]",
-        discussion: "What runs goes on. Undone by operon resume, or when --until has come."
+        discussion: """
+            A suspended operation does not start, nor do the operations of a suspended graph or \
+            queue. Running operations keep running. The suspension ends with operon resume, or at \
+            the date of --until.
+            """
     )
 
     @OptionGroup var target: TargetArguments
@@ -28,19 +32,19 @@ struct Suspend: AsyncParsableCommand {
 struct SuspensionArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Until this moment: a date such as 2026-05-01T08:30:00Z, or from now, "
+            "When it ends: a date such as 2026-05-01T08:30:00Z, or a duration from now, "
                 + "\(DurationArgument.example).",
             valueName: "moment"
         )
     )
     var until: MomentArgument?
 
-    @Option(help: ArgumentHelp("Why, for whoever asks later.", valueName: "text"))
+    @Option(help: ArgumentHelp("The reason, for others to read.", valueName: "text"))
     var reason = ""
 
     func validate() throws {
         guard let until, until.time <= SystemClock.wall() else { return }
-        throw ValidationError("--until \(TimeText(until.time)) has passed already")
+        throw ValidationError("--until \(TimeText(until.time)) is in the past")
     }
 
     /// Runs `suspend` and `queue suspend`.

@@ -6,7 +6,7 @@ import OperonTerminal
 struct Validate: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check a graph file without running anything.",
-        discussion: "Every problem is named with its line and column; exit code 2 if there is one."
+        discussion: "Prints every problem with its line and column; the exit code is then 2."
     )
 
     @OptionGroup var graphFile: GraphFileArguments
@@ -20,7 +20,7 @@ struct Validate: ParsableCommand {
             Self.count(graph.compiled.queues.count, "queue", "queues"),
         ]
         let name = TerminalText.line(graph.description.name)
-        printLine("\(graphFile.file): “\(name)” is sound: \(parts.joined(separator: ", "))")
+        printLine("\(graphFile.file): “\(name)” is valid: \(parts.joined(separator: ", "))")
     }
 
     private static func count(_ count: Int, _ one: String, _ many: String) -> String {

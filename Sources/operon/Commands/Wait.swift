@@ -6,18 +6,18 @@ import OperonTerminal
 
 struct Wait: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Wait for the end of a graph.",
+        abstract: "Wait until a graph has finished.",
         usage: "operon wait <graph> [<options>]",
         discussion: """
-            The exit code is that of the work, as for operon run; 4 if --timeout was over first. \
-            An open graph ends when it is closed.
+            The exit code tells the outcome of the graph, as for operon run; 4 if the wait timed \
+            out. An open graph finishes only after operon graph close.
             """
     )
 
     @Argument(help: ArgumentHelp(Selectors.graphHelp), transform: Selectors.graph)
     var graph: String
 
-    @Option(help: "Give up waiting after this long, \(DurationArgument.example).")
+    @Option(help: "Stop waiting after this long, \(DurationArgument.example).")
     var timeout: DurationArgument?
 
     @OptionGroup var coordinator: ClientArguments

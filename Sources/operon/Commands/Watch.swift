@@ -5,13 +5,13 @@ import OperonTerminal
 
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Watch a graph to its end.",
+        abstract: "Show the progress of a graph until it has finished.",
         usage: "operon watch <graph> [<options>]",
         discussion: """
-            On a terminal a line with counts, a bar and the time left; on a pipe a line for each \
-            change of state; with --output json each event is a line. Ctrl-C detaches with exit \
-            code 0: the graph goes on. Otherwise the exit code is that of the work, as for \
-            operon run. An open graph ends when it is closed.
+            On a terminal, one line with counts, a bar and the time left; on a pipe, a line for \
+            each change of state; with --output json, a line for each event. Ctrl-C detaches with \
+            exit code 0; the graph keeps running. Otherwise the exit code tells the outcome of the \
+            graph, as for operon run. An open graph finishes only after operon graph close.
             """
     )
 

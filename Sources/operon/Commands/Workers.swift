@@ -18,7 +18,7 @@ struct Workers: AsyncParsableCommand {
                 $0.workers(workers)
             }
             if workers.isEmpty {
-                session.console.say(["There is no worker. To start one: operon-worker"])
+                session.console.say(["There are no workers. To start one: operon-worker"])
             }
         }
     }

@@ -9,9 +9,9 @@ import OperonModel
 struct CoordinatorArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The file that keeps every graph; made if there is none.",
-            discussion: "Default: operon.db in $STATE_DIRECTORY, else in "
-                + "$XDG_STATE_HOME/operon, else in ~/.local/state/operon.",
+            "The file that keeps the graphs; created if there is none.",
+            discussion: "Default: operon.db in $STATE_DIRECTORY, $XDG_STATE_HOME/operon or "
+                + "~/.local/state/operon.",
             valueName: "path"
         ),
         completion: .file()
@@ -20,14 +20,14 @@ struct CoordinatorArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Where the API listens: unix:PATH, or HOST:PORT; port 0 takes a free one.",
+            "Where the API listens: unix:PATH or HOST:PORT; port 0 chooses a free port.",
             discussion: """
-                Default: the socket operon.sock in $XDG_STATE_HOME/operon, else in \
-                ~/.local/state/operon, which your commands and programs find by themselves and \
-                other users cannot use. On an address of this machine, clients must show a \
-                token: one from --tokens, else the one in the file token beside that socket, \
-                which is made at the first start and which your commands and programs find, too. \
-                Any other address needs --tls-certificate, --tls-key and --tokens.
+                Default: the socket operon.sock in $XDG_STATE_HOME/operon or \
+                ~/.local/state/operon. Your commands and programs find it there, and other users \
+                cannot use it. On a TCP address of this machine, clients need a token: one from \
+                --tokens, else the one in the file token beside that socket, which is created at \
+                the first start. Your commands and programs find that token too. Any other \
+                address needs --tls-certificate, --tls-key and --tokens.
                 """,
             valueName: "address"
         )
@@ -36,10 +36,9 @@ struct CoordinatorArguments: ParsableArguments {
 
     @Flag(
         help: ArgumentHelp(
-            "Ask for no token on an address of this machine.",
+            "Require no token on a TCP address of this machine.",
             discussion: """
-                Every user of this machine can then run commands as you, and read whatever you can \
-                read.
+                Every user of this machine can then run commands as you, and read your files.
                 """
         )
     )
@@ -47,7 +46,7 @@ struct CoordinatorArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The certificate of the API and those that lead to its root, in PEM.",
+            "The certificate of the API and its chain, in PEM.",
             valueName: "file"
         ),
         completion: .file()
@@ -55,14 +54,14 @@ struct CoordinatorArguments: ParsableArguments {
     var tlsCertificate: String?
 
     @Option(
-        help: ArgumentHelp("Its private key, in PEM.", valueName: "file"),
+        help: ArgumentHelp("The private key of the certificate, in PEM.", valueName: "file"),
         completion: .file()
     )
     var tlsKey: String?
 
     @Option(
         help: ArgumentHelp(
-            "Who may use the API: a line for each client, as docs/API.md says.",
+            "Who may use the API: one line per client; see docs/API.md.",
             valueName: "file"
         ),
         completion: .file()
@@ -71,7 +70,7 @@ struct CoordinatorArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How long finished graphs are kept, such as 12h or 30d, or how many, such as 1000.",
+            "How long to keep finished graphs, such as 12h or 30d, or how many, such as 1000.",
             valueName: "time-or-count"
         )
     )
@@ -81,15 +80,15 @@ struct CoordinatorArguments: ParsableArguments {
 
     func validate() throws {
         guard (tlsCertificate == nil) == (tlsKey == nil) else {
-            throw ValidationError("--tls-certificate and --tls-key belong together")
+            throw ValidationError("--tls-certificate and --tls-key must be given together")
         }
         guard !allowAnyUser || (listen != nil && tokens == nil) else {
             throw ValidationError(
-                "--allow-any-user is for --listen HOST:PORT without --tokens"
+                "--allow-any-user needs --listen HOST:PORT and no --tokens"
             )
         }
         for text in keep where Retention.part(text) == nil {
-            throw ValidationError("--keep \(text): neither a time such as 30d nor a count")
+            throw ValidationError("--keep \(text): give a time such as 30d, or a count")
         }
     }
 
@@ -145,8 +144,7 @@ struct CoordinatorArguments: ParsableArguments {
         else {
             throw HTTPServerError(
                 .invalid,
-                "Neither XDG_STATE_HOME nor HOME says where the socket belongs: give --listen "
-                    + "unix:PATH."
+                "No place for the socket: set XDG_STATE_HOME or HOME, or give --listen unix:PATH."
             )
         }
         try StateFolder.make(folder)
@@ -159,7 +157,7 @@ struct CoordinatorArguments: ParsableArguments {
         guard let file = StateFolder.token(environment) else {
             throw HTTPServerError(
                 .invalid,
-                "Neither XDG_STATE_HOME nor HOME says where the token belongs: give --tokens FILE."
+                "No place for the token: set XDG_STATE_HOME or HOME, or give --tokens FILE."
             )
         }
         return file
@@ -178,7 +176,10 @@ struct CoordinatorArguments: ParsableArguments {
         } else if let home = environment["HOME"], home.hasPrefix("/") {
             directory = home + "/.local/state/operon"
         } else {
-            throw Failure(ExitStatus.usage, "name the store: --store PATH")
+            throw Failure(
+                ExitStatus.usage,
+                "no place for the store: set XDG_STATE_HOME or HOME, or give --store PATH"
+            )
         }
         do {
             try FileManager.default.createDirectory(
@@ -189,7 +190,7 @@ struct CoordinatorArguments: ParsableArguments {
         } catch {
             throw Failure(
                 ExitStatus.usage,
-                "\(directory) cannot be made: \(error.localizedDescription)"
+                "cannot create \(directory): \(error.localizedDescription)"
             )
         }
         return directory + "/operon.db"

@@ -59,7 +59,7 @@ struct LogWriter: Sendable {
         } catch {
             throw Failure(
                 ExitStatus.usage,
-                "the directory for logs, \(directory), cannot be made: "
+                "cannot create the directory for logs, \(directory): "
                     + error.localizedDescription
             )
         }
@@ -189,12 +189,12 @@ private struct LogFiles {
         }
     }
 
-    private static let slowDisk = "the disk is slower than what is printed"
+    private static let slowDisk = "the disk is too slow for what operations print"
 
     private mutating func failed(_ why: String) {
         guard !hasFailed else { return }
         hasFailed = true
-        say("warning: logs in \(path) are not complete (reason: \(why))")
+        say("warning: logs in \(path) are incomplete: \(why)")
     }
 
     private mutating func granted(_ operation: OperationID, _ attempt: AttemptID) {

@@ -163,7 +163,8 @@ struct RunScreen: Sendable {
 
     private static func resumption(_ operations: [OperationProgress]) -> String {
         let done = operations.count { $0.outcome == .succeeded }
-        return "Goes on where it was: \(done) of \(operations.count) operations have succeeded."
+        let count = operations.count
+        return "Continuing the stored run: \(done) of \(count) operations have succeeded."
     }
 
     private func explain(
@@ -232,18 +233,18 @@ struct RunScreen: Sendable {
                 if worker.name.isEmpty, place == .thisProcess { continue }
                 let name =
                     worker.name.isEmpty
-                    ? "A worker of before" : "Worker \(TerminalText.line(worker.name))"
+                    ? "A worker of the previous run" : "Worker \(TerminalText.line(worker.name))"
                 line = hasLeft ? "\(name) has left." : "\(name) is gone."
             case .workerDraining(let worker):
                 state.drains(worker, at: now)
-                line = "Worker \(TerminalText.line(worker.name)) takes nothing new."
+                line = "Worker \(TerminalText.line(worker.name)) is draining."
             case .workerJoined(let worker, _, _):
                 state.joined(worker, at: now)
                 continue
             case .workerBusy(let worker, _):
                 guard state.isBusy(worker) else { continue }
                 let name = TerminalText.line(worker.name)
-                line = "Worker \(name) still holds work of another run."
+                line = "Worker \(name) still holds operations of another run."
             case .operationsAdded:
                 await display.operationsMoved(moves, in: group, at: now)
                 moves.removeAll()

@@ -62,8 +62,8 @@ struct RunStall {
         let count = graph.description.operations.count { $0.work.isExternal }
         guard count > 0 else { return nil }
         told.insert(.completion)
-        return "warning: \(Self.count(count, "waits", "wait")) to be completed from outside, "
-            + "which nobody can do here. Use operon up, operon submit and operon complete."
+        return "warning: \(Self.count(count, "is", "are")) external, and cannot be completed in "
+            + "operon run. Use operon up, operon submit and operon complete."
     }
 
     /// In this process no worker with other kinds can join.
@@ -82,9 +82,9 @@ struct RunStall {
         let more = kinds.count - Self.kindsNamedMax
         kinds.forEach { told.insert(.kind($0)) }
         return "warning: \(Self.count(counts.values.reduce(0, +), "cannot", "cannot")) run here: "
-            + "without a broker this program knows only commands, waits and nothing, not \(named)"
+            + "without a broker, there is no worker that knows \(named)"
             + (more > 0 ? " and \(more) more" : "")
-            + ". A worker of your own that knows it, and --broker, are needed."
+            + ". Start a worker of your own that does, and run with --broker."
     }
 
     // MARK: - Asking
@@ -165,7 +165,7 @@ struct RunStall {
             let waiting = Self.count(inQueue(queue, state), "waits", "wait")
             return (
                 .noRoom(queue: queue),
-                "\(waiting) in queue “\(queue)”, whose maxConcurrentOperationCount is 0."
+                "\(waiting) in queue “\(queue)”, whose limit is 0."
             )
         case .notBefore(let due), .retryAt(let due), .notYet(let due):
             let rest: Duration? =
@@ -175,27 +175,26 @@ struct RunStall {
                 case nil: nil
                 }
             let pause = rest.map { " for \(DurationText.short(max(.zero, $0)))" } ?? ""
-            return (.time, "Waiting\(pause): until then “\(name)” may not start.")
+            return (.time, "Waiting\(pause): “\(name)” may not start earlier.")
         case .keyHeld(let key, let holders, let more):
             let others = holders.map { "“\(state.operations[Int($0.index)].name)”" }
             let names = others.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
-            let verb = holders.count + more == 1 ? "holds" : "hold"
-            return (.key(key), "“\(name)” waits for “\(key)”, which \(names) \(verb).")
+            return (.key(key), "“\(name)” needs the key “\(key)”, held by \(names).")
         case .dispatched(let worker):
             let who = state.workers[worker].map { "Worker \($0)" } ?? "A worker"
             return (
                 .notStarted(by: worker),
-                "\(who) has “\(name)” and has not said that it started."
+                "\(who) has “\(name)” and has not reported that it started."
             )
         case .awaitsCompletion:
             return (
                 .completion,
-                "“\(name)” waits to be completed from outside, which nobody can do here."
+                "“\(name)” is external, and cannot be completed in operon run."
             )
         case .disconnected:
             return (.disconnected, "Waiting for the broker: there is no connection to it.")
         case .workersSilent:
-            return (.silent, "Waiting: no worker that can run it has been heard recently.")
+            return (.silent, "Waiting: all workers that can run it are silent.")
         case .operationSuspended, .graphSuspended, .dependencies, .queueLimit, .noFreeSlot,
             .dispatchedBytes, .behind, .cancelRequested, .graphCancelled, .leaving,
             .awaits, .awaitsSlot:
@@ -207,7 +206,7 @@ struct RunStall {
     private func noWorker(_ kind: String, _ state: ScreenState) -> (Cause, String)? {
         let isBuiltIn = Work.builtInKinds.contains(kind)
         if state.allWorkersDrain {
-            return (.draining, "Waiting for a worker: those that are there take nothing new.")
+            return (.draining, "Waiting for a worker: all workers are draining.")
         }
         if isBuiltIn, state.workers.isEmpty {
             // In this process the worker joins a moment after the graph is submitted.
@@ -226,7 +225,7 @@ struct RunStall {
             "wait"
         )
         let remedy = isBuiltIn ? "operon-worker does" : "start a worker of your own that does"
-        return (.kind(kind), "\(waiting) for a worker that knows “\(kind)”: \(remedy).")
+        return (.kind(kind), "\(waiting) for a worker that knows the kind “\(kind)”: \(remedy).")
     }
 
     private func inQueue(_ queue: String, _ state: ScreenState) -> Int {
