@@ -140,7 +140,7 @@ extension Scheduler {
         let graph = graphs[Int(operation.graph.rawValue)]
         let field = "completion of “\(operation)”"
         guard graph.rule(operation.index).isExternal else {
-            throw .invalid(field: field, why: "a worker runs it, and nobody else completes it")
+            throw .invalid(field: field, why: "it is not external: only its worker can complete it")
         }
         try checkSize(of: completion, field)
         if graph.state[Int(operation.index)] == .finished {

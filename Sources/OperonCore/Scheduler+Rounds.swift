@@ -69,11 +69,11 @@ extension Scheduler {
         guard !graph.isCancelled || graph.unfinished == 0 else {
             throw .invalid(
                 field: "graph",
-                why: "it was cancelled, and \(graph.unfinished) of its operations have not ended"
+                why: "it was cancelled, and \(graph.unfinished) of its operations have not finished"
             )
         }
         guard !graph.isGone else {
-            throw .invalid(field: "graph", why: "only the outcomes of it are kept")
+            throw .invalid(field: "graph", why: "it was dropped, and only its outcomes are kept")
         }
         if indices.isEmpty {
             return (0..<UInt32(graph.state.count)).filter { index in
@@ -100,7 +100,7 @@ extension Scheduler {
         switch outcome {
         case .failed, .cancelled: return
         case nil: throw .invalid(field: field, why: "it has not finished")
-        case .succeeded: throw .invalid(field: field, why: "it succeeded, and that stays")
+        case .succeeded: throw .invalid(field: field, why: "it succeeded, and is not run again")
         case .skipped(let cause):
             throw .invalid(field: field, why: "it was skipped because of “\(cause)”: retry that")
         }

@@ -27,7 +27,7 @@ struct Access: Sendable {
             throw Failure(
                 ClientError(
                     .forbidden,
-                    "The token of “\(caller.name)” is only for reading: use one that may operate."
+                    "The token of “\(caller.name)” is read-only: use one that allows changes."
                 )
             )
         }
@@ -49,8 +49,8 @@ struct Access: Sendable {
         headers[.wwwAuthenticate] = "Bearer realm=\"operon\""
         let message =
             hasToken
-            ? "This token is not known here: show one of those that the coordinator was given."
-            : "This coordinator wants a token: “Authorization: Bearer TOKEN”."
+            ? "The coordinator does not know this token."
+            : "This coordinator requires a token: “Authorization: Bearer TOKEN”."
         return Failure(ClientError(.unauthorized, message), headers: headers, closes: true)
     }
 
@@ -59,8 +59,8 @@ struct Access: Sendable {
         guard !isOurs(host: Self.host(of: authority)) else { return }
         let message =
             authority.isEmpty
-            ? "The request has no Host, by which this coordinator knows that it is meant."
-            : "“\(authority)” is no name of this coordinator. Use 127.0.0.1 or localhost, or give "
+            ? "The request has no Host header."
+            : "“\(authority)” is not a name of this coordinator. Use 127.0.0.1 or localhost, or give "
                 + "the coordinator tokens."
         throw Failure(ClientError(.forbidden, message), closes: true)
     }
@@ -68,7 +68,7 @@ struct Access: Sendable {
     private func checkOrigin(_ request: HTTPRequest) throws(Failure) {
         let fields = request.headerFields
         let problem = Failure(
-            ClientError(.forbidden, "Pages of other sites may not change anything here."),
+            ClientError(.forbidden, "Pages of other sites cannot change anything here."),
             closes: true
         )
         for origin in fields[values: .origin] {

@@ -70,7 +70,7 @@ package struct AccessTokens: Sendable {
             }
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw HTTPServerError(.file, "\(path) is no text in UTF-8.")
+            throw HTTPServerError(.file, "\(path) is not UTF-8 text.")
         }
         try self.init(text: text, path: path)
     }
@@ -93,7 +93,7 @@ package struct AccessTokens: Sendable {
         guard !entries.isEmpty else {
             throw HTTPServerError(
                 .file,
-                "\(path) has no token: write a line NAME:TOKEN, such as one made with "
+                "\(path) has no token: write a line NAME:TOKEN; to make a token, use "
                     + "“openssl rand -hex 32”."
             )
         }

@@ -8,7 +8,7 @@ struct CoordinatorURL: Hashable, Sendable, CustomStringConvertible {
     init(_ text: String) throws(ClientError) {
         let problem = ClientError(
             .invalid,
-            "“\(text)” is no address of a coordinator: write unix:PATH, http://HOST:PORT or "
+            "“\(text)” is not the address of a coordinator: use unix:PATH, http://HOST:PORT or "
                 + "https://HOST:PORT, such as http://127.0.0.1:7350."
         )
         var rest = text[...]

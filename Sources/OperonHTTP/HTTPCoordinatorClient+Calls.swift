@@ -250,7 +250,7 @@ extension HTTPCoordinatorClient {
         else {
             throw ClientError(
                 .internal,
-                "\(configuration.url) does not say how large its copy is, as no coordinator does."
+                "\(configuration.url) did not send the size of the copy: it may not be a coordinator."
             )
         }
         let reader = BodyReader(self, response.body)

@@ -74,8 +74,8 @@ extension HTTPCoordinatorClient {
             case .deadlineExceeded, .readTimeout:
                 return ClientError(
                     .timedOut,
-                    "\(url) took the request and did not answer in time: whether it was done is "
-                        + "not known. Look with “operon status”."
+                    "\(url) accepted the request and did not answer in time. The request may have "
+                        + "been carried out: check with “operon status”."
                 )
             case .cancelled, .requestStreamCancelled: return .givenUp
             case .writeTimeout: return .cut(url)
@@ -89,7 +89,7 @@ extension HTTPCoordinatorClient {
         if let error = error as? NIOConnectionError, error.connectionErrors.isEmpty {
             return ClientError(
                 .unreachable,
-                "There is no machine “\(error.host)”: look whether \(url) is right."
+                "There is no machine “\(error.host)”: check the address \(url)."
             )
         }
         if let error = error as? IOError, error.errnoCode == EACCES {
@@ -100,8 +100,8 @@ extension HTTPCoordinatorClient {
         }
         return ClientError(
             .unreachable,
-            "\(url) did not answer as a coordinator does: look whether the address is right, and "
-                + "whether it is https. (\(error))"
+            "\(url) did not answer like a coordinator: check the address, and whether it needs "
+                + "https. (\(error))"
         )
     }
 }
@@ -110,16 +110,16 @@ extension ClientError {
     static func nobody(_ url: String) -> ClientError {
         ClientError(
             .unreachable,
-            "Nobody answers at \(url): start “operon coordinator” or “operon up”, or say where one "
-                + "is with --coordinator."
+            "Cannot connect to \(url): no coordinator answers. Start one with “operon up” or “operon "
+                + "coordinator”, or give its address with --coordinator."
         )
     }
 
     fileprivate static func cut(_ url: String) -> ClientError {
         ClientError(
             .unreachable,
-            "The connection to \(url) was cut before the answer came: whether it was done is not "
-                + "known. Ask again; a submission with its idempotency key is done once."
+            "The connection to \(url) broke before the answer came. The request may have been "
+                + "carried out. Try again; with an idempotency key, a graph is submitted only once."
         )
     }
 

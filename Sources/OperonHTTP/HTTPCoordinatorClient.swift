@@ -121,7 +121,7 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         {
             throw ClientError(
                 .invalid,
-                "The token would travel to \(host.host) in the clear: use https://."
+                "The token would be sent to \(host.host) in the clear: use https://."
             )
         }
         var tls = TLSConfiguration.makeClientConfiguration()
@@ -240,8 +240,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         } catch {
             throw ClientError(
                 .internal,
-                "\(configuration.url) answered in words that this program does not know: use a "
-                    + "coordinator and a client of the same version. (\(error))"
+                "This program cannot read the answer of \(configuration.url): use a coordinator and "
+                    + "a client of the same version. (\(error))"
             )
         }
     }
@@ -343,8 +343,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         let status = response.status
         return ClientError(
             Problem.code(of: Int(status.code)),
-            "\(configuration.url) answered “\(status.code) \(status.reasonPhrase)”, as no "
-                + "coordinator does: look whether the address is right."
+            "\(configuration.url) answered “\(status.code) \(status.reasonPhrase)”, unlike a "
+                + "coordinator: check the address."
         )
     }
 }

@@ -201,7 +201,7 @@ extension Call {
                 try codec.decode(bytes, contentType: type, name: name)
             }
         } catch is CancellationError {
-            throw ClientError(.unavailable, "The coordinator leaves: try again.")
+            throw ClientError(.unavailable, "The coordinator is stopping: try again.")
         } catch {
             throw ClientError(.invalid, "\(error)")
         }

@@ -245,20 +245,20 @@ package final class HTTPServer: Sendable {
         case EADDRINUSE:
             HTTPServerError(
                 .addressInUse,
-                "Something listens on \(listen) already, another coordinator perhaps: stop it, or "
-                    + "listen elsewhere."
+                "\(listen) is in use, by another coordinator perhaps: stop it, or give another "
+                    + "address with --listen."
             )
         case EACCES:
             HTTPServerError(
                 .bind,
                 listen.tcp == nil
-                    ? "This user may not listen on \(listen): take a directory of your own."
-                    : "This user may not listen on \(listen): take a port from 1024 on."
+                    ? "This user may not listen on \(listen): use a directory of your own."
+                    : "This user may not listen on \(listen): use a port from 1024 up."
             )
         case EADDRNOTAVAIL:
             HTTPServerError(
                 .bind,
-                "\(listen) is no address of this machine: listen on one that is."
+                "\(listen) is not an address of this machine."
             )
         default: HTTPServerError(.bind, "The API cannot listen on \(listen): \(error).")
         }

@@ -34,7 +34,7 @@ package struct HTTPServerConfiguration: Sendable {
         } else if tokens.isEmpty, !allowsAnyUser {
             throw HTTPServerError(
                 .unsafe,
-                "Every user of this machine reaches \(listen), and could run commands as you: give "
+                "Every user of this machine can reach \(listen), and could run commands as you: give "
                     + "a token."
             )
         }
@@ -58,7 +58,7 @@ package struct HTTPServerConfiguration: Sendable {
         guard tls != nil else {
             throw HTTPServerError(
                 .unsafe,
-                "\(listen) can be reached from other machines, and tokens would travel in "
+                "\(listen) can be reached from other machines, and tokens would be sent in "
                     + "the clear: give a certificate and its key, or listen on 127.0.0.1."
             )
         }
@@ -104,7 +104,7 @@ package struct HTTPAddress: Hashable, Sendable, CustomStringConvertible {
     package init(_ text: String) throws(HTTPServerError) {
         let problem = HTTPServerError(
             .invalid,
-            "“\(text)” is no address to listen on: write HOST:PORT, such as 127.0.0.1:7350."
+            "“\(text)” is not an address to listen on: use HOST:PORT, such as 127.0.0.1:7350."
         )
         var rest = text[...]
         var host = HTTPAddress.standard.host

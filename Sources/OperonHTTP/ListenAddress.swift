@@ -20,7 +20,7 @@ package enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
         guard !path.isEmpty, path.last != "/", !path.utf8.contains(0) else {
             throw HTTPServerError(
                 .invalid,
-                "“\(text)” names no socket: write unix:PATH, such as unix:/run/operon/operon.sock."
+                "“\(text)” names no socket: use unix:PATH, such as unix:/run/operon/operon.sock."
             )
         }
         if path.first == "/" {

@@ -33,7 +33,7 @@ package enum OwnToken {
         // process has created meanwhile.
         if unsafe link(new, path) == 0 { return token }
         if errno == EEXIST, let token = try load(path) { return token }
-        throw HTTPServerError(.file, "\(path) cannot be made: \(SystemWords.lastError()).")
+        throw HTTPServerError(.file, "\(path) cannot be created: \(SystemWords.lastError()).")
     }
 
     /// `nil` if there is no file.
@@ -49,7 +49,7 @@ package enum OwnToken {
                 throw HTTPServerError(
                     .unsafe,
                     "Others can read your token in \(path), so it protects nothing: remove the "
-                        + "file, and start the coordinator again, which makes another one."
+                        + "file, and start the coordinator again; it creates a new one."
                 )
             case .tooLarge: throw HTTPServerError(.file, "\(path) is too large for a token.")
             case .system(let why):
@@ -71,7 +71,7 @@ package enum OwnToken {
     private static func write(_ text: String, to path: String) throws(HTTPServerError) {
         let number = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard number >= 0 else {
-            throw HTTPServerError(.file, "\(path) cannot be made: \(SystemWords.lastError()).")
+            throw HTTPServerError(.file, "\(path) cannot be created: \(SystemWords.lastError()).")
         }
         defer { close(number) }
         let bytes = Array(text.utf8)

@@ -87,7 +87,7 @@ struct Responder: Sendable {
             return Failure(error, headers: fields)
         }
         if error is CancellationError {
-            return Failure(ClientError(.unavailable, "The coordinator leaves: try again."))
+            return Failure(ClientError(.unavailable, "The coordinator is stopping: try again."))
         }
         if error is HTTPParserError {
             let message = "The body is not encoded as its head says."

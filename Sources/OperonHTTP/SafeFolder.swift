@@ -22,7 +22,7 @@ enum SafeFolder {
             if unsafe mkdir(part, 0o700) == 0 { continue }
             // Another process may have created it meanwhile.
             guard errno == EEXIST else {
-                throw HTTPServerError(.file, "\(part) cannot be made: \(SystemWords.lastError()).")
+                throw HTTPServerError(.file, "Cannot create \(part): \(SystemWords.lastError()).")
             }
         }
     }
@@ -39,8 +39,8 @@ enum SafeFolder {
         guard isTrusted(status.st_uid) else {
             throw HTTPServerError(
                 .unsafe,
-                "\(path) belongs to another user, who could put a file in the place of ours: use a "
-                    + "directory of your own."
+                "\(path) belongs to another user, who could replace files in it: use a directory of "
+                    + "your own."
             )
         }
         // In a directory with the sticky bit, such as /tmp, only the owner of a file can replace
@@ -49,7 +49,7 @@ enum SafeFolder {
         guard !isShared else {
             throw HTTPServerError(
                 .unsafe,
-                "Others may write to \(path), and put a file in the place of ours: "
+                "Others may write to \(path), and could replace files in it: "
                     + "chmod go-w \(path)"
             )
         }

@@ -40,7 +40,7 @@ final class SocketFile: Sendable {
         guard status.st_mode & S_IFMT == S_IFSOCK else {
             throw HTTPServerError(
                 .bind,
-                "\(path) is there already and is not a socket: give another path."
+                "\(path) exists and is not a socket: give another path."
             )
         }
         // A server of another program holds no lock.
@@ -87,7 +87,7 @@ final class SocketFile: Sendable {
         guard SafeFolder.isTrusted(status.st_uid) else {
             throw HTTPServerError(
                 .unsafe,
-                "\(path) belongs to another user: it is no coordinator of yours."
+                "\(path) belongs to another user, so it is not your coordinator."
             )
         }
         try SafeFolder.check(folder(of: path))

@@ -26,7 +26,7 @@ import Testing
             #expect(try await up.operon("submit", file).end == .exit(0))
             let early = try await up.operon("complete", "release/deploy")
             #expect(early.end == .exit(2))
-            #expect(early.errors.contains("a worker runs it"), "\(early.errors)")
+            #expect(early.errors.contains("it is not external"), "\(early.errors)")
             try await scene.waitForFile("built")
             try await waitUntilExecuting("release/approve", up)
             try await up.restart()

@@ -81,7 +81,7 @@ import Testing
             let stranger = environment.merging(["HOME": scene.path("nowhere")]) { $1 }
             let refused = try await scene.operon(["list"], environment: stranger)
             #expect(refused.end == .exit(2))
-            #expect(refused.errors.contains("wants a token"), "\(refused.errors)")
+            #expect(refused.errors.contains("requires a token"), "\(refused.errors)")
         }
     }
 

@@ -14,7 +14,7 @@ import Testing
             let up = try await Up(scene)
             let drain = try await up.operon("drain", "local")
             #expect(drain.end == .exit(2))
-            #expect(drain.errors.contains("a part of the coordinator"), "\(drain.errors)")
+            #expect(drain.errors.contains("is part of the coordinator"), "\(drain.errors)")
         }
     }
 

@@ -174,7 +174,7 @@ import Testing
             let ended = (try await loud.end(), try await quiet.end())
 
             #expect(ended.0.end == .exit(0))
-            let sentence = /Waiting for \d[\d.]*m?s: until then “a” may not start\./
+            let sentence = /Waiting for \d[\d.]*m?s: “a” may not start earlier\./
             #expect(ended.0.errorLines.count { $0.wholeMatch(of: sentence) != nil } == 1)
             #expect(ended.1.end == .exit(0))
             #expect(ended.1.errors == "")

@@ -189,8 +189,9 @@ import Testing
                     #expect(ended.output == "", "\(line)")
                     #expect(
                         ended.errors == """
-                            Nobody answers at http://127.0.0.1:1: start “operon coordinator” or \
-                            “operon up”, or say where one is with --coordinator.
+                            Cannot connect to http://127.0.0.1:1: no coordinator answers. Start \
+                            one with “operon up” or “operon coordinator”, or give its address with \
+                            --coordinator.
 
                             """,
                         "\(line)"

@@ -20,7 +20,7 @@ import Testing
         let url = "http://127.0.0.1:1"
         let error = try await failure(.init(url: url))
         #expect(error?.code == .unreachable)
-        #expect(error?.message.hasPrefix("Nobody answers at \(url): start") == true)
+        #expect(error?.message.hasPrefix("Cannot connect to \(url): no coordinator") == true)
     }
 
     @Test func `an address that is none is said before anything is asked`() async throws {

@@ -69,7 +69,7 @@ extension CoordinatorService {
     /// - Throws: `ClientError.unavailable` if the coordinator has ended or is about to.
     func goesOn() throws(ClientError) {
         guard !hasEnded, fatal == nil else {
-            throw ClientError(.unavailable, "The coordinator ends.")
+            throw ClientError(.unavailable, "The coordinator is shutting down.")
         }
     }
 

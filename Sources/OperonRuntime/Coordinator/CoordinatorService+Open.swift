@@ -289,7 +289,7 @@ extension CoordinatorService {
             throw ClientError(
                 .conflict,
                 "“\(selector(operation))” depends on “\(selector(other))” already, with the "
-                    + "condition \(known.condition.name): remove that first."
+                    + "condition \(known.condition.name): remove that dependency first."
             )
         }
         try request(.dependencyAdded(operation, on: other, condition))
@@ -330,7 +330,7 @@ extension CoordinatorService {
         guard incarnation != ownWorker else {
             throw ClientError(
                 .conflict,
-                "“\(found.identity.name)” is a part of the coordinator, and leaves when that ends."
+                "“\(found.identity.name)” is part of the coordinator: to stop it, stop the coordinator."
             )
         }
         try request(.drainRequested(incarnation))
@@ -340,8 +340,8 @@ extension CoordinatorService {
         guard hasBegun, let view = workerViews().first(where: { $0.id == "\(incarnation)" }) else {
             throw ClientError(
                 .unavailable,
-                "“\(found.identity.name)” is given nothing more, but has not said that it leaves:"
-                    + " is it cut off? It is asked again when it is heard."
+                "“\(found.identity.name)” gets no more operations, but has not confirmed the drain;"
+                    + " it may be cut off. It is asked again when it is back."
             )
         }
         return view

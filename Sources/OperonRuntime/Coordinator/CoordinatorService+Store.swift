@@ -292,7 +292,7 @@ extension CoordinatorService {
     /// - Throws: `ClientError.unavailable` if the coordinator ends first.
     package func kept() async throws(ClientError) {
         guard await untilDurable() else {
-            throw ClientError(.unavailable, "The coordinator ends: nothing can be kept any more.")
+            throw ClientError(.unavailable, "The coordinator is shutting down.")
         }
     }
 
@@ -369,7 +369,7 @@ extension CoordinatorService {
     /// Why nothing can be accepted at present; `nil`: it can.
     package var trouble: String? {
         if let trouble = keeping?.trouble { return trouble.message }
-        return hasEnded || fatal != nil ? "The coordinator ends." : nil
+        return hasEnded || fatal != nil ? "The coordinator is shutting down." : nil
     }
 
     /// Drops finished graphs; keeps only what later dependencies may need of them.

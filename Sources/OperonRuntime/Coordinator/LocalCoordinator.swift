@@ -368,7 +368,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ change: QueueChange
     ) async throws(ClientError) -> QueueView {
         guard change.isUnlimited != true || change.maxConcurrentOperationCount == nil else {
-            throw ClientError(.invalid, "A queue has a limit or it has none: name one of both.")
+            throw ClientError(.invalid, "Give a limit, or remove the limit: not both.")
         }
         if change.isUnlimited == true {
             try await service.request(.queueLimitSet(queue: name, maximum: nil))
@@ -437,7 +437,7 @@ package struct LocalCoordinator: CoordinatorClient {
         // too.
         try await service.durable()
         guard let backup = try await stored({ try await $0.backup() }) else {
-            throw ClientError(.unavailable, "This coordinator keeps nothing that could be copied.")
+            throw ClientError(.unavailable, "This coordinator has no store to copy.")
         }
         return backup
     }
@@ -524,7 +524,7 @@ extension ClientError {
     static func dropped(_ graph: GraphID) -> ClientError {
         ClientError(
             .notFound,
-            "Graph \(graph) was dropped after its retention: only its name is left."
+            "Graph \(graph) was dropped: only its name and its outcomes are kept."
         )
     }
 

@@ -65,7 +65,7 @@ extension FakeTruth {
         let id = try operationID(selector)
         let field = "completion of “\(shown(id))”"
         guard self[id].description.work.isExternal else {
-            let why = "a worker runs it, and nobody else completes it"
+            let why = "it is not external: only its worker can complete it"
             throw ClientError(.invalid(field: field, why: why))
         }
         guard self[id].state != .finished else {
@@ -124,7 +124,7 @@ extension FakeTruth {
                 throw ClientError(
                     .conflict,
                     "“\(shown(id))” depends on “\(shown(on))” already, with the condition "
-                        + "\(known.condition.name): remove that first."
+                        + "\(known.condition.name): remove that dependency first."
                 )
             }
             return detail(id)
