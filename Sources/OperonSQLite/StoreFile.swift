@@ -272,7 +272,7 @@ final class StoreFile {
         case .SQLITE_FULL:
             return StoreError(
                 .full,
-                "No space is left for the store “\(path)”: nothing new is taken until there is."
+                "No space is left for the store “\(path)”: nothing new starts until there is."
             )
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             guard isOpening else {

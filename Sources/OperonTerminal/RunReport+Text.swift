@@ -106,13 +106,14 @@ extension RunReport {
     private func timeLine(style: TerminalStyle) -> String {
         var line = "took " + DurationText.short(makespan)
         guard lowerBound > .zero else { return line }
-        line += ", at least " + DurationText.short(lowerBound)
-        line += " on " + plural(slots, "slot")
+        let bound = "the shortest possible on \(plural(slots, "slot"))"
+        let shortest = DurationText.short(lowerBound)
         let ratio = makespan.seconds / lowerBound.seconds
-        guard ratio.isFinite, ratio < 1e6 else { return line }
+        guard ratio.isFinite, ratio < 1e6 else { return line + "; \(bound) is \(shortest)" }
         let hundredths = Int((ratio * 100).rounded())
         let cents = hundredths % 100
-        return line + " (\(hundredths / 100).\(cents < 10 ? "0" : "")\(cents) times that)"
+        line += ", \(hundredths / 100).\(cents < 10 ? "0" : "")\(cents) times \(bound)"
+        return line + " (\(shortest))"
     }
 
     private func shown(_ text: String, _ style: TerminalStyle) -> String {

@@ -59,8 +59,8 @@ struct Examination {
         switch failure.stage {
         case .connecting:
             let advice =
-                "Is the broker running, and reachable from here? It listens on 5672, or on 5671 "
-                + "for TLS, unless it was told otherwise."
+                "Is the broker running, and reachable from here? By default it listens on port "
+                + "5672, or on 5671 for TLS."
             findings.append(
                 .init(
                     .failure,
@@ -70,7 +70,7 @@ struct Examination {
                 )
             )
         case .greeting:
-            let advice = "Is it a broker? If this port speaks TLS, the URL begins with amqps://."
+            let advice = "Is it a broker? If this port uses TLS, the URL must begin with amqps://."
             findings.append(
                 .init(
                     .failure,
@@ -80,7 +80,7 @@ struct Examination {
                 )
             )
         case .later:
-            findings.append(.init(.failure, "broker", "it went away: \(failure.reason)"))
+            findings.append(.init(.failure, "broker", "the link broke: \(failure.reason)"))
         case .encrypting, .loggingIn, .virtualHost: break
         }
         return findings
@@ -89,8 +89,8 @@ struct Examination {
     private func encryption(_ found: BrokerProbe.Report) -> [CheckReport.Finding] {
         if let failure = found.failure, failure.stage == .encrypting {
             let advice =
-                "Name the authority that signed it: amqps://…?cacertfile=FILE. If this port speaks "
-                + "plain AMQP, the URL begins with amqp://."
+                "Give the certificate of the authority that signed it: amqps://…?cacertfile=FILE. If "
+                + "this port does not use TLS, the URL must begin with amqp://."
             return [.init(.failure, "TLS", failure.reason, advice: advice)]
         }
         guard found.connectedAfter != nil else { return [] }
@@ -101,8 +101,8 @@ struct Examination {
                 .init(
                     .warning,
                     "TLS",
-                    "none: the password and all work can be read on the way",
-                    advice: "Use amqps:// unless nobody else is in this network."
+                    "none: the password and all messages can be read on the way",
+                    advice: "Use amqps://, unless you trust everybody in this network."
                 )
             ]
         }
@@ -130,13 +130,13 @@ struct Examination {
         guard let product = found.product, let version = found.version else { return [] }
         let name = "\(product) \(version)"
         guard product == "RabbitMQ" else {
-            let advice = "Operon is tried with RabbitMQ only."
+            let advice = "Operon is tested with RabbitMQ only."
             return [.init(.warning, "version", name, advice: advice)]
         }
         let parts = version.split(separator: ".").prefix(2).compactMap { Int($0) }
         guard parts.count == 2 else { return [.init(.warning, "version", name)] }
         let isOld = (parts[0], parts[1]) < Self.oldestVersion
-        let advice = "Operon is tried with 3.10 and later."
+        let advice = "Operon is tested with 3.10 and later."
         return [.init(isOld ? .warning : .fine, "version", name, advice: isOld ? advice : "")]
     }
 
@@ -149,13 +149,13 @@ struct Examination {
         switch failure.stage {
         case .loggingIn:
             let advice =
-                "Check the user and the password (rabbitmqctl authenticate_user). The user guest "
-                + "may come from the broker’s own machine only."
+                "Check the user and the password (rabbitmqctl authenticate_user). By default, the "
+                + "user guest may only connect from the broker’s own machine."
             let text = "“\(address.user)” is refused: \(failure.reason)"
             return [.init(.failure, "login", text, advice: advice)]
         case .virtualHost:
             let advice =
-                "Check the part behind the URL’s third “/” (rabbitmqctl list_vhosts), and that "
+                "Check the part of the URL after the third “/” (rabbitmqctl list_vhosts), and that "
                 + "“\(address.user)” has permissions there (rabbitmqctl list_permissions)."
             return [
                 .init(.failure, "login", "\(host) is refused: \(failure.reason)", advice: advice)
@@ -185,7 +185,7 @@ struct Examination {
             }
         }
         if granted == found.permissions.count {
-            let text = "“\(address.user)” may do all that a \(role.rawValue) does"
+            let text = "“\(address.user)” has all permissions that a \(role.rawValue) needs"
             findings.append(.init(.fine, "permissions", text))
         }
         if !absent.isEmpty {
@@ -193,8 +193,8 @@ struct Examination {
                 .init(
                     .warning,
                     "permissions",
-                    "not tried: \(absent.joined(separator: ", "))",
-                    advice: "They can be tried once a coordinator has been on this broker."
+                    "not checked: \(absent.joined(separator: ", "))",
+                    advice: "They can be checked after a coordinator has used this broker."
                 )
             )
         }
@@ -244,7 +244,7 @@ struct Examination {
                     .warning,
                     "coordinator",
                     "\(prefix) is locked, and its holder does not answer",
-                    advice: "It may be frozen, or be gone: then the broker finds out within 20 s."
+                    advice: "It may be frozen. If it is gone, the broker notices within 20 s."
                 )
             ]
         }
@@ -282,13 +282,13 @@ struct Examination {
     private func clock() -> [CheckReport.Finding] {
         guard let isKept = SystemClock.isKept else { return [] }
         guard !isKept else {
-            return [.init(.fine, "clock", "this machine’s is kept by a time service")]
+            return [.init(.fine, "clock", "a time service keeps this machine’s clock")]
         }
         return [
             .init(
                 .warning,
                 "clock",
-                "the kernel does not know of a time service that keeps this machine’s",
+                "the kernel knows of no time service that keeps this machine’s clock",
                 advice: "notBefore and deadline go by the coordinator’s clock: see timedatectl."
             )
         ]

@@ -40,7 +40,7 @@ import Testing
                         why
                     1 skipped because “b” failed
                     mixed: 3 operations: 1 succeeded, 1 failed, 1 skipped
-                    took TIME, at least TIME on 1 slot (N times that)
+                    took TIME, N times the shortest possible on 1 slot (TIME)
 
                     """
             )

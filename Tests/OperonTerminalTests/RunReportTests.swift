@@ -258,7 +258,7 @@ import Testing
                 "1 cancelled: not needed",
                 "wordcount: 6 operations: 1 succeeded, 1 failed, 1 cancelled, 2 skipped,"
                     + " 1 unfinished",
-                "took 4.0s, at least 3.2s on 2 slots (1.25 times that)",
+                "took 4.0s, 1.25 times the shortest possible on 2 slots (3.2s)",
             ]
         )
     }
@@ -271,7 +271,7 @@ import Testing
         #expect(
             report.summary(style: .plain) == [
                 "wordcount: 1 operation: 1 succeeded",
-                "took 4.0s, at least 6.4s on 1 slot (0.63 times that)",
+                "took 4.0s, 0.63 times the shortest possible on 1 slot (6.4s)",
             ]
         )
     }
