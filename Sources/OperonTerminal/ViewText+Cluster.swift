@@ -153,7 +153,7 @@ extension ViewText {
     private func heard(_ seconds: Double) -> String {
         // Beyond a year the number is meaningless, and a Duration could overflow.
         guard seconds.isFinite, seconds >= 0, seconds < 365 * 86_400 else { return "?" }
-        return DurationText.short(.nanoseconds(Int64(seconds * 1e9)))
+        return DurationText.short(.nanoseconds(Int64(seconds * 1e9))) + " ago"
     }
 
     /// After `backup`.

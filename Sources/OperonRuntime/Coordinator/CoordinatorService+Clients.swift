@@ -93,7 +93,7 @@ extension CoordinatorService {
             guard use.hash == hash else {
                 throw ClientError(
                     .conflict,
-                    "The key “\(key)” was used for another graph, \(use.graph).",
+                    "The idempotency key “\(key)” was used for a different graph, \(use.graph).",
                     refusal: .alreadySubmitted(name: key)
                 )
             }

@@ -80,7 +80,7 @@ extension CoordinatorService {
         guard use.hash == hash else {
             throw ClientError(
                 .conflict,
-                "The key “\(key)” was used for other operations, which were added to graph "
+                "The idempotency key “\(key)” was used for other operations, added to graph "
                     + "\(graph) from number \(use.first) on.",
                 refusal: .alreadySubmitted(name: key)
             )
