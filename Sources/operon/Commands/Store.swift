@@ -162,7 +162,9 @@ struct Store: ParsableCommand {
 
         func validate() throws {
             guard keep != nil || count != nil else {
-                throw ValidationError("give --keep, such as 30d, or --count, such as 1000, or both")
+                throw ValidationError(
+                    "say what to drop, for example --keep 30d, --count 1000, or both"
+                )
             }
             if let count, count < 0 { throw ValidationError("--count must not be negative") }
             if keep != nil, age == nil {

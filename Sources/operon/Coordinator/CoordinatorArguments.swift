@@ -38,7 +38,8 @@ struct CoordinatorArguments: ParsableArguments {
         help: ArgumentHelp(
             "Require no token on a TCP address of this machine.",
             discussion: """
-                Every user of this machine can then run commands as you, and read your files.
+                Every user of this machine can then run commands as you, and read every file \
+                that you can read.
                 """
         )
     )
