@@ -60,8 +60,8 @@ struct Access: Sendable {
         let message =
             authority.isEmpty
             ? "The request has no Host header."
-            : "“\(authority)” is not a name of this coordinator. Use 127.0.0.1 or localhost, or give "
-                + "the coordinator tokens."
+            : "“\(authority)” is not a name of this coordinator. Use 127.0.0.1 or localhost, or "
+                + "give the coordinator tokens."
         throw Failure(ClientError(.forbidden, message), closes: true)
     }
 

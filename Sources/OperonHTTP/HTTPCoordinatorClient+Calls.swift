@@ -250,7 +250,8 @@ extension HTTPCoordinatorClient {
         else {
             throw ClientError(
                 .internal,
-                "\(configuration.url) did not send the size of the copy: it may not be a coordinator."
+                "\(configuration.url) did not send the size of the copy: it may not be a "
+                    + "coordinator."
             )
         }
         let reader = BodyReader(self, response.body)

@@ -110,8 +110,8 @@ extension ClientError {
     static func nobody(_ url: String) -> ClientError {
         ClientError(
             .unreachable,
-            "Cannot connect to \(url): no coordinator answers. Start one with “operon up” or “operon "
-                + "coordinator”, or give its address with --coordinator."
+            "Cannot connect to \(url): no coordinator answers. Start one with “operon up” or "
+                + "“operon coordinator”, or give its address with --coordinator."
         )
     }
 

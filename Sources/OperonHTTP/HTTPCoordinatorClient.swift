@@ -240,8 +240,8 @@ package struct HTTPCoordinatorClient: CoordinatorClient {
         } catch {
             throw ClientError(
                 .internal,
-                "This program cannot read the answer of \(configuration.url): use a coordinator and "
-                    + "a client of the same version. (\(error))"
+                "This program cannot read the answer of \(configuration.url): use a coordinator "
+                    + "and a client of the same version. (\(error))"
             )
         }
     }

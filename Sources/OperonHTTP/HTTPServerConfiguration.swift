@@ -34,8 +34,8 @@ package struct HTTPServerConfiguration: Sendable {
         } else if tokens.isEmpty, !allowsAnyUser {
             throw HTTPServerError(
                 .unsafe,
-                "Every user of this machine can reach \(listen), and could run commands as you: give "
-                    + "a token."
+                "Every user of this machine can reach \(listen), and could run commands as you: "
+                    + "give a token."
             )
         }
         self.listen = .tcp(listen)

@@ -39,8 +39,8 @@ enum SafeFolder {
         guard isTrusted(status.st_uid) else {
             throw HTTPServerError(
                 .unsafe,
-                "\(path) belongs to another user, who could replace files in it: use a directory of "
-                    + "your own."
+                "\(path) belongs to another user, who could replace files in it: use a directory "
+                    + "of your own."
             )
         }
         // In a directory with the sticky bit, such as /tmp, only the owner of a file can replace

@@ -18,9 +18,9 @@ struct OperonWorker: AsyncParsableCommand {
         commandName: "operon-worker",
         abstract: "Run operations of a coordinator, which sends them over a broker.",
         discussion: """
-            SIGTERM, Ctrl-C and “operon drain” drain the worker: it takes no more operations, gives \
-            back those that have not started, and lets the others finish within --drain-timeout. A \
-            second signal ends everything at once.
+            SIGTERM, Ctrl-C and “operon drain” drain the worker: it takes no more operations, \
+            gives back those that have not started, and lets the others finish within \
+            --drain-timeout. A second signal ends everything at once.
 
             Exit codes: 0 drained; 2 the command line was wrong; 5 the broker refused the \
             connection; 8 another worker holds the state directory; 130, 143 ended by a second \

@@ -89,8 +89,8 @@ struct Examination {
     private func encryption(_ found: BrokerProbe.Report) -> [CheckReport.Finding] {
         if let failure = found.failure, failure.stage == .encrypting {
             let advice =
-                "Give the certificate of the authority that signed it: amqps://…?cacertfile=FILE. If "
-                + "this port does not use TLS, the URL must begin with amqp://."
+                "Give the certificate of the authority that signed it: amqps://…?cacertfile=FILE. "
+                + "If this port does not use TLS, the URL must begin with amqp://."
             return [.init(.failure, "TLS", failure.reason, advice: advice)]
         }
         guard found.connectedAfter != nil else { return [] }

@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "name the broker"), (["--broker", "http://h"], "http"),
+        ([], "give the URL of the broker"), (["--broker", "http://h"], "http"),
         (["--broker", "amqp://h", "--slots", "0"], "--slots must be from 1 to 4096"),
         (["--broker", "amqp://h", "--slots", "4097"], "--slots must be from 1 to 4096"),
         (["--broker", "amqp://h", "--name", ""], "--name must have 1 to 256 bytes"),

@@ -63,7 +63,8 @@ import Testing
                       limit    1 at once
                       held by  0/a, 0/b
                       waiting  1 operation
-                    Operations that hold the key keep it. The next one gets it when 2 of them have finished.
+                    Operations that hold the key keep it. The next one gets it when 2 of them have \
+                    finished.
 
                     """
             )

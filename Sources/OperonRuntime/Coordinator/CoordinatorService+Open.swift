@@ -330,7 +330,8 @@ extension CoordinatorService {
         guard incarnation != ownWorker else {
             throw ClientError(
                 .conflict,
-                "“\(found.identity.name)” is part of the coordinator: to stop it, stop the coordinator."
+                "“\(found.identity.name)” is part of the coordinator: to stop it, stop the "
+                    + "coordinator."
             )
         }
         try request(.drainRequested(incarnation))

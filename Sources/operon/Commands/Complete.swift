@@ -14,9 +14,9 @@ struct Complete: AsyncParsableCommand {
             """,
         discussion: """
             For operations with external: true, which no worker runs: they wait for a person or \
-            another system, for example for an approval. The operation succeeds, with the output of \
-            --value or without one, unless you give --fail or --cancel. After --fail it is tried \
-            again if its retry allows another attempt.
+            another system, for example for an approval. The operation succeeds, with the output \
+            of --value or without one, unless you give --fail or --cancel. After --fail it is \
+            tried again if its retry allows another attempt.
 
             The first completion of an attempt counts; later ones are refused. With --attempt, the \
             completion is also refused if another attempt is waiting.

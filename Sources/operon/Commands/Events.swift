@@ -19,7 +19,8 @@ struct Events: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only events after this number. Default: the last \(Events.lastCount); with --follow, new ones.",
+            "Only events after this number. Default: the last \(Events.lastCount); with --follow, "
+                + "new ones.",
             valueName: "number"
         )
     )

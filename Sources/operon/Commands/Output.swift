@@ -47,7 +47,8 @@ struct Output: AsyncParsableCommand {
             let type = TerminalText.line(payload.contentType)
             throw Failure(
                 ExitStatus.usage,
-                "The output is \(payload.bytes.count) bytes of \(type): redirect it to a file or pipe."
+                "The output is \(payload.bytes.count) bytes of \(type): redirect it to a file or "
+                    + "pipe."
             )
         }
         console.write(console.data.log(String(decoding: payload.bytes, as: UTF8.self)))
