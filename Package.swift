@@ -501,8 +501,9 @@ let package = Package(
         .testTarget(
             name: "OperonRuntimeTests",
             dependencies: [
-                "COperonProcess", "OperonCore", "OperonFaultKit", "OperonModel", "OperonPorts",
-                "OperonRuntime", "OperonTestKit", "OperonTesting", "OperonWire",
+                "COperonProcess", "OperonArguments", "OperonCore", "OperonFaultKit",
+                "OperonModel", "OperonPorts", "OperonRuntime", "OperonTestKit", "OperonTesting",
+                "OperonWire",
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

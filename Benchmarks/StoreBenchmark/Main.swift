@@ -31,7 +31,7 @@ struct StoreBenchmark: AsyncParsableCommand {
     func run() async throws {
         let graph = GraphID(rawValue: 0)
         let store = SQLiteStore(path: path)
-        let epoch = try await store.open().epoch
+        let first = try await store.open().epoch
         let clock = ContinuousClock()
         // About what the description of a short command takes.
         let contents = StoredContents(
@@ -43,7 +43,7 @@ struct StoreBenchmark: AsyncParsableCommand {
         var submission = StoreBatch(wall: wall(0), records: [.graphAdded(graph)])
         submission.graphs = [contents]
         let submitted = try await clock.measure {
-            try await store.commit(submission)
+            try await store.commit(submission, by: first)
             try await store.sync()
         }
         await store.close()
@@ -51,7 +51,7 @@ struct StoreBenchmark: AsyncParsableCommand {
 
         try await load("loadWaiting")
         let again = SQLiteStore(path: path)
-        _ = try await again.open()
+        let epoch = try await again.open().epoch
         let before = fileBytes
         let ran = try await clock.measure { try await write(graph, epoch, to: again) }
         await again.close()
@@ -73,7 +73,7 @@ struct StoreBenchmark: AsyncParsableCommand {
         while first < operations {
             let group = first..<min(first + batch, operations)
             for step in 0..<3 {
-                try await store.commit(records(step, group, graph, epoch))
+                try await store.commit(records(step, group, graph, epoch), by: epoch)
                 commits += 1
                 if sync > 0, commits.isMultiple(of: sync) { try await store.sync() }
             }

@@ -9,6 +9,16 @@ package struct Failure: Error {
         self.code = code
         self.message = message
     }
+
+    /// Why a coordinator cannot continue with its store. `hint` says how to start it again; it is
+    /// left out if a later coordinator has taken over.
+    package init(_ error: StoreError, hint: String) {
+        if error.code == .superseded {
+            self.init(ExitStatus.held, error.message)
+        } else {
+            self.init(ExitStatus.failed, "\(error.message) \(hint)")
+        }
+    }
 }
 
 /// The exit codes that scripts may rely on.

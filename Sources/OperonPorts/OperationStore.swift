@@ -3,6 +3,9 @@ package import OperonModel
 /// Where a coordinator keeps the state that must outlive its process. Only one coordinator at a
 /// time can open a store; a second one is refused.
 ///
+/// Every write names the epoch of the coordinator that makes it. If that is not the store's epoch,
+/// nothing is written: see `Epoch.checkWrite`.
+///
 /// Every call may block on a disk, so an implementation must not do its work on a cooperative
 /// thread.
 package protocol OperationStore: Sendable {
@@ -17,7 +20,7 @@ package protocol OperationStore: Sendable {
     /// - Throws: `StoreError`. After a transient error (`isTransient`: full, busy) nothing of the
     ///   batch was stored, and the batches may be tried again in order. After any other error the
     ///   state of the store is unknown and the process must end.
-    func commit(_ batch: StoreBatch) async throws
+    func commit(_ batch: StoreBatch, by epoch: Epoch) async throws
 
     /// Returns when everything committed before is synced, so that a power cut loses none of it.
     func sync() async throws
@@ -49,13 +52,13 @@ package protocol OperationStore: Sendable {
 
     /// Drops these graphs: only the id, the name and the outcomes of each stay. Ignores graphs that
     /// are not finished or are already dropped.
-    func drop(_ graphs: [GraphID]) async throws
+    func drop(_ graphs: [GraphID], by epoch: Epoch) async throws
 
     /// Removes the names of those of these workers that no stored attempt refers to. Reads all
     /// attempts.
     ///
     /// - Returns: the workers whose names were removed.
-    func forget(workers: [Incarnation]) async throws -> [Incarnation]
+    func forget(workers: [Incarnation], by epoch: Epoch) async throws -> [Incarnation]
 
     /// Copies the whole store while it stays in use. The copy has the state of the moment at which
     /// it is complete.
@@ -77,11 +80,12 @@ extension OperationStore {
     /// their number.
     package func prune(
         finishedBefore before: WallTime?,
-        keeping count: Int?
+        keeping count: Int?,
+        by epoch: Epoch
     ) async throws -> Int {
         let bounds = StoreRetention.Bounds(finishedBefore: before, graphs: count)
         let graphs = try await prunable(beyond: bounds)
-        try await drop(graphs)
+        try await drop(graphs, by: epoch)
         return graphs.count
     }
 }
@@ -95,7 +99,7 @@ extension StoredEvent {
 /// Why a store cannot do what it was asked to do.
 package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     package struct Code: Hashable, Sendable {
-        private enum Value { case full, busy, held, newer, damaged, failed }
+        private enum Value { case full, busy, held, superseded, newer, damaged, failed }
         private let value: Value
         /// There is no space left. Nothing was stored; the caller may try again.
         package static let full = Code(value: .full)
@@ -103,6 +107,9 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         package static let busy = Code(value: .busy)
         /// Another coordinator holds the store.
         package static let held = Code(value: .held)
+        /// A later coordinator has opened the store. Nothing was stored; the coordinator that asked
+        /// must end.
+        package static let superseded = Code(value: .superseded)
         /// A later version of the program wrote the store.
         package static let newer = Code(value: .newer)
         /// The file is damaged, or is not a store.
@@ -122,4 +129,30 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
 
     package var isTransient: Bool { code == .full || code == .busy }
     package var description: String { message }
+}
+
+extension Epoch {
+    /// Refuses a write by the coordinator of this epoch unless the store has the same epoch. Only
+    /// opening a store raises its epoch, so no coordinator has a higher one.
+    package func checkWrite(to store: Epoch) throws(StoreError) {
+        if self < store {
+            throw StoreError(
+                .superseded,
+                """
+                A later coordinator (epoch \(store)) has opened the store; this one \
+                (epoch \(self)) ends.
+                """
+            )
+        }
+        guard self == store else {
+            throw .contradiction("epoch \(self) writes to a store of epoch \(store)")
+        }
+    }
+}
+
+extension StoreError {
+    /// The batch contradicts the store or itself. The coordinator that sent it cannot continue.
+    static func contradiction(_ what: String) -> StoreError {
+        StoreError(.failed, "The store was told what cannot be: \(what). This is a defect.")
+    }
 }

@@ -71,10 +71,3 @@ package protocol StoreRows {
     var firstEvent: UInt64 { get throws }
     var lastEvent: UInt64 { get throws }
 }
-
-extension StoreError {
-    /// The batch contradicts the store or itself. The coordinator that sent it cannot continue.
-    static func contradiction(_ what: String) -> StoreError {
-        StoreError(.failed, "The store was told what cannot be: \(what). This is a defect.")
-    }
-}

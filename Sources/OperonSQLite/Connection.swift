@@ -35,7 +35,7 @@ final class Connection: @unchecked Sendable {
             state.epoch = Epoch(rawValue: state.epoch.rawValue + 1)
             let (reign, epoch) = (state.reign, state.epoch)
             try write { tables in
-                try tables.transaction { try tables.write(reign: reign, epoch: epoch) }
+                try tables.transaction(by: nil) { try tables.write(reign: reign, epoch: epoch) }
             }
             try openLog()
             try sync()
@@ -203,7 +203,7 @@ final class RunningCopy: @unchecked Sendable {
                 try database.execute(sql: "PRAGMA synchronous = FULL")
                 let tables = StoreTables(database, limits: Limits())
                 let epoch = try tables.loadMeta().epoch
-                try tables.transaction { try tables.write(reign: reign, epoch: epoch) }
+                try tables.transaction(by: nil) { try tables.write(reign: reign, epoch: epoch) }
             }
             try queue.close()
             guard draft != target else { return }

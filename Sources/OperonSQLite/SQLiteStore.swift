@@ -103,8 +103,8 @@ package final class SQLiteStore: OperationStore, Leadership {
         return try await store.database.perform { try body(store.connection) }
     }
 
-    package func commit(_ batch: StoreBatch) async throws {
-        try await perform { try $0.write { try $0.commit(batch) } }
+    package func commit(_ batch: StoreBatch, by epoch: Epoch) async throws {
+        try await perform { try $0.write { try $0.commit(batch, by: epoch) } }
     }
 
     package func sync() async throws {
@@ -138,22 +138,24 @@ package final class SQLiteStore: OperationStore, Leadership {
         }
     }
 
-    package func drop(_ graphs: [GraphID]) async throws {
-        for id in graphs { try await perform { try $0.write { try $0.bury(id) } } }
-        try await sweep()
+    package func drop(_ graphs: [GraphID], by epoch: Epoch) async throws {
+        for id in graphs { try await perform { try $0.write { try $0.bury(id, by: epoch) } } }
+        try await sweep(by: epoch)
     }
 
-    package func forget(workers: [Incarnation]) async throws -> [Incarnation] {
-        try await perform { try $0.write { try $0.forget(workers) } }
+    package func forget(workers: [Incarnation], by epoch: Epoch) async throws -> [Incarnation] {
+        try await perform { try $0.write { try $0.forget(workers, by: epoch) } }
     }
 
     /// Deletes the rows that dropped graphs have left, some at a time, so that commits can run in
     /// between.
-    private func sweep() async throws {
+    private func sweep(by epoch: Epoch) async throws {
         for id in try await perform({ try $0.read { $0.unswept } }) {
             var next: UInt32? = 0
             while let first = next {
-                next = try await perform { try $0.write { try $0.sweep(id, from: first) } }
+                next = try await perform { connection in
+                    try connection.write { try $0.sweep(id, from: first, by: epoch) }
+                }
             }
         }
     }

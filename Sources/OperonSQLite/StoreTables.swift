@@ -82,9 +82,13 @@ final class StoreTables {
     // MARK: - Transactions
 
     /// Runs `body` in one transaction: all of it takes effect, or nothing.
-    func transaction<Value>(_ body: () throws -> Value) throws -> Value {
+    ///
+    /// - Parameter epoch: of the coordinator that writes, which must be the store's; `nil`: no
+    ///   coordinator writes.
+    func transaction<Value>(by epoch: Epoch?, _ body: () throws -> Value) throws -> Value {
         try statement("BEGIN IMMEDIATE").execute()
         do {
+            try epoch?.checkWrite(to: loadMeta().epoch)
             let value = try body()
             try statement("COMMIT").execute()
             return value
@@ -95,16 +99,16 @@ final class StoreTables {
         }
     }
 
-    func commit(_ batch: StoreBatch) throws {
+    func commit(_ batch: StoreBatch, by epoch: Epoch) throws {
         guard batch.records.count > Self.recordsAtOnce else {
-            return remember(try transaction { try write(batch) })
+            return remember(try transaction(by: epoch) { try write(batch) })
         }
         // A large batch, such as the cancellation of a graph with a million operations, is written
         // in one transaction, but its changes are not all in memory at once. If the transaction
         // fails, the data kept in memory is restored.
         let before = (graphs, queues, keys, open, firstEvent, lastEvent, newestAttempt)
         do {
-            try transaction {
+            try transaction(by: epoch) {
                 for part in batch.parts(of: Self.recordsAtOnce) { remember(try write(part)) }
             }
         } catch {
@@ -427,10 +431,10 @@ final class StoreTables {
     // MARK: - Retention
 
     /// Drops a finished graph. `sweep` deletes its rows in steps.
-    func bury(_ id: GraphID) throws {
+    func bury(_ id: GraphID, by epoch: Epoch) throws {
         guard let old = graphs[id], old.hasEnded, !old.isTombstone else { return }
         let graph = old.tombstone
-        try transaction {
+        try transaction(by: epoch) {
             let outcomes = try outcomes(of: id)
             guard outcomes.count == graph.operationCount else {
                 throw RowDamage(what: "outcomes of graph \(id) that are not there")
@@ -480,12 +484,12 @@ final class StoreTables {
 
     /// Deletes the rows of some operations of a dropped graph, starting at an index. Returns the
     /// next index, or `nil` at the end.
-    func sweep(_ id: GraphID, from first: UInt32) throws -> UInt32? {
+    func sweep(_ id: GraphID, from first: UInt32, by epoch: Epoch) throws -> UInt32? {
         let step: UInt32 = 10_000
         let count = graphs[id]?.operationCount ?? 0
         var remains: OutcomeRuns?
         let end = min(count - min(first, count), step) + first
-        try transaction {
+        try transaction(by: epoch) {
             let low = OperationID(graph: id, index: first).key
             let high = OperationID(graph: id, index: end).key
             for (table, key) in [
@@ -512,7 +516,7 @@ final class StoreTables {
 
     /// Removes the names of those of these workers that no attempt refers to, and returns those
     /// workers.
-    func forget(_ workers: [Incarnation]) throws -> [Incarnation] {
+    func forget(_ workers: [Incarnation], by epoch: Epoch) throws -> [Incarnation] {
         let select = try PreparedStatement(
             database,
             "SELECT worker FROM attempts UNION SELECT worker FROM attempts_in_flight"
@@ -520,7 +524,7 @@ final class StoreTables {
         var used: Set<Int64> = []
         while try select.step() { used.insert(try select.readInteger()) }
         let unused = workers.filter { !used.contains($0.key) }
-        try transaction {
+        try transaction(by: epoch) {
             let delete = try statement("DELETE FROM workers WHERE id = ?")
             for worker in unused {
                 try delete.bind(worker.key)

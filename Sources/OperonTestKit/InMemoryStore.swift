@@ -37,8 +37,8 @@ package actor InMemoryStore: OperationStore {
         return image.state
     }
 
-    package func commit(_ batch: StoreBatch) throws {
-        try checkOpen()
+    package func commit(_ batch: StoreBatch, by epoch: Epoch) throws {
+        try checkOpen(by: epoch)
         if !failures.isEmpty { throw failures.removeFirst() }
         try image.apply(batch)
         commits += 1
@@ -89,13 +89,13 @@ package actor InMemoryStore: OperationStore {
         return image.prunable(beyond: bounds)
     }
 
-    package func drop(_ graphs: [GraphID]) throws {
-        try checkOpen()
+    package func drop(_ graphs: [GraphID], by epoch: Epoch) throws {
+        try checkOpen(by: epoch)
         image.drop(graphs)
     }
 
-    package func forget(workers: [Incarnation]) throws -> [Incarnation] {
-        try checkOpen()
+    package func forget(workers: [Incarnation], by epoch: Epoch) throws -> [Incarnation] {
+        try checkOpen(by: epoch)
         return image.forget(workers: workers)
     }
 
@@ -108,8 +108,10 @@ package actor InMemoryStore: OperationStore {
         isOpen = false
     }
 
-    private func checkOpen() throws {
+    /// - Parameter epoch: of the coordinator that writes; `nil`: of one that reads.
+    private func checkOpen(by epoch: Epoch? = nil) throws {
         guard isOpen else { throw StoreError(.failed, "The store is not open.") }
+        try epoch?.checkWrite(to: image.epoch)
     }
 
     // MARK: - Faults

@@ -128,6 +128,7 @@ extension Simulator {
             return
         }
         do {
+            if let epoch = store?.image.epoch { try scheduler.epoch.checkWrite(to: epoch) }
             try store?.image.apply(batch)
         } catch {
             ledger.broken("\(error)")

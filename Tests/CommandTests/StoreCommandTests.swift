@@ -26,7 +26,7 @@ import Testing
             )
         }
         batch.records.append(.finished(OperationID(graph: graphs[0], index: 0), .succeeded))
-        try await store.commit(batch)
+        try await store.commit(batch, by: Epoch(rawValue: 1))
         await store.close()
         return path
     }

@@ -184,7 +184,7 @@ import Testing
         for number in 1...1_000 as ClosedRange<UInt64> {
             var batch = StoreBatch(wall: WallTime(nanosecondsSince1970: 1))
             batch.events = [StoredEvent(sequence: number, body: [1])]
-            try await store.commit(batch)
+            try await store.commit(batch, by: Epoch(rawValue: 1))
         }
         let kept = try await store.events(after: 0, limit: .max)
         #expect(kept.last?.sequence == 1_000)

@@ -1,3 +1,4 @@
+import OperonArguments
 import OperonModel
 import OperonPorts
 import OperonRuntime
@@ -55,6 +56,27 @@ import Testing
             }
             #expect(error?.code == .unavailable)
         }
+    }
+
+    @Test func `a coordinator ends when a later one has opened its store`() async throws {
+        let store = InMemoryStore(reign: Reign(rawValue: 5))
+        let error = await #expect(throws: StoreError.self) {
+            try await PruningTests.withService(store) { _, client in
+                _ = try await client.submit(graph("stored"))
+                await store.kill()
+                #expect(try await store.open().graphs.count == 1)
+                #expect(await (try? client.submit(graph("too late"))) == nil)
+            }
+        }
+        #expect(error?.code == .superseded)
+        let failure = Failure(try #require(error), hint: "Start it again to go on.")
+        #expect(failure.code == ExitStatus.held)
+        #expect(
+            failure.message
+                == "A later coordinator (epoch 2) has opened the store; this one (epoch 1) ends."
+        )
+        await store.kill()
+        #expect(try await store.open().graphs.count == 1)
     }
 
     // MARK: - Events

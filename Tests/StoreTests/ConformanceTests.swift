@@ -18,7 +18,7 @@ import Testing
             workload.open()
             let state = try await store.open()
             expectEqual(state, workload.image.state, "seed \(seed), round \(round)")
-            for _ in 0..<6 { try await store.commit(workload.next()) }
+            for _ in 0..<6 { try await store.commit(workload.next(), by: workload.image.epoch) }
             try await expectLookups(store, workload)
             await store.close()
         }
@@ -39,11 +39,16 @@ import Testing
                 workload.open()
                 let state = try await store.open()
                 expectEqual(state, workload.image.state, "seed \(seed), round \(round)")
-                for _ in 0..<15 { try await store.commit(workload.next()) }
+                let epoch = state.epoch
+                for _ in 0..<15 { try await store.commit(workload.next(), by: epoch) }
                 let before = round.isMultiple(of: 2) ? workload.now : nil
                 let count = round.isMultiple(of: 3) ? 2 : nil
                 let expected = workload.prune(finishedBefore: before, keeping: count)
-                let found = try await store.prune(finishedBefore: before, keeping: count)
+                let found = try await store.prune(
+                    finishedBefore: before,
+                    keeping: count,
+                    by: epoch
+                )
                 #expect(found == expected)
                 dropped += found
                 try await expectLookups(store, workload)
@@ -74,16 +79,16 @@ import Testing
                 to: workers[1].incarnation
             )
         )
-        try await store.commit(batch)
+        try await store.commit(batch, by: .first)
         let gone = workers.prefix(2).map(\.incarnation)
-        #expect(try await store.forget(workers: gone) == [gone[0]])
-        try await store.commit(StoreBatch(wall: time(2), records: [finished(graph)]))
-        #expect(try await store.forget(workers: gone) == [gone[0]])
+        #expect(try await store.forget(workers: gone, by: .first) == [gone[0]])
+        try await store.commit(StoreBatch(wall: time(2), records: [finished(graph)]), by: .first)
+        #expect(try await store.forget(workers: gone, by: .first) == [gone[0]])
         await store.close()
         store = world.store()
         #expect(Set(try await store.open().workers) == Set(workers.dropFirst()))
-        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 1)
-        #expect(try await store.forget(workers: [gone[1]]) == [gone[1]])
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .second) == 1)
+        #expect(try await store.forget(workers: [gone[1]], by: .second) == [gone[1]])
         await store.close()
         store = world.store()
         #expect(try await store.open().workers == [workers[2]])
@@ -99,13 +104,13 @@ import Testing
         let (first, second) = (GraphID(rawValue: 0), GraphID(rawValue: 1))
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(first), .graphAdded(second)])
         batch.graphs = [contents(first), contents(second, needs: [first])]
-        try await store.commit(batch)
-        try await store.commit(StoreBatch(wall: time(2), records: [finished(first)]))
-        #expect(try await store.prune(finishedBefore: time(9), keeping: 0) == 0)
-        try await store.commit(StoreBatch(wall: time(3), records: [finished(second)]))
-        #expect(try await store.prune(finishedBefore: time(3), keeping: 2) == 1)
-        #expect(try await store.prune(finishedBefore: nil, keeping: 1) == 0)
-        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 1)
+        try await store.commit(batch, by: .first)
+        try await store.commit(StoreBatch(wall: time(2), records: [finished(first)]), by: .first)
+        #expect(try await store.prune(finishedBefore: time(9), keeping: 0, by: .first) == 0)
+        try await store.commit(StoreBatch(wall: time(3), records: [finished(second)]), by: .first)
+        #expect(try await store.prune(finishedBefore: time(3), keeping: 2, by: .first) == 1)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 1, by: .first) == 0)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .first) == 1)
         await store.close()
     }
 
@@ -122,9 +127,9 @@ import Testing
         ]
         let store = world.store()
         _ = try await store.open()
-        try await store.commit(batch)
-        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 1)
-        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 0)
+        try await store.commit(batch, by: .first)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .first) == 1)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .first) == 0)
         await store.close()
         let next = world.store()
         let stone = try #require(try await next.open().graphs.first)
@@ -167,10 +172,11 @@ import Testing
         _ = try await store.open()
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
         batch.graphs = [contents(Self.graph)]
-        try await store.commit(batch)
+        try await store.commit(batch, by: .first)
         let queue = StoreRecord.queueLimit(queue: "q", maximum: 1)
         let error = try await storeError {
-            try await store.commit(StoreBatch(wall: time(2), records: [queue] + records))
+            let batch = StoreBatch(wall: time(2), records: [queue] + records)
+            try await store.commit(batch, by: .first)
         }
         #expect(error.code == .failed)
         await store.close()
@@ -193,6 +199,50 @@ import Testing
         }
     }
 
+    /// Every write that a coordinator may ask for.
+    static let writes: [@Sendable (any OperationStore, Epoch) async throws -> Void] = [
+        { try await $0.commit(queueLimit, by: $1) },
+        { try await $0.drop([graph], by: $1) },
+        { _ = try await $0.forget(workers: [Incarnation(rawValue: 7)], by: $1) },
+    ]
+    static let queueLimit = StoreBatch(
+        wall: time(2),
+        records: [.queueLimit(queue: "q", maximum: 1)]
+    )
+
+    @Test(arguments: StoreKind.allCases, 0..<3)
+    func `a write of any but the current epoch is refused and stores nothing`(
+        kind: StoreKind,
+        write: Int
+    ) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        var store = world.store()
+        _ = try await store.open()
+        var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
+        batch.graphs = [contents(Self.graph)]
+        batch.records.append(finished(Self.graph))
+        batch.workers = [StoredWorker(Incarnation(rawValue: 7), name: "worker")]
+        try await store.commit(batch, by: .first)
+        await store.close()
+        store = world.store()
+        let expected = try await store.open()
+        for refused in [Epoch.first, Epoch(rawValue: 9)] {
+            let error = try await storeError { try await Self.writes[write](store, refused) }
+            #expect(error.code == (refused == .first ? .superseded : .failed), "\(error)")
+            #expect(!error.isTransient)
+            await store.close()
+            store = world.store()
+            let found = try await store.open()
+            #expect(found.holdsWhat(expected))
+        }
+        try await Self.writes[write](store, Epoch(rawValue: 4))
+        await store.close()
+        store = world.store()
+        #expect(try await store.open().holdsWhat(expected) == false)
+        await store.close()
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `one at a time has the store`(kind: StoreKind) async throws {
         let world = try StoreWorld(kind)
@@ -202,7 +252,7 @@ import Testing
         let second = world.store()
         let error = try await storeError { _ = try await second.open() }
         #expect(error.code == .held)
-        try await first.commit(StoreBatch(wall: time(1), records: []))
+        try await first.commit(StoreBatch(wall: time(1), records: []), by: .first)
         await first.close()
         let third = world.store()
         #expect(try await third.open().epoch == Epoch(rawValue: 2))
@@ -222,7 +272,7 @@ import Testing
         for number in 1...50 as ClosedRange<UInt64> {
             var batch = StoreBatch(wall: time(1))
             batch.events = [StoredEvent(sequence: number, body: [UInt8(number)])]
-            try await store.commit(batch)
+            try await store.commit(batch, by: .first)
         }
         let all = try await store.events(after: 0, limit: .max)
         #expect(all.last == StoredEvent(sequence: 50, body: [50]))
@@ -233,7 +283,7 @@ import Testing
         #expect(try await store.events(after: 0, limit: 0).isEmpty)
         var gap = StoreBatch(wall: time(2))
         gap.events = [StoredEvent(sequence: 52, body: [])]
-        let error = try await storeError { try await store.commit(gap) }
+        let error = try await storeError { try await store.commit(gap, by: .first) }
         #expect(error.code == .failed)
         await store.close()
     }
@@ -249,9 +299,9 @@ import Testing
         let id = OperationID(graph: Self.graph, index: 0)
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
         batch.graphs = [contents(Self.graph)]
-        try await store.commit(batch)
+        try await store.commit(batch, by: .first)
         for (number, bytes) in [(1, 4), (2, 5), (3, 3), (4, 30)] {
-            try await store.commit(tried(id, number, logBytes: bytes))
+            try await store.commit(tried(id, number, logBytes: bytes), by: .first)
             let kept = try await store.log(of: id)
             let expected = [1: [4], 2: [4, 5], 3: [5, 3], 4: [10]][number]
             #expect(kept.map(\.tail.count) == expected)
@@ -294,7 +344,7 @@ import Testing
         batch.graphs[0].body = [UInt8](repeating: 7, count: 20 << 20) + [1, 2, 3]
         let store = world.store()
         _ = try await store.open()
-        try await store.commit(batch)
+        try await store.commit(batch, by: .first)
         await store.close()
         let next = world.store()
         let found = try await next.open().graphs[0].contents

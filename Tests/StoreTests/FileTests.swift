@@ -16,7 +16,7 @@ import Testing
         var workload = StoreWorkload(seed: 5, reign: StoreWorld.reign)
         workload.open()
         _ = try await store.open()
-        for _ in 0..<batches { try await store.commit(workload.next()) }
+        for _ in 0..<batches { try await store.commit(workload.next(), by: workload.image.epoch) }
         await store.close()
         return workload
     }
@@ -199,7 +199,7 @@ import Testing
         workload.open()
         var states = [try await first.open()]
         for _ in 0..<40 {
-            try await first.commit(workload.next())
+            try await first.commit(workload.next(), by: workload.image.epoch)
             states.append(workload.image.state)
         }
         let file = try bytes(world.path)
@@ -235,10 +235,12 @@ import Testing
             let before = workload
             let batch = workload.next()
             do {
-                try await store.commit(batch)
+                try await store.commit(batch, by: workload.image.epoch)
             } catch let error as StoreError {
                 #expect(error.code == .full && error.isTransient, "\(error)")
-                let again = try await storeError { try await store.commit(batch) }
+                let again = try await storeError {
+                    try await store.commit(batch, by: workload.image.epoch)
+                }
                 #expect(again.code == .full)
                 try await expectLookups(store, before)
                 refused = batch
@@ -249,7 +251,7 @@ import Testing
         store = world.sqlite()
         workload.open()
         _ = try await store.open()
-        try await store.commit(try #require(refused))
+        try await store.commit(try #require(refused), by: workload.image.epoch)
         try await expectLookups(store, workload)
         await store.close()
         workload.open()
@@ -267,7 +269,7 @@ import Testing
         var workload = StoreWorkload(seed: 11, reign: StoreWorld.reign)
         workload.open()
         _ = try await store.open()
-        for _ in 0..<40 { try await store.commit(workload.next()) }
+        for _ in 0..<40 { try await store.commit(workload.next(), by: workload.image.epoch) }
         await store.close()
         #expect(!workload.image.state.workers.isEmpty)
         // The format that knew no names of workers.
@@ -304,10 +306,10 @@ import Testing
         var workload = StoreWorkload(seed: 8, reign: StoreWorld.reign)
         workload.open()
         _ = try await store.open()
-        for _ in 0..<50 { try await store.commit(workload.next()) }
+        for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }
         let target = world.folder.appendingPathComponent("backup.db").path
         async let copying: Void = store.backup(to: target)
-        for _ in 0..<50 { try await store.commit(workload.next()) }
+        for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }
         try await copying
         let second = try await storeError { try await store.backup(to: target) }
         #expect(second.message.contains("exists already"))
@@ -346,14 +348,14 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: left))
         #expect(FileManager.default.fileExists(atPath: own))
         try FileManager.default.removeItem(atPath: own)
-        for _ in 0..<50 { try await store.commit(workload.next()) }
+        for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }
         let kept = workload.image.state
         var bytes: [UInt8] = []
         do {
             let copy = try await store.backup()
             let second = try await storeError { _ = try await store.backup() }
             #expect(second.code == .busy)
-            for _ in 0..<50 { try await store.commit(workload.next()) }
+            for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }
             for try await piece in copy.pieces { bytes += piece }
             #expect(bytes.count == copy.byteCount)
         }
@@ -381,7 +383,7 @@ import Testing
         var workload = StoreWorkload(seed: 10, reign: StoreWorld.reign)
         workload.open()
         _ = try await store.open()
-        for _ in 0..<50 { try await store.commit(workload.next()) }
+        for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }
         let target = world.folder.appendingPathComponent("backup.db").path
 
         let copying = Task {
@@ -391,7 +393,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await copying.value }
 
         #expect(world.files.allSatisfy { $0.hasPrefix("store.db") }, "\(world.files)")
-        try await store.commit(workload.next())
+        try await store.commit(workload.next(), by: workload.image.epoch)
         try await store.backup(to: target)
         await store.close()
         #expect(world.files == ["backup.db", "store.db"])
@@ -406,8 +408,8 @@ import Testing
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph), finished(graph)])
         batch.graphs = [contents(graph)]
         batch.graphs[0].body = [UInt8](repeating: 1, count: 3 << 20)
-        try await store.commit(batch)
-        #expect(try await store.prune(finishedBefore: nil, keeping: 0) == 1)
+        try await store.commit(batch, by: .first)
+        #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .first) == 1)
         try await store.vacuum()
         #expect(try await store.check().isEmpty)
         try await store.sync()
@@ -463,7 +465,7 @@ import Testing
                 endedAt: time(2)
             )
         ]
-        try await store.commit(batch)
+        try await store.commit(batch, by: .first)
         #expect(try await store.check().isEmpty)
         await store.close()
         var content = try bytes(world.path)

@@ -58,7 +58,9 @@ import Testing
         defer { world.remove() }
         let store = world.store()
         _ = try await store.open()
-        for batch in [submission(), grant(), cancellation()] { try await store.commit(batch) }
+        for batch in [submission(), grant(), cancellation()] {
+            try await store.commit(batch, by: .first)
+        }
         let events = try await store.events(after: 0, limit: .max).map(\.sequence)
         #expect(events == Array(UInt64(Self.count - 99)...UInt64(Self.count)))
         await store.close()
@@ -84,17 +86,17 @@ import Testing
         defer { world.remove() }
         let first = world.sqlite()
         _ = try await first.open()
-        for batch in [submission(), grant()] { try await first.commit(batch) }
+        for batch in [submission(), grant()] { try await first.commit(batch, by: .first) }
         await first.close()
 
         // Room for the first of several parts of it.
         let pages = Int(try #require(try size(of: world.path))) / 4_096
         let store = world.sqlite(pagesMax: pages + 150)
         _ = try await store.open()
-        let error = try await storeError { try await store.commit(cancellation()) }
+        let error = try await storeError { try await store.commit(cancellation(), by: .second) }
         #expect(error.code == .full)
         let small = StoreBatch(wall: time(4), records: [finished(Self.graph, 5)])
-        try await store.commit(small)
+        try await store.commit(small, by: .second)
         await store.close()
 
         // It says how many of its operations are finished, which is compared with their rows.
@@ -102,7 +104,8 @@ import Testing
         let state = try await next.open()
         #expect(state.graphs[0].operations.filter { $0.outcome != nil }.map(\.index) == [5])
         #expect(state.inFlight.count == 1 && state.queues.isEmpty && state.lastEvent == 0)
-        try await next.commit(StoreBatch(wall: time(5), records: [.graphClosed(Self.graph)]))
+        let closed = StoreBatch(wall: time(5), records: [.graphClosed(Self.graph)])
+        try await next.commit(closed, by: .third)
         await next.close()
     }
 

@@ -10,10 +10,10 @@ import Testing
         var workload = StoreWorkload(seed: 3, reign: StoreWorld.reign)
         workload.open()
         _ = try await store.open()
-        for _ in 0..<20 { try await store.commit(workload.next()) }
+        for _ in 0..<20 { try await store.commit(workload.next(), by: workload.image.epoch) }
         try await store.sync()
         let safe = workload.image.state
-        for _ in 0..<20 { try await store.commit(workload.next()) }
+        for _ in 0..<20 { try await store.commit(workload.next(), by: workload.image.epoch) }
         #expect(!workload.image.state.holdsWhat(safe))
 
         await store.cutPower()
@@ -27,7 +27,7 @@ import Testing
         var workload = StoreWorkload(seed: 4, reign: StoreWorld.reign)
         workload.open()
         _ = try await store.open()
-        for _ in 0..<20 { try await store.commit(workload.next()) }
+        for _ in 0..<20 { try await store.commit(workload.next(), by: workload.image.epoch) }
 
         await store.kill()
 
@@ -42,12 +42,12 @@ import Testing
             records: [.queueLimit(queue: "q", maximum: 3)]
         )
         await store.fail([StoreError(.full, "full"), StoreError(.busy, "busy")])
-        let first = try await storeError { try await store.commit(batch) }
-        let second = try await storeError { try await store.commit(batch) }
+        let first = try await storeError { try await store.commit(batch, by: .first) }
+        let second = try await storeError { try await store.commit(batch, by: .first) }
         #expect(first.isTransient && second.code == .busy)
         await store.kill()
         #expect(try await store.open().queues.isEmpty)
-        try await store.commit(batch)
+        try await store.commit(batch, by: .second)
         await store.kill()
         #expect(try await store.open().queues.count == 1)
     }

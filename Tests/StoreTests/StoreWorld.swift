@@ -112,6 +112,13 @@ func expectLookups(
     #expect(events == workload.image.events(after: 0, limit: .max), sourceLocation: sourceLocation)
 }
 
+extension Epoch {
+    /// Of the coordinators that open a store one after the other.
+    static let (first, second, third) = (
+        Epoch(rawValue: 1), Epoch(rawValue: 2), Epoch(rawValue: 3)
+    )
+}
+
 /// The error of a call that must fail.
 func storeError(
     sourceLocation: SourceLocation = #_sourceLocation,

@@ -30,7 +30,7 @@ import OperonTestKit
     static func loop(_ store: SQLiteStore, _ workload: inout StoreWorkload) async throws {
         var number = 0
         while true {
-            try await store.commit(workload.next())
+            try await store.commit(workload.next(), by: workload.image.epoch)
             number += 1
             if number.isMultiple(of: 3) {
                 try await store.sync()
@@ -48,7 +48,7 @@ import OperonTestKit
         for number in 1... {
             let batch = workload.next()
             do {
-                try await store.commit(batch)
+                try await store.commit(batch, by: workload.image.epoch)
             } catch let error as StoreError where error.code == .full {
                 say("full: \(error)")
                 // The store may find some room that its own log took.
@@ -69,7 +69,7 @@ import OperonTestKit
     /// Whether there was room for it.
     static func retry(_ batch: StoreBatch, in store: SQLiteStore) async throws -> Bool {
         do {
-            try await store.commit(batch)
+            try await store.commit(batch, by: Epoch(rawValue: 1))
             return true
         } catch let error as StoreError where error.code == .full {
             return false

@@ -140,11 +140,11 @@ extension CoordinatorService {
 
     nonisolated func commitAll() async {
         for await _ in commitSignal.raised {
-            while let (store, batch) = await nextBatch() {
+            while let (store, batch, epoch) = await nextBatch() {
                 do {
                     reached(.beforeCommit)
                     let start = SystemClock.now()
-                    try await commit(batch, to: store)
+                    try await commit(batch, by: epoch, to: store)
                     meters?.commitTime.record(since: start)
                     reached(.afterCommit)
                 } catch is CancellationError {
@@ -152,7 +152,8 @@ extension CoordinatorService {
                     // unstored changes.
                     return
                 } catch {
-                    // The contents of the disk are unknown now: only a restart can read them.
+                    // The contents of the disk are unknown now, or a later coordinator changes
+                    // them: only a restart can read them.
                     await fail(error)
                     return
                 }
@@ -161,22 +162,23 @@ extension CoordinatorService {
         }
     }
 
-    private func nextBatch() -> ((any OperationStore), StoreBatch)? {
+    private func nextBatch() -> ((any OperationStore), StoreBatch, Epoch)? {
         guard fatal == nil, let store = keeping?.store else { return nil }
-        return (keeping?.gate.nextBatch()).map { (store, $0) }
+        return (keeping?.gate.nextBatch()).map { (store, $0, scheduler.epoch) }
     }
 
     /// Retries a transaction that left nothing behind until it succeeds. No later transaction
     /// starts meanwhile, and the workers' send windows hold back what they report.
     private nonisolated func commit(
         _ batch: StoreBatch,
+        by epoch: Epoch,
         to store: any OperationStore
     ) async throws {
         guard !batch.isEmpty else { return }
         var pause = Duration.milliseconds(50)
         while true {
             do {
-                try await store.commit(batch)
+                try await store.commit(batch, by: epoch)
                 await report(nil)
                 return
             } catch let error as StoreError where error.isTransient {
@@ -385,7 +387,7 @@ extension CoordinatorService {
             // restored whole.
             let dropped = forget(old)
             try await durable()
-            try await store.drop(dropped)
+            try await store.drop(dropped, by: scheduler.epoch)
             try await forgetWorkers(in: store)
             logger.info("finished graphs dropped", metadata: ["count": "\(dropped.count)"])
         } catch let error as StoreError where error.isTransient {
@@ -403,7 +405,9 @@ extension CoordinatorService {
         let gone = Set(workerNames.keys).subtracting(here)
             .sorted { $0.rawValue < $1.rawValue }
         // Harmless: a worker that returns meanwhile is shown by its id until it joins again.
-        for worker in try await store.forget(workers: gone) { workerNames[worker] = nil }
+        for worker in try await store.forget(workers: gone, by: scheduler.epoch) {
+            workerNames[worker] = nil
+        }
         // The store reads all attempts for this, so it is repeated only once there are twice as
         // many names.
         workerNamesMax = max(limits.storedWorkers, 2 * workerNames.count)

@@ -26,8 +26,8 @@ package actor MemoryStore: OperationStore {
         return image.state
     }
 
-    package func commit(_ batch: StoreBatch) throws {
-        try checkOpen()
+    package func commit(_ batch: StoreBatch, by epoch: Epoch) throws {
+        try checkOpen(by: epoch)
         try image.apply(batch)
     }
 
@@ -63,13 +63,13 @@ package actor MemoryStore: OperationStore {
     /// dropped.
     package var rowCount: Int { image.rowCount }
 
-    package func drop(_ graphs: [GraphID]) throws {
-        try checkOpen()
+    package func drop(_ graphs: [GraphID], by epoch: Epoch) throws {
+        try checkOpen(by: epoch)
         image.drop(graphs)
     }
 
-    package func forget(workers: [Incarnation]) throws -> [Incarnation] {
-        try checkOpen()
+    package func forget(workers: [Incarnation], by epoch: Epoch) throws -> [Incarnation] {
+        try checkOpen(by: epoch)
         return image.forget(workers: workers)
     }
 
@@ -79,7 +79,9 @@ package actor MemoryStore: OperationStore {
 
     package func close() { isOpen = false }
 
-    private func checkOpen() throws {
+    /// - Parameter epoch: of the coordinator that writes; `nil`: of one that reads.
+    private func checkOpen(by epoch: Epoch? = nil) throws {
         guard isOpen else { throw StoreError(.failed, "The store is not open.") }
+        try epoch?.checkWrite(to: image.epoch)
     }
 }

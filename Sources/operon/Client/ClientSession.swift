@@ -93,7 +93,7 @@ struct ClientSession: Sendable {
             let names = page?.operations.map(\.name) ?? []
             return near(operation.operation, among: names, prefix: operation.graph + "/")
                 ?? "\nTo list the operations: operon operations "
-                    + "\(TerminalText.line(operation.graph))"
+                + "\(TerminalText.line(operation.graph))"
         case .queue(let name):
             let names = (try? await client.queues())?.map(\.name) ?? []
             return near(name, among: names) ?? "\nTo list the queues: operon queue list"

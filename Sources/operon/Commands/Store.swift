@@ -181,8 +181,14 @@ struct Store: ParsableCommand {
         func run() async throws {
             let before = age.map { SystemClock.wall() + (.zero - $0) }
             try await store.withStore { opened, state in
-                let dropped = try await opened.prune(finishedBefore: before, keeping: count)
-                _ = try await opened.forget(workers: state.workers.map(\.incarnation))
+                let epoch = state.epoch
+                let dropped = try await opened.prune(
+                    finishedBefore: before,
+                    keeping: count,
+                    by: epoch
+                )
+                let workers = state.workers.map(\.incarnation)
+                _ = try await opened.forget(workers: workers, by: epoch)
                 printLine("\(store.path): \(Store.count(dropped, "graph", "graphs")) dropped")
             }
         }

@@ -116,7 +116,7 @@ struct CoordinatorSession {
                 beside: [.pruning(within: retention), .checking(pulse), server, end]
             )
         } catch let error as StoreError {
-            throw Failure(ExitStatus.failed, "\(error.message) Start it again to go on.")
+            throw Failure(error, hint: "Start it again to continue.")
         }
     }
 

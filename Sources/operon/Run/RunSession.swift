@@ -201,8 +201,7 @@ struct RunSession {
             } catch let failure as PortError {
                 ending.failure = failure
             } catch let error as StoreError {
-                let hint = "The same command with --resume goes on."
-                throw Failure(ExitStatus.failed, "\(error.message) \(hint)")
+                throw Failure(error, hint: "The same command with --resume goes on.")
             }
             ending.signal = await interruption.exitCode
             ending.unstored = await interruption.unstored
