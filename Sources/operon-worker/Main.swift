@@ -125,7 +125,7 @@ struct OperonWorker: AsyncParsableCommand {
             on: LoopExecutor(group.next()),
             until: signals.map { .signal($0.rawValue) }
         ) {
-            say("draining; once more ends everything now")
+            say("draining; a second signal ends everything at once")
         }
         guard let signal else { return }
         let isTermination = signal == UnixSignal.sigterm.rawValue
@@ -154,7 +154,7 @@ struct OperonWorker: AsyncParsableCommand {
         }
         configuration.linkObserver = { event in
             status.note(event)
-            if event == .noCoordinator { say("connected; no coordinator has been there yet") }
+            if event == .noCoordinator { say("connected; no coordinator has used this prefix yet") }
         }
         let patience = configuration.drainTimeout + Self.lastWordsTimeout
         configuration.observer = { notices in
@@ -182,7 +182,7 @@ struct OperonWorker: AsyncParsableCommand {
         case .refused(.newIncarnation): say("a newer connection of this worker replaced this one")
         case .refused(.nameTaken): say("another worker has this name")
         case .draining(let returned, let running):
-            say("gave back \(returned) operations, finishing \(running)")
+            say("gave back \(returned) operations, waits for \(running) to finish")
         case .orphaned: say("the coordinator did not come back: its operations were stopped")
         case .dispatchIgnored: break  // Repaired by the next beat.
         }

@@ -259,7 +259,7 @@ final class Up {
 
     func interruptTwice() async throws -> Ended {
         program.signal(SIGINT)
-        try await program.says("ends; what it keeps is taken up at the next start")
+        try await program.says("stopping; unfinished graphs continue at the next start")
         program.signal(SIGINT)
         return try await program.end()
     }

@@ -50,7 +50,7 @@ struct CoordinatorSession {
                 attendance.note(notices)
             }
             try await serve(configuration, drain: .zero) { epoch in
-                say("keeps its graphs in \(path), speaks to \(broker.configuration.address)")
+                say("stores graphs in \(path), uses the broker \(broker.configuration.address)")
                 return broker.link(epoch: epoch, logger: logger)
             }
         case .thisProcess(let slots, let drain):
@@ -61,7 +61,7 @@ struct CoordinatorSession {
             try await serve(makeConfiguration(), drain: drain) { _ in
                 let link = try CoordinatorHost.Link.inProcess(worker, logger: logger)
                 let count = slots == 1 ? "1 operation" : "\(slots) operations"
-                say("keeps its graphs in \(path), runs \(count) at once")
+                say("stores graphs in \(path), runs \(count) at once")
                 return link
             }
         }
@@ -105,7 +105,7 @@ struct CoordinatorSession {
             var stopping: Task<Void, Never>?
             for await _ in signals {
                 guard stopping == nil else { return await host.stop(.now) }
-                say("ends; what it keeps is taken up at the next start")
+                say("stopping; unfinished graphs continue at the next start")
                 Self.tell([.stopping(within: Self.stopPatience)], manager, say)
                 http.stop()
                 stopping = Task { await host.stop(.drain(within: drain)) }
@@ -150,7 +150,7 @@ struct CoordinatorSession {
         do throws(PortError) {
             try manager?.tell(news)
         } catch {
-            say("the service manager is not told: \(error.message)")
+            say("the service manager cannot be notified: \(error.message)")
         }
     }
 }

@@ -121,13 +121,13 @@ struct RunSession {
         guard graphCount == 1 else {
             throw Failure(
                 ExitStatus.usage,
-                "\(path) keeps the \(graphCount) graphs of a coordinator: name another file."
+                "\(path) contains the \(graphCount) graphs of a coordinator: name another file."
             )
         }
         guard options.resumes else {
             throw Failure(
                 ExitStatus.usage,
-                "\(path) keeps a run already: --resume goes on with it; or name another file."
+                "\(path) contains a run: add --resume to continue it, or name another file."
             )
         }
     }
@@ -201,7 +201,7 @@ struct RunSession {
             } catch let failure as PortError {
                 ending.failure = failure
             } catch let error as StoreError {
-                throw Failure(error, hint: "The same command with --resume goes on.")
+                throw Failure(error, hint: "To continue the run, add --resume to the same command.")
             }
             ending.signal = await interruption.exitCode
             ending.unstored = await interruption.unstored
@@ -312,8 +312,8 @@ struct RunSession {
             "error: \(trouble) "
                 + (count == 0
                     ? "The cancel is not stored."
-                    : "The cancel is not stored, and neither is what "
-                        + (count == 1 ? "1 operation did." : "\(count) operations did."))
+                    : "The cancel is not stored, nor the results of "
+                        + (count == 1 ? "1 operation." : "\(count) operations."))
         )
     }
 
@@ -344,8 +344,8 @@ struct RunSession {
             }
             throw Failure(
                 ExitStatus.usage,
-                "\(path) keeps another graph than this: has the file changed, or were other"
-                    + " operations asked for? Name another store to begin anew."
+                "\(path) contains a run of another graph: has the file changed, or were other"
+                    + " operations named? To begin a new run, name another store."
             )
         }
     }
@@ -355,9 +355,10 @@ struct RunSession {
     private static let helloPatience = Duration.milliseconds(200)
 
     private static func busySentence(_ name: String) -> String {
-        "Worker “\(TerminalText.line(name))” still holds work of another run under this prefix. It "
-            + "lets go when that run takes the results, or a minute after its last word: try again "
-            + "then, use another --prefix, or stop the worker."
+        "Worker “\(TerminalText.line(name))” still holds operations of another run with this "
+            + "prefix. It drops them when that run has their results, or when it has not heard "
+            + "from that run for a minute. Try again then, use another --prefix, or stop the "
+            + "worker."
     }
 
     /// Thrown to end the services once the work is done.
@@ -393,7 +394,7 @@ struct RunSession {
         }
         if let unstored = ending.unstored { screen.print([unstored]) }
         if options.store != nil, options.output == .text, code != ExitStatus.success {
-            screen.print(["The same command with --resume runs what has not succeeded."])
+            screen.print(["To run what has not succeeded, add --resume to the same command."])
         }
         if let traceFile = options.traceFile {
             do {
@@ -463,7 +464,9 @@ private actor Interruption {
             killed.open()
             return
         }
-        screen.say("Cancelling; what runs is asked to stop. Once more kills it.")
+        screen.say(
+            "Cancelling. Running operations were asked to stop; press Ctrl-C again to kill them."
+        )
         defer { cancelled.open() }
         let target = Scheduler.Target.graph(GraphID(rawValue: 0))
         do {
