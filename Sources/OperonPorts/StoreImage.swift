@@ -71,7 +71,7 @@ package struct StoreImage: Sendable {
     package mutating func apply(_ batch: StoreBatch) throws(StoreError) {
         let changes: StoreChanges
         do {
-            changes = try StoreChanges(batch, to: self, limits: limits)
+            changes = try StoreChanges(batch, to: rows(for: StoreWants(batch)), limits: limits)
         } catch let error as StoreError {
             throw error
         } catch {
@@ -93,7 +93,8 @@ package struct StoreImage: Sendable {
         for (_, change) in changes.attempts.sorted(by: { $0.key < $1.key }) {
             keep(change.attempt, of: change.operation)
         }
-        for (id, attempt) in changes.open.sorted(by: { $0.key < $1.key }) { open[id] = attempt }
+        // The operations are independent, so their order does not matter.
+        for (id, attempt) in changes.open { open[id] = attempt }
         for queue in changes.queues.values {
             queues[queue.name] = queue.hasNoSettings ? nil : queue
         }
@@ -251,7 +252,7 @@ extension StoreImage {
     }
 }
 
-extension StoreImage: StoreRows {
+extension StoreImage: StoreLookup {
     package func graph(_ id: GraphID) -> GraphEntry? {
         graphs[id]?.entry ?? tombstones[id]?.entry(id)
     }

@@ -51,23 +51,80 @@ package struct GraphEntry: Hashable, Sendable {
     }
 }
 
-/// Lookups that a store offers to compute the changes of a batch. They return the state before the
-/// batch; `StoreChanges` itself tracks the changes within the batch.
-package protocol StoreRows {
+/// The rows that a store has for the wants of a batch, as they are before the batch.
+package struct StoreRows: Sendable {
+    package var graphs: [GraphID: GraphEntry] = [:]
+    /// None for an operation that is unchanged since its submission.
+    package var operations: [OperationID: StoredOperation] = [:]
+    /// Attempts in flight and attempts that have ended.
+    package var attempts: [AttemptID: StoreChanges.Attempt] = [:]
+    /// The attempt in flight of each wanted operation that has one.
+    package var open: [OperationID: AttemptID?] = [:]
+    package var queues: [String: StoredQueue] = [:]
+    package var keys: [String: StoredKey] = [:]
+    /// The operations of each wanted graph that have an attempt in flight.
+    package var running: [GraphID: [OperationID: StoredOperation]] = [:]
+    /// Bytes of the logs of an operation by attempt, the first attempt first.
+    package var logSizes: [OperationID: [(attempt: AttemptID, bytes: Int)]] = [:]
+    /// Number of the oldest stored event; one more than `lastEvent` if none is stored.
+    package var firstEvent: UInt64
+    package var lastEvent: UInt64
+}
+
+/// A store that looks up rows one by one, without a round trip.
+package protocol StoreLookup {
     func graph(_ id: GraphID) throws -> GraphEntry?
-    /// `nil`: the operation is unchanged since its submission.
     func operation(_ id: OperationID) throws -> StoredOperation?
     /// The attempt of an operation that is in flight.
     func openAttempt(of operation: OperationID) throws -> StoredAttempt?
-    /// Operations of a graph that have an attempt in flight, in ascending order.
     func openOperations(of graph: GraphID) throws -> [OperationID]
     /// An attempt that is in flight or has ended.
     func attempt(_ id: AttemptID, of operation: OperationID) throws -> StoredAttempt?
     func queue(_ name: String) throws -> StoredQueue?
     func key(_ name: String) throws -> StoredKey?
-    /// Bytes of the logs of an operation by attempt, the first attempt first.
     func logSizes(of operation: OperationID) throws -> [(attempt: AttemptID, bytes: Int)]
-    /// Number of the oldest stored event; one more than `lastEvent` if none is stored.
-    var firstEvent: UInt64 { get throws }
-    var lastEvent: UInt64 { get throws }
+    var firstEvent: UInt64 { get }
+    var lastEvent: UInt64 { get }
+}
+
+extension StoreLookup {
+    package func rows(for wants: StoreWants) throws -> StoreRows {
+        var rows = StoreRows(firstEvent: firstEvent, lastEvent: lastEvent)
+        rows.operations.reserveCapacity(wants.operations.count)
+        rows.attempts.reserveCapacity(wants.open.count)
+        rows.open.reserveCapacity(wants.open.count)
+        for id in wants.graphs where rows.graphs[id] == nil { rows.graphs[id] = try graph(id) }
+        for id in wants.operations where rows.operations[id] == nil {
+            rows.operations[id] = try operation(id)
+        }
+        for id in wants.open {
+            guard let attempt = try openAttempt(of: id) else { continue }
+            rows.open[id] = attempt.id
+            rows.attempts[attempt.id] = StoreChanges.Attempt(operation: id, attempt: attempt)
+        }
+        for (id, operation) in wants.attempts where rows.attempts[id] == nil {
+            rows.attempts[id] = try attempt(id, of: operation).map { attempt in
+                StoreChanges.Attempt(operation: operation, attempt: attempt)
+            }
+        }
+        for name in wants.queues { rows.queues[name] = try queue(name) }
+        for name in wants.keys { rows.keys[name] = try key(name) }
+        for graph in wants.running where rows.running[graph] == nil {
+            for id in try openOperations(of: graph) {
+                rows.running[graph, default: [:]][id] = try operation(id)
+            }
+        }
+        for id in wants.logs where rows.hasEndedAttempt(id) {
+            rows.logSizes[id] = try logSizes(of: id)
+        }
+        return rows
+    }
+}
+
+extension StoreRows {
+    /// Whether an operation may have logs: it has an attempt beside the one in flight.
+    fileprivate func hasEndedAttempt(_ id: OperationID) -> Bool {
+        let attempts = operations[id]?.attempts ?? 0
+        return attempts > 1 || attempts == 1 && open[id] == nil
+    }
 }

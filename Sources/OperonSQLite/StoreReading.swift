@@ -2,7 +2,7 @@ import GRDB
 import OperonModel
 import OperonPorts
 
-extension StoreTables: StoreRows {
+extension StoreTables: StoreLookup {
     /// The entry of a graph. Once the rows of a dropped graph are deleted, its entry has only the
     /// id and the number of operations.
     func graph(_ id: GraphID) -> GraphEntry? { graphs[id] ?? tombstone(of: id) }

@@ -81,10 +81,8 @@ final class StoreTables {
 
     // MARK: - Transactions
 
-    /// Runs `body` in one transaction: all of it takes effect, or nothing.
-    ///
-    /// - Parameter epoch: of the coordinator that writes, which must be the store's; `nil`: no
-    ///   coordinator writes.
+    /// Runs `body` in one transaction: all of it takes effect, or nothing. `epoch` is that of the
+    /// coordinator that writes; `nil`: no coordinator writes.
     func transaction<Value>(by epoch: Epoch?, _ body: () throws -> Value) throws -> Value {
         try statement("BEGIN IMMEDIATE").execute()
         do {
@@ -122,7 +120,7 @@ final class StoreTables {
 
     private func write(_ batch: StoreBatch) throws -> StoreChanges {
         found.removeAll(keepingCapacity: true)
-        let changes = try StoreChanges(batch, to: self, limits: limits)
+        let changes = try StoreChanges(batch, to: rows(for: StoreWants(batch)), limits: limits)
         try write(changes)
         return changes
     }
@@ -134,7 +132,8 @@ final class StoreTables {
             queues[queue.name] = queue.hasNoSettings ? nil : queue
         }
         for key in changes.keys.values { keys[key.settings.name] = key.hasNoSettings ? nil : key }
-        for id in changes.open.keys.sorted() { open[id] = nil }
+        // The operations are independent, so their order does not matter.
+        for (id, attempt) in changes.open where attempt == nil { open[id] = nil }
         for id in changes.attempts.keys.sorted() {
             guard let change = changes.attempts[id], isOpen(change, after: changes) else {
                 continue

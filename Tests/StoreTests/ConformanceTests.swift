@@ -244,6 +244,37 @@ import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `an operation that starts while its cancelled graph is reopened keeps its row`(
+        kind: StoreKind
+    ) async throws {
+        let world = try StoreWorld(kind)
+        defer { world.remove() }
+        var store = world.store()
+        _ = try await store.open()
+        let running = OperationID(graph: Self.graph, index: 1)
+        let attempt = AttemptID(epoch: .first, number: 1)
+        var batch = StoreBatch(
+            wall: time(1),
+            records: [
+                .graphAdded(Self.graph), finished(Self.graph), .priority(running, .high),
+                .granted(attempt, running, ordinal: 2, to: Incarnation(rawValue: 7)),
+                .cancelled(.graph(Self.graph), reason: "enough", cascade: false, by: ""),
+            ]
+        )
+        batch.graphs = [contents(Self.graph, count: 2)]
+        try await store.commit(batch, by: .first)
+        let again = StoreRecord.reopened(OperationID(graph: Self.graph, index: 0))
+        let records = [StoreRecord.started(attempt, running), again]
+        try await store.commit(StoreBatch(wall: time(2), records: records), by: .first)
+        await store.close()
+        store = world.store()
+        let found = try await store.open().graphs[0].operations.last
+        #expect(found?.attempts == 2 && found?.priority == .high)
+        #expect(found?.cancelReason == "enough")
+        await store.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `one at a time has the store`(kind: StoreKind) async throws {
         let world = try StoreWorld(kind)
         defer { world.remove() }
