@@ -1,6 +1,6 @@
 import Operon
 
-/// The type that the worker has, too: in a package of your own, both programs import it.
+/// The worker has the same type. In your own package, a library that both programs import has it.
 struct CountWord: Operation {
     var word: String
     var text: String

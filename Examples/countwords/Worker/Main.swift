@@ -1,6 +1,6 @@
 import Operon
 
-/// How often a word is in a text.
+/// Counts how often a word occurs in a text.
 struct CountWord: Operation {
     var word: String
     var text: String
@@ -13,7 +13,7 @@ struct CountWord: Operation {
 
 @main struct Program {
     static func main() async {
-        // Where the broker is, the variable OPERON_BROKER says: amqp://user:password@host/
+        // The variable OPERON_BROKER contains the URL of the broker: amqp://user:password@host/
         await Worker(.on(CountWord.self)).main()
     }
 }
