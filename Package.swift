@@ -67,6 +67,7 @@ let package = Package(
 
         // Values, decisions, bytes, ports.
         .target(name: "OperonModel", swiftSettings: settings),
+        .target(name: "OperonSystem", dependencies: ["OperonModel"], swiftSettings: settings),
         .target(
             name: "OperonCore",
             dependencies: [
@@ -98,7 +99,7 @@ let package = Package(
         .target(
             name: "OperonAMQP",
             dependencies: [
-                "CRabbitMQ", "OperonCore", "OperonModel", "OperonPorts",
+                "CRabbitMQ", "OperonCore", "OperonModel", "OperonPorts", "OperonSystem",
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -110,20 +111,22 @@ let package = Package(
         .target(
             name: "OperonGraphFile",
             dependencies: [
-                "OperonModel", "OperonPorts",
+                "OperonModel", "OperonPorts", "OperonSystem",
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: settings
         ),
         .target(
             name: "OperonTerminal",
-            dependencies: ["OperonModel", .product(name: "Rainbow", package: "Rainbow")],
+            dependencies: [
+                "OperonModel", "OperonSystem", .product(name: "Rainbow", package: "Rainbow"),
+            ],
             swiftSettings: settings
         ),
         .target(
             name: "OperonSQLite",
             dependencies: [
-                "OperonModel", "OperonPorts",
+                "OperonModel", "OperonPorts", "OperonSystem",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -133,7 +136,7 @@ let package = Package(
         .target(
             name: "OperonHTTP",
             dependencies: [
-                "COperonAPI", "OperonModel", "OperonPorts",
+                "COperonAPI", "OperonModel", "OperonPorts", "OperonSystem",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -162,7 +165,8 @@ let package = Package(
         .target(
             name: "OperonRuntime",
             dependencies: [
-                "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonWire",
+                "COperonProcess", "OperonCore", "OperonModel", "OperonPorts", "OperonSystem",
+                "OperonWire",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "DequeModule", package: "swift-collections"),
@@ -207,7 +211,7 @@ let package = Package(
         .target(
             name: "OperonArguments",
             dependencies: [
-                "OperonModel", "OperonPorts", "OperonRuntime", "OperonTerminal",
+                "OperonModel", "OperonPorts", "OperonRuntime", "OperonSystem", "OperonTerminal",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -218,7 +222,7 @@ let package = Package(
             dependencies: [
                 "OperonAMQP", "OperonArguments", "OperonCore", "OperonGraphFile", "OperonHTTP",
                 "OperonMetrics", "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite",
-                "OperonTerminal", "OperonWire",
+                "OperonSystem", "OperonTerminal", "OperonWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

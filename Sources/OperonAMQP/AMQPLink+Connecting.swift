@@ -3,6 +3,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import OperonCore
+import OperonSystem
 
 extension AMQPLink {
     /// The most bytes that may wait in the kernel: about a second of a slow link, and enough for a
@@ -90,7 +91,7 @@ extension Error {
     /// The error for a person: the system's own text if there is one, without wrapping errors.
     var sentence: String {
         switch self {
-        case let system as IOError: unsafe String(cString: strerror(system.errnoCode))
+        case let system as IOError: SystemWords.text(of: system.errnoCode)
         case let connection as NIOConnectionError:
             connection.connectionErrors.first.map { $0.error.sentence }
                 ?? "the host’s name is not known"

@@ -1,7 +1,7 @@
-import Glibc
 import NIOCore
 import NIOSSL
 import OperonModel
+import OperonSystem
 
 /// A private key that other users can read.
 private struct ReadableKey: Error, CustomStringConvertible {
@@ -21,24 +21,12 @@ extension BrokerAddress.TLS {
                 .map { .certificate($0) }
         }
         if let file = keyFile {
-            guard !Self.isReadableByOthers(file) else { throw ReadableKey(path: file) }
+            guard FileRights(file)?.tellsSecrets != true else { throw ReadableKey(path: file) }
             configuration.privateKey = .privateKey(
                 try NIOSSLPrivateKey(file: file, format: .pem)
             )
         }
         return try NIOSSLContext(configuration: configuration)
-    }
-}
-
-extension BrokerAddress.TLS {
-    fileprivate static func isReadableByOthers(_ path: String) -> Bool {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else { return false }
-        return FileRights(
-            mode: UInt32(status.st_mode),
-            owner: UInt32(status.st_uid),
-            user: UInt32(geteuid())
-        ).tellsSecrets
     }
 }
 

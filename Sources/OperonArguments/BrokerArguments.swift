@@ -1,6 +1,7 @@
 package import ArgumentParser
 import Foundation
 import OperonRuntime
+import OperonSystem
 
 /// The address of the broker. The URL may come from a file or the environment, so that no process
 /// list shows its password.

@@ -1,4 +1,5 @@
 import OperonModel
+import OperonSystem
 
 #if canImport(Glibc)
 import Glibc
@@ -34,10 +35,10 @@ struct ByteSource: ~Copyable {
     private static func opened(_ path: String, _ bytesMax: Int) throws(Stop) -> Int32 {
         guard !path.utf8.contains(0) else { throw unreadable("its path has a NUL character") }
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw unreadable(reason(errno)) }
+        guard descriptor >= 0 else { throw unreadable(SystemWords.text(of: errno)) }
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0 else {
-            let why = reason(errno)
+            let why = SystemWords.text(of: errno)
             close(descriptor)
             throw unreadable(why)
         }
@@ -70,7 +71,7 @@ struct ByteSource: ~Copyable {
             count = max(0, result)
             failure = result < 0 ? errno : 0
         }
-        guard failure == 0 else { throw Self.unreadable(Self.reason(failure)) }
+        guard failure == 0 else { throw Self.unreadable(SystemWords.text(of: failure)) }
         bytesRead += piece.count
         // A pipe has no size in advance, and a file may grow while it is read.
         guard bytesRead <= bytesMax else { throw Self.tooLarge(bytesRead, bytesMax) }
@@ -101,11 +102,6 @@ struct ByteSource: ~Copyable {
         .problem(
             GraphFileError.Problem(.unreadable, at: .none, "", "the file cannot be read: \(why)")
         )
-    }
-
-    private static func reason(_ code: Int32) -> String {
-        guard let text = unsafe strerror(code) else { return "error \(code)" }
-        return unsafe String(cString: text)
     }
 }
 

@@ -1,6 +1,7 @@
 import Crypto
 // Digests are compared with bytes through a protocol of this module.
 import FoundationEssentials
+import OperonSystem
 
 /// The tokens that give access to the API.
 ///

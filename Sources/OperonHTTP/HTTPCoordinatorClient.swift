@@ -6,6 +6,7 @@ import NIOPosix
 import NIOSSL
 import OperonModel
 package import OperonPorts
+import OperonSystem
 
 #if canImport(Glibc)
 import Glibc

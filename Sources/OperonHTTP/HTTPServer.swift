@@ -5,7 +5,9 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 import NIOSSL
+import OperonModel
 package import OperonPorts
+import OperonSystem
 
 #if canImport(Glibc)
 import Glibc
@@ -106,7 +108,7 @@ package final class HTTPServer: Sendable {
         _ channel: HTTP1Channel,
         _ files: TLSFiles
     ) throws(HTTPServerError) -> TLSChannel<HTTP1Channel> {
-        guard !SecretFile.isReadableByOthers(files.key) else {
+        guard FileRights(files.key)?.tellsSecrets != true else {
             throw HTTPServerError(
                 .file,
                 "Others can read the key in \(files.key): chmod 600 \(files.key)"

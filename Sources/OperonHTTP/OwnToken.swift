@@ -1,3 +1,5 @@
+import OperonSystem
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Musl)

@@ -1,4 +1,5 @@
 import OperonModel
+import OperonSystem
 
 #if canImport(Glibc)
 import Glibc
@@ -58,9 +59,4 @@ enum SafeFolder {
     static func isTrusted(_ owner: uid_t) -> Bool {
         FileRights(mode: 0, owner: UInt32(owner), user: UInt32(geteuid())).hasTrustedOwner
     }
-}
-
-enum SystemWords {
-    /// The system's words for the last error.
-    static func lastError() -> String { unsafe String(cString: strerror(errno)) }
 }

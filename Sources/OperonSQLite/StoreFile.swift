@@ -2,6 +2,7 @@ import GRDB
 import Glibc
 import OperonModel
 import OperonPorts
+import OperonSystem
 
 /// The file of a store. It is created whole, opened by one process at a time, and checked before it
 /// is used. A file that is not a store, or not whole, is refused and not changed.
@@ -229,7 +230,7 @@ final class StoreFile {
 
     /// A user who can write a store can have any command run.
     private static func checkRights(_ path: String) throws(StoreError) {
-        guard let rights = rights(of: path) else { return }
+        guard let rights = FileRights(path) else { return }
         guard rights.hasTrustedOwner else {
             throw StoreError(.failed, "The store “\(path)” belongs to another user.")
         }
@@ -240,15 +241,9 @@ final class StoreFile {
         )
     }
 
-    private static func rights(of path: String) -> FileRights? {
-        var facts = stat()
-        guard unsafe stat(path, &facts) == 0 else { return nil }
-        return FileRights(mode: facts.st_mode, owner: facts.st_uid, user: geteuid())
-    }
-
     // MARK: - Errors
 
-    static func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+    static func reason(_ code: Int32) -> String { SystemWords.text(of: code) }
 
     static func refused(_ path: String, _ why: String) -> StoreError {
         StoreError(

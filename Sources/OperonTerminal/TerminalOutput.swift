@@ -1,3 +1,4 @@
+import OperonSystem
 import Synchronization
 
 #if canImport(Glibc)
@@ -70,9 +71,7 @@ package struct FileOutput: TerminalOutput {
     /// The system's message for the first write that failed. A reader that has closed its end is
     /// not a failure.
     package var failure: String? {
-        firstError.code.withLock { $0 }.map { code in
-            unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
-        }
+        firstError.code.withLock { $0 }.map { SystemWords.text(of: $0) }
     }
 
     /// Writes a line.

@@ -9,7 +9,7 @@ enum Rules {
     /// What each target may import. A target that is not here may import nothing.
     static let allowedImports: [String: Set<String>] = {
         let libc: Set = ["Glibc", "Musl", "Darwin"]
-        let ports: Set = ["OperonModel", "OperonPorts"]
+        let ports: Set = ["OperonModel", "OperonPorts", "OperonSystem"]
         let nio: Set = ["NIOCore", "NIOPosix", "NIOSSL", "NIOConcurrencyHelpers"]
         let core: Set = ["OperonModel", "HeapModule", "DequeModule", "OrderedCollections"]
         let shell = ports.union(["OperonCore", "OperonWire", "COperonProcess", "Logging"])
@@ -21,6 +21,9 @@ enum Rules {
         ])
         return [
             "OperonModel": [],
+            // What the adapters ask of the system alike: its words for errors, and who may read
+            // a file.
+            "OperonSystem": libc.union(["OperonModel"]),
             "OperonCore": core,
             "OperonWire": ["OperonModel", "SwiftProtobuf"],
             // A lock and an array: what both transports queue with.
@@ -29,8 +32,10 @@ enum Rules {
                 "OperonCore", "CRabbitMQ", "Logging",
             ]),
             // The parser under Yams, whose events it reads without building a tree.
-            "OperonGraphFile": libc.union(["OperonModel", "OperonPorts", "CYaml"]),
-            "OperonTerminal": libc.union(["OperonModel", "Rainbow", "Synchronization"]),
+            "OperonGraphFile": ports.union(libc).union(["CYaml"]),
+            "OperonTerminal": libc.union([
+                "OperonModel", "OperonSystem", "Rainbow", "Synchronization",
+            ]),
             "OperonSQLite": ports.union(libc).union([
                 "GRDB", "GRDBSQLite", "NIOConcurrencyHelpers",
             ]),
@@ -64,7 +69,7 @@ enum Rules {
             // What the programs have in common: they alone may import it.
             "OperonArguments": [
                 "ArgumentParser", "Foundation", "Logging", "OperonModel", "OperonPorts",
-                "OperonRuntime", "OperonTerminal",
+                "OperonRuntime", "OperonSystem", "OperonTerminal",
             ],
             "operon": programs,
             "operon-worker": programs.subtracting(["OperonGraphFile"]),

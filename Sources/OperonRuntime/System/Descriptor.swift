@@ -1,5 +1,6 @@
 import COperonProcess
 import Glibc
+import OperonSystem
 
 /// An open file descriptor with one owner, closed when its owner releases it.
 ///
@@ -38,11 +39,7 @@ package struct SystemError: Error, Hashable {
     var isShortageOrFullDisk: Bool { isShortage || [ENOSPC, EDQUOT].contains(code) }
 
     /// The text for an `errno`, such as "No such file or directory".
-    static func text(_ code: Int32) -> String {
-        // glibc's strerror answers per thread since 2.32.
-        guard let text = unsafe strerror(code) else { return "error \(code)" }
-        return unsafe String(cString: text)
-    }
+    static func text(_ code: Int32) -> String { SystemWords.text(of: code) }
 }
 
 extension SystemError: CustomStringConvertible {

@@ -1,6 +1,7 @@
 import COperonProcess
 import Glibc
 package import OperonModel
+import OperonSystem
 
 /// What a worker keeps from one run of its process to the next, in a directory that one process at
 /// a time may hold: its id, and the processes it ran, so that the next run can end them and report

@@ -1,6 +1,7 @@
 import ArgumentParser
 import OperonArguments
 import OperonModel
+import OperonSystem
 import OperonTerminal
 
 /// Where the coordinator is, and how to print its answers: the same for every command that calls a

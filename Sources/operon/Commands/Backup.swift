@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import OperonArguments
 import OperonPorts
+import OperonSystem
 import OperonTerminal
 
 struct Backup: AsyncParsableCommand {
@@ -111,7 +112,7 @@ private final class NewFile {
     }
 
     private static func failed(_ path: String, _ code: Int32) -> Failure {
-        let why = unsafe String(cString: strerror(code))
+        let why = SystemWords.text(of: code)
         return Failure(ExitStatus.failed, "“\(path)” cannot be written: \(why).")
     }
 }

@@ -5,6 +5,7 @@ import OperonModel
 import OperonPorts
 import OperonRuntime
 import OperonSQLite
+import OperonSystem
 
 extension CoordinatorHost {
     /// How long workers keep working for a coordinator with a store on a disk that is gone: an

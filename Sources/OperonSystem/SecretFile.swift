@@ -1,4 +1,4 @@
-import OperonModel
+package import OperonModel
 
 #if canImport(Glibc)
 import Glibc
@@ -9,9 +9,9 @@ import Darwin
 #endif
 
 /// Files that only this user may read.
-enum SecretFile {
-    enum Problem: Error {
-        case readableByOthers
+package enum SecretFile {
+    package enum Problem: Error {
+        case readableByOthers(FileRights)
         case tooLarge
         /// The system's words for the error.
         case system(String)
@@ -19,13 +19,14 @@ enum SecretFile {
 
     /// The bytes of a file that no other user can read. The opened file itself is checked, even if
     /// its name is given to another file meanwhile.
-    static func read(_ path: String, bytesMax: Int) throws(Problem) -> [UInt8] {
+    package static func read(_ path: String, bytesMax: Int) throws(Problem) -> [UInt8] {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { throw .system(SystemWords.lastError()) }
         defer { close(number) }
         var status = stat()
         guard unsafe fstat(number, &status) == 0 else { throw .system(SystemWords.lastError()) }
-        guard !rights(status).tellsSecrets else { throw .readableByOthers }
+        let rights = FileRights(status)
+        guard !rights.tellsSecrets else { throw .readableByOthers(rights) }
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 64 << 10)
         while true {
@@ -39,22 +40,8 @@ enum SecretFile {
         }
     }
 
-    /// Whether others can read a private key.
-    static func isReadableByOthers(_ path: String) -> Bool {
-        var status = stat()
-        return unsafe stat(path, &status) == 0 && rights(status).tellsSecrets
-    }
-
-    private static func rights(_ status: stat) -> FileRights {
-        FileRights(
-            mode: UInt32(status.st_mode),
-            owner: UInt32(status.st_uid),
-            user: UInt32(geteuid())
-        )
-    }
-
     /// Why a file cannot be opened; `nil` if it can be.
-    static func problem(of path: String) -> String? {
+    package static func problem(of path: String) -> String? {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { return SystemWords.lastError() }
         close(number)
