@@ -20,10 +20,6 @@ package enum Environment {
         for name in secrets { _ = OwnProcess.secret(name) }
     }
 
-    package static var hostName: String { ProcessInfo.processInfo.hostName }
-
-    package static var processID: Int32 { ProcessInfo.processInfo.processIdentifier }
-
     package static var processorCount: Int { ProcessInfo.processInfo.activeProcessorCount }
 
     /// The trace that this program is a part of; `nil` if the variable is not set or is not valid

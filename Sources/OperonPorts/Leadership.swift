@@ -6,7 +6,7 @@ package protocol Leadership: Sendable {
     /// - Throws: `StoreError` (`held`) if another process leads and this one does not wait.
     func acquire() async throws
 
-    /// Ends the leadership. Called once nothing uses the store any more; without `acquire` it
-    /// changes nothing.
+    /// Ends the leadership. Called once nothing uses the store any more. A second call has no
+    /// effect.
     func release() async
 }

@@ -62,7 +62,8 @@ package struct StoreRows: Sendable {
     package var open: [OperationID: AttemptID?] = [:]
     package var queues: [String: StoredQueue] = [:]
     package var keys: [String: StoredKey] = [:]
-    /// The operations of each wanted graph that have an attempt in flight.
+    /// The operations that have an attempt in flight, of each cancelled graph of which operations
+    /// are reopened.
     package var running: [GraphID: [OperationID: StoredOperation]] = [:]
     /// Bytes of the logs of an operation by attempt, the first attempt first.
     package var logSizes: [OperationID: [(attempt: AttemptID, bytes: Int)]] = [:]
@@ -109,7 +110,9 @@ extension StoreLookup {
         }
         for name in wants.queues { rows.queues[name] = try queue(name) }
         for name in wants.keys { rows.keys[name] = try key(name) }
-        for graph in wants.running where rows.running[graph] == nil {
+        for graph in wants.reopened where rows.running[graph] == nil {
+            let isCancelled = rows.graphs[graph]?.cancelReason != nil
+            guard isCancelled || wants.cancelled.contains(graph) else { continue }
             for id in try openOperations(of: graph) {
                 rows.running[graph, default: [:]][id] = try operation(id)
             }

@@ -14,9 +14,11 @@ package struct StoreWants: Sendable {
     package private(set) var attempts: [(id: AttemptID, operation: OperationID)] = []
     package private(set) var queues: [String] = []
     package private(set) var keys: [String] = []
-    /// Graphs whose operations in flight are wanted: if the graph is cancelled, reopening one of
-    /// its operations cancels those instead.
-    package private(set) var running: [GraphID] = []
+    /// Graphs of which operations are reopened. If the graph is cancelled, its operations in flight
+    /// are wanted, because they are cancelled instead of the graph.
+    package private(set) var reopened: [GraphID] = []
+    /// Graphs that the batch itself cancels.
+    package private(set) var cancelled: Set<GraphID> = []
     /// Operations of which the sizes of earlier logs are wanted.
     package private(set) var logs: [OperationID] = []
 
@@ -34,8 +36,11 @@ package struct StoreWants: Sendable {
     private mutating func add(_ record: StoreRecord) {
         switch record {
         case .graphAdded(let id), .operationsAdded(let id, _, _), .graphClosed(let id),
-            .cancelled(.graph(let id), _, _, _), .suspended(.graph(let id), _):
+            .suspended(.graph(let id), _):
             add(id)
+        case .cancelled(.graph(let id), _, _, _):
+            add(id)
+            cancelled.insert(id)
         case .granted(let attempt, let id, _, _), .resumed(let attempt, let id):
             add(id)
             open.append(id)
@@ -50,7 +55,7 @@ package struct StoreWants: Sendable {
             add(id)
         case .reopened(let id):
             add(id)
-            if running.last != id.graph { running.append(id.graph) }
+            if reopened.last != id.graph { reopened.append(id.graph) }
         case .queueDefined(let settings): queues.append(settings.name)
         case .queueLimit(let name, _), .queuePriority(let name, _), .suspended(.queue(let name), _):
             queues.append(name)

@@ -26,24 +26,19 @@ final class Connection: @unchecked Sendable {
 
     /// Loads the stored state and raises the epoch.
     func begin() throws -> StoredState {
-        do {
-            var state = try read { try $0.load() }
-            if options.isMaintenance { return state }
-            guard state.epoch.rawValue < .max else {
-                throw StoreError(.failed, "The store “\(file.path)” was opened too often.")
-            }
-            state.epoch = Epoch(rawValue: state.epoch.rawValue + 1)
-            let (reign, epoch) = (state.reign, state.epoch)
-            try write { tables in
-                try tables.transaction(by: nil) { try tables.write(reign: reign, epoch: epoch) }
-            }
-            try openLog()
-            try sync()
-            return state
-        } catch {
-            try? close()
-            throw error
+        var state = try read { try $0.load() }
+        if options.isMaintenance { return state }
+        guard state.epoch.rawValue < .max else {
+            throw StoreError(.failed, "The store “\(file.path)” was opened too often.")
         }
+        state.epoch = Epoch(rawValue: state.epoch.rawValue + 1)
+        let (reign, epoch) = (state.reign, state.epoch)
+        try write { tables in
+            try tables.transaction(by: nil) { try tables.write(reign: reign, epoch: epoch) }
+        }
+        try openLog()
+        try sync()
+        return state
     }
 
     /// Opens SQLite's log. The log exists since the epoch was raised and stays the same file until

@@ -61,6 +61,7 @@ package final class SQLiteStore: OperationStore, Leadership {
         }
     }
 
+    /// Closes the store, and with it the lock on the file.
     package func release() async { await close() }
 
     /// Opens in a fixed order: the file with its lock and its checks, unless `acquire` has done

@@ -29,6 +29,23 @@ import Testing
         try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
 
+    @Test func `who leads has the file, and raises no epoch before it is opened`() async throws {
+        let world = try StoreWorld(.sqlite)
+        defer { world.remove() }
+        let first = world.sqlite()
+        let second = world.sqlite()
+        try await first.acquire()
+        let refused = try await storeError { try await second.acquire() }
+        #expect(refused.code == .held)
+        await first.release()
+        try await second.acquire()
+        #expect(try await second.open().epoch == Epoch(rawValue: 1))
+        await second.release()
+        await second.release()
+        #expect(try await first.open().epoch == Epoch(rawValue: 2))
+        await first.close()
+    }
+
     @Test func `only its owner may read a store, its log too`() async throws {
         let world = try StoreWorld(.sqlite)
         defer { world.remove() }

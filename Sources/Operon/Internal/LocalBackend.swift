@@ -122,17 +122,9 @@ final class LocalBackend: ClusterBackend {
             configuration.scheduler.lease = Self.longTime
             configuration.scheduler.exclusiveLease = Self.longTime
         }
+        // Code that ignores a stop must not keep the program.
+        configuration.overtime = .seconds(15)
         do {
-            let kinds = kinds
-            var worker = WorkerHost.Configuration(
-                slots: slots,
-                environment: OwnProcess.environment
-            ) { [logger] in logger.warning("\($0)") }
-            worker.kinds = RegisteredKinds(threads: try Self.threads(slots: slots)) {
-                kinds.registered($0)
-            }
-            worker.kinds.time = time
-            worker.stateDirectory = store.map { $0 + ".worker" }
             let file = store.map { SQLiteStore(path: $0) }
             return try await CoordinatorHost.open(
                 file ?? MemoryStore(reign: .drawn()),
@@ -140,7 +132,7 @@ final class LocalBackend: ClusterBackend {
                 configuration,
                 logger: logger
             ) { _, _ in
-                try .inProcess(worker, limits: limits, logger: logger)
+                try .inProcess(makeWorker(), limits: limits, logger: logger)
             }
         } catch let error as StoreError {
             throw OperonError(error.code == .held ? .refused : .system, error.message)
@@ -149,6 +141,21 @@ final class LocalBackend: ClusterBackend {
         } catch let error as ProcessRunnerError {
             throw OperonError(.system, error.message)
         }
+    }
+
+    private func makeWorker() throws -> WorkerHost.Configuration {
+        var worker = WorkerHost.Configuration(
+            slots: slots,
+            environment: OwnProcess.environment
+        ) { [logger] in logger.warning("\($0)") }
+        worker.kinds = RegisteredKinds(threads: try Self.threads(slots: slots)) { [kinds] name in
+            kinds.registered(name)
+        }
+        worker.kinds.time = time
+        worker.stateDirectory = store.map { $0 + ".worker" }
+        // A message costs next to nothing here.
+        worker.agent = { $0.startReportDelay = .milliseconds(10) }
+        return worker
     }
 
     /// One thread per slot, and further threads for the parallel work of operations. Throws untyped

@@ -17,8 +17,8 @@ package final class CoordinatorHost: Sendable {
         /// `nil`: nothing is measured.
         package var meters: CoordinatorMeters?
         /// How long `stop` waits for operations in this process that were asked to stop because the
-        /// drain time was over.
-        package var overtime = Duration.seconds(15)
+        /// drain time was over; `nil`: until they end. Processes are killed, so they always end.
+        package var overtime: Duration?
         /// Called at each step of the order of effects, for tests of crashes.
         package var reached: @Sendable (FailPoint) -> Void = { _ in }
         package var growthObserver: CoordinatorService.GrowthObserver = { _, _ in }
@@ -82,7 +82,7 @@ package final class CoordinatorHost: Sendable {
     package let store: (any OperationStore)?
     private let leadership: (any Leadership)?
     private let link: Link
-    private let overtime: Duration
+    private let overtime: Duration?
     private let workerEnded = Latch()
 
     /// How long the worker in this process may take to give back the operations that it was told to
@@ -136,10 +136,10 @@ package final class CoordinatorHost: Sendable {
         configuration.scheduler.seed = random.next()
         try await leadership?.acquire()
         do {
-            let state = try await begin(with: store, configuration)
+            let start = try await begin(with: store, configuration)
             do {
-                let link = try await link(state.scheduler, state.restored)
-                return CoordinatorHost(state, link, configuration, store, leadership, logger)
+                let link = try await link(start.scheduler, start.restored)
+                return CoordinatorHost(start, link, configuration, store, leadership, logger)
             } catch {
                 await store?.close()
                 throw error
@@ -230,11 +230,12 @@ package final class CoordinatorHost: Sendable {
     /// Ends `run`. Returns when the last messages have been sent.
     ///
     /// - Parameter others: Returns when no client except the worker needs the coordinator any more.
+    ///   Only a drain waits for it.
     package func stop(_ stop: Stop, behind others: () async -> Void = {}) async {
         switch stop {
         case .drain(let limit):
             drainWorker(within: limit)
-            await waitForWorker(within: limit + overtime)
+            await waitForWorker(within: overtime.map { limit + $0 })
             if let worker = link.worker, !workerEnded.isOpen {
                 worker.service.stop()
                 await waitForWorker(within: Self.lastWordsPatience)
@@ -256,8 +257,9 @@ package final class CoordinatorHost: Sendable {
         link.worker?.service.drain(timeout: limit)
     }
 
-    private func waitForWorker(within limit: Duration) async {
-        if link.worker != nil { await workerEnded.wait(within: limit) }
+    private func waitForWorker(within limit: Duration?) async {
+        guard link.worker != nil else { return }
+        if let limit { await workerEnded.wait(within: limit) } else { await workerEnded.wait() }
     }
 
     /// Ends everything that still runs in this process, closes the store and ends the leadership.

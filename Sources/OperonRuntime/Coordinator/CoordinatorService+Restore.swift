@@ -6,13 +6,29 @@ import OperonWire
 extension CoordinatorService {
     /// Opens a store under a new epoch and rebuilds the state that a coordinator needs to continue.
     ///
-    /// - Throws: `StoreError` for a store that cannot be used or has unreadable contents.
+    /// - Throws: `StoreError` for a store that cannot be used or has unreadable contents; then it is
+    ///   not open.
     package static func restore(
         from store: any OperationStore,
         configuration: Scheduler.Configuration,
         time: TimeSource = .system
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
         let state = try await store.open()
+        do {
+            let now = Moment(monotonic: time.now(), wall: time.wall())
+            return try await rebuild(state, of: store, configuration, at: now)
+        } catch {
+            await store.close()
+            throw error
+        }
+    }
+
+    private static func rebuild(
+        _ state: StoredState,
+        of store: any OperationStore,
+        _ configuration: Scheduler.Configuration,
+        at now: Moment
+    ) async throws -> (scheduler: Scheduler, restored: Restored) {
         var names = StoredNames(limits: configuration.limits)
         var headers: [StoredOperations.Header] = []
         for graph in state.graphs { headers.append(try names.append(graph)) }
@@ -23,7 +39,6 @@ extension CoordinatorService {
             compiled.append(one)
             additions.append(more)
         }
-        let now = Moment(monotonic: time.now(), wall: time.wall())
         let scheduler: Scheduler
         do throws(RestoreError) {
             scheduler = try Scheduler(

@@ -15,8 +15,6 @@ extension CoordinatorHost.Link {
         var configuration = worker
         configuration.name = worker.name ?? "local"
         configuration.agent = { agent in
-            // A message costs next to nothing here.
-            agent.startReportDelay = .milliseconds(10)
             agent.limits = limits
             worker.agent(&agent)
         }

@@ -60,26 +60,30 @@ package struct WorkerHost: Sendable {
     private let overtime: Duration?
 
     /// - Throws: `StateDirectoryError` if another process has that directory, or it cannot be used;
-    ///   `ProcessRunnerError` if nothing can be run; any error of `transport`.
+    ///   `ProcessRunnerError` if nothing can be run.
     package init(
         _ configuration: Configuration,
         logger: Logger,
-        transport: (Incarnation) throws -> any WorkerTransport
+        transport: (Incarnation) -> any WorkerTransport
     ) throws {
         let incarnation = Incarnation.drawn()
         self.incarnation = incarnation
         kinds = configuration.kinds
         drainTimeout = configuration.drainTimeout
-        let state = try configuration.stateDirectory.map { path throws(StateDirectoryError) in
-            try StateDirectory(path: path, incarnation: incarnation)
+        let state: StateDirectory?
+        do {
+            state = try configuration.stateDirectory.map { path throws(StateDirectoryError) in
+                try StateDirectory(path: path, incarnation: incarnation)
+            }
+            if let warning = state?.warning { configuration.report(warning) }
+            var ofProcesses = ProcessRunner.Configuration(environment: configuration.environment)
+            ofProcesses.stateDirectory = state
+            ofProcesses.report = configuration.report
+            processes = try ProcessRunner(ofProcesses)
+        } catch {
+            kinds.threads?.stop()
+            throw error
         }
-        if let warning = state?.warning { configuration.report(warning) }
-        var processConfiguration = ProcessRunner.Configuration(
-            environment: configuration.environment
-        )
-        processConfiguration.stateDirectory = state
-        processConfiguration.report = configuration.report
-        processes = try ProcessRunner(processConfiguration)
         name = configuration.name ?? "\(OwnProcess.hostName)-\(OwnProcess.id)"
         var agent = WorkerAgent.Configuration(
             name: name,
@@ -98,7 +102,7 @@ package struct WorkerHost: Sendable {
         overtime = configuration.grace.map { $0 + agent.farewell }
         service = WorkerService(
             agent: WorkerAgent(configuration: agent),
-            transport: try transport(incarnation),
+            transport: transport(incarnation),
             processes: processes,
             kinds: kinds,
             logger: logger,
@@ -134,12 +138,12 @@ package struct WorkerHost: Sendable {
                 if signal != nil { _ = try await group.next() }
                 return signal
             }
+            if Task.isCancelled { throw CancellationError() }
             result = .success(signal)
         } catch {
             result = .failure(error)
         }
         await shutDown()
-        if Task.isCancelled { throw CancellationError() }
         return try result.get()
     }
 

@@ -102,13 +102,14 @@ struct CoordinatorSession {
             }
         }
         let end = CoordinatorHost.Activity { [say] host in
-            var stopping: Task<Void, Never>?
+            var isStopping = false
             for await _ in signals {
-                guard stopping == nil else { return await host.stop(.now) }
+                guard !isStopping else { return await host.stop(.now) }
+                isStopping = true
                 say("stopping; unfinished graphs continue at the next start")
-                Self.tell([.stopping(within: Self.stopPatience)], manager, say)
+                Self.tell([.stopping(within: drain + Self.stopPatience)], manager, say)
                 http.stop()
-                stopping = Task { await host.stop(.drain(within: drain)) }
+                Task { await host.stop(.drain(within: drain)) }
             }
         }
         do {
@@ -120,7 +121,7 @@ struct CoordinatorSession {
         }
     }
 
-    /// How long the last messages and, in this process, running operations may take at shutdown.
+    /// How long operations that were asked to stop and the last messages may take at shutdown.
     private static let stopPatience = Duration.seconds(120)
 
     private func makeServer(

@@ -80,6 +80,8 @@ struct RunSession {
             [logger] in logger.warning("\($0)")
         }
         worker.stateDirectory = options.store.map { $0 + ".worker" }
+        // In this process a message costs next to nothing, and a person watches.
+        worker.agent = { $0.startReportDelay = .milliseconds(10) }
         return try await run { _ in try .inProcess(worker, logger: logger) }
     }
 
