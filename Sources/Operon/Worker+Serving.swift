@@ -1,6 +1,4 @@
 internal import Logging
-internal import NIOCore
-internal import NIOPosix
 internal import OperonAMQP
 internal import OperonCore
 internal import OperonModel
@@ -86,18 +84,10 @@ extension Worker {
         guard let url = broker ?? OwnProcess.secret(variable), !url.isEmpty else {
             throw OperonError(.invalid, "No broker is named, by the program or in \(variable).")
         }
-        let configuration = try AMQPConfiguration(url: url, prefix: prefix)
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        defer { group.shutdownGracefully { _ in } }
-        try await serve(on: LoopExecutor(group.next())) { incarnation in
-            var random = SystemRandomNumberGenerator()
-            return AMQPWorkerTransport(
-                configuration: configuration,
-                incarnation: incarnation,
-                seed: random.next(),
-                logger: logger,
-                group: group
-            )
+        let connection = try BrokerConnection(url: url, prefix: prefix)
+        defer { connection.close() }
+        try await serve(on: connection.executor) { incarnation in
+            connection.workerTransport(of: incarnation, logger: logger)
         }
     }
 

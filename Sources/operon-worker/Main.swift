@@ -1,7 +1,5 @@
 import ArgumentParser
 import Logging
-import NIOCore
-import NIOPosix
 import OperonAMQP
 import OperonArguments
 import OperonCore
@@ -95,34 +93,26 @@ struct OperonWorker: AsyncParsableCommand {
         if supervise {
             throw ExitCode(try await Supervision(environment: environment, say: say).run())
         }
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        defer { group.shutdownGracefully { _ in } }
-        let connection = try AMQPConfiguration(
+        let connection = try BrokerConnection(
             url: try broker.requiredURL(environment: environment),
             prefix: broker.prefix
         )
+        defer { connection.close() }
         let status = ServiceStatus(
             manager: ServiceManager(socket: environment["NOTIFY_SOCKET"]),
             fail: say
         )
         let configuration = makeConfiguration(environment, status, say)
         let worker = try WorkerHost(configuration, logger: logger) { incarnation in
-            var random = SystemRandomNumberGenerator()
-            return AMQPWorkerTransport(
-                configuration: connection,
-                incarnation: incarnation,
-                seed: random.next(),
-                logger: logger,
-                group: group
-            )
+            connection.workerTransport(of: incarnation, logger: logger)
         }
         // From here on signals start a drain.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let count = configuration.slots == 1 ? "1 slot" : "\(configuration.slots) slots"
-        say("“\(worker.name)” with \(count) serves \(connection.address)")
+        say("“\(worker.name)” with \(count) serves \(connection.configuration.address)")
         async let _: Void = status.waitForReadiness()
         let signal = try await worker.serve(
-            on: LoopExecutor(group.next()),
+            on: connection.executor,
             until: signals.map { .signal($0.rawValue) }
         ) {
             say("draining; a second signal ends everything at once")

@@ -59,7 +59,7 @@ enum Rules {
             // has an Operation of its own.
             "Operon": ports.union([
                 "OperonRuntime", "OperonAMQP", "OperonCore", "OperonGraphFile", "OperonHTTP",
-                "OperonSQLite", "DequeModule", "Logging", "NIOCore", "NIOPosix",
+                "OperonSQLite", "DequeModule", "Logging",
                 "ServiceLifecycle", "Synchronization", "UnixSignals", "FoundationEssentials",
             ]),
             "OperonFoundation": ["Foundation", "Operon"],

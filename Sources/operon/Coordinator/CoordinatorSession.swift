@@ -51,7 +51,8 @@ struct CoordinatorSession {
             }
             try await serve(configuration, drain: .zero) { epoch in
                 say("stores graphs in \(path), uses the broker \(broker.configuration.address)")
-                return broker.link(epoch: epoch, logger: logger)
+                let transport = broker.coordinatorTransport(epoch: epoch, logger: logger)
+                return CoordinatorHost.Link(transport, on: broker.executor)
             }
         case .thisProcess(let slots, let drain):
             var worker = WorkerHost.Configuration(slots: slots, environment: environment) {

@@ -89,7 +89,8 @@ struct RunSession {
         let broker = try BrokerConnection(url: url, prefix: options.prefix)
         defer { broker.close() }
         return try await run(attendance: broker.configuration.attendance) { epoch in
-            broker.link(epoch: epoch, logger: logger)
+            let transport = broker.coordinatorTransport(epoch: epoch, logger: logger)
+            return CoordinatorHost.Link(transport, on: broker.executor)
         }
     }
 
