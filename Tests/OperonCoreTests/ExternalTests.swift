@@ -217,7 +217,7 @@ struct ExternalTests {
                 continue
             }
             #expect(field == "completion of “\(bench.id(name))”")
-            #expect(why.contains(name == "a" ? "a worker runs it" : "it has not started"))
+            #expect(why.contains(name == "a" ? "it is not external" : "it has not started"))
         }
         let ghost = OperationID(graph: GraphID(rawValue: 9), index: 0)
         #expect(throws: Refusal.self) {
