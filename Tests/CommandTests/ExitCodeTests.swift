@@ -108,6 +108,8 @@ import Testing
         (["validate", "key.yaml"], "key.yaml:1:26: unknown key “rum”; did you mean “run”?"),
         (["run", "graph.yaml", "--logs", "graph.yaml"], "cannot create the directory for logs"),
         (["completion", "tcsh"], "tcsh"),
+        (["cancel", "nightly", "--cascade"], "--cascade needs a single operation"),
+        (["cancel", "--queue", "q", "--cascade"], "--cascade needs a single operation"),
     ])
     func `a wrong call or file is explained on standard error`(
         arguments: [String],

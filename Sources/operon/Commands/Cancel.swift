@@ -26,6 +26,14 @@ struct Cancel: AsyncParsableCommand {
 
     @OptionGroup var coordinator: ClientArguments
 
+    func validate() throws {
+        guard cascade else { return }
+        // A graph or a queue is cancelled with all that it has.
+        guard case .operation = try target.selector else {
+            throw ValidationError("--cascade needs a single operation: GRAPH/OPERATION")
+        }
+    }
+
     func run() async throws {
         let selector = try target.selector
         var request = CancelRequest()
