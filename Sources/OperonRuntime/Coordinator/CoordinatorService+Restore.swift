@@ -6,8 +6,8 @@ import OperonWire
 extension CoordinatorService {
     /// Opens a store under a new epoch and rebuilds the state that a coordinator needs to continue.
     ///
-    /// - Throws: `StoreError` for a store that cannot be used or has unreadable contents; then it is
-    ///   not open.
+    /// - Throws: `StoreError` for a store that cannot be used or has unreadable contents; then it
+    ///   is not open.
     package static func restore(
         from store: any OperationStore,
         configuration: Scheduler.Configuration,
