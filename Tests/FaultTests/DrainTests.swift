@@ -24,7 +24,7 @@ import Testing
                 ["drain", "w1", "--wait", "--timeout", "100s"],
                 environment: keeper.environment
             )
-            try await workers[0].says("finishing 2")
+            try await workers[0].says("waits for 2 to finish")
             _ = try scene.write("asked", "")
             let drain = try await draining.end()
             #expect(drain.end == .exit(0), "\(drain.errors)")

@@ -48,7 +48,7 @@ import Testing
                 for column in 0..<8 { try await run.says("running o\(index * 2 + 2)-\(column)\n") }
                 worker.signal(SIGTERM)
                 try scene.startWorkers(1, slots: 2)
-                try await worker.says("finishing 2")
+                try await worker.says("waits for 2 to finish")
                 _ = try scene.write("gate\(index)", "")
                 // Its operations take a third of a second; it would give up after 30 s.
                 #expect(try await worker.end(within: .seconds(20)).end == .exit(0))
