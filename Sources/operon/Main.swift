@@ -10,11 +10,11 @@ struct Operon: AsyncParsableCommand {
         abstract: "Run graphs of operations, on this machine or on a cluster.",
         discussion: """
             Exit codes: 0 success; 1 an operation failed; 2 the command line or the input was \
-            wrong, or the request was refused; 3 an operation was cancelled; 4 a wait timed out; \
-            5 the broker or the coordinator cannot be reached; 6 there is no such graph, \
-            operation, queue, key or worker; 7 an operation was skipped because a dependency did \
-            not succeed; 8 another coordinator holds the prefix or the store; 130, 143 ended by \
-            SIGINT, SIGTERM. Of 1, 3 and 7, the first that applies.
+            wrong, or the request was refused; 3 none failed, but one was cancelled; 4 a wait \
+            timed out; 5 the broker or the coordinator cannot be reached; 6 there is no such \
+            graph, operation, queue, key or worker; 7 none failed or was cancelled, but one was \
+            skipped because a dependency did not succeed; 8 another coordinator holds the prefix \
+            or the store; 130, 143 ended by SIGINT, SIGTERM.
             """,
         version: Version.text,
         groupedSubcommands: [
