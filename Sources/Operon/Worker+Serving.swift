@@ -19,8 +19,9 @@ extension Worker {
         if let name, !(1...limits.nameBytes).contains(name.utf8.count) {
             throw OperonError(.invalid, "A worker's name has 1 to \(limits.nameBytes) bytes.")
         }
-        guard drainTimeout >= .zero else {
-            throw OperonError(.invalid, "A drain timeout is not negative.")
+        // A week, as for the programs: a duration without a bound would not fit a clock.
+        guard (.zero ... .seconds(604_800)).contains(drainTimeout) else {
+            throw OperonError(.invalid, "A drain timeout is 0 to 604,800 seconds.")
         }
         var names: Set<String> = []
         for kind in kinds {

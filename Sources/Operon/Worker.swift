@@ -54,7 +54,8 @@ public struct Worker: Service {
     ///     process id.
     ///   - slots: How many operations it runs at once, 1 to 4,096. `nil`: one per processor.
     ///   - queues: The operation queues it serves; empty: all.
-    ///   - drainTimeout: How long running operations have to finish when the worker drains.
+    ///   - drainTimeout: How long running operations have to finish when the worker drains, at most
+    ///     a week.
     ///   - handlesSignals: Whether SIGTERM and SIGINT drain the worker, and a second signal ends
     ///     the process at once. Turn it off in a `ServiceGroup`, which handles signals itself.
     ///   - logger: Receives messages for operators.

@@ -74,9 +74,7 @@ struct OperonWorker: AsyncParsableCommand {
         if let name, name.isEmpty || name.utf8.count > Limits().nameBytes {
             throw ValidationError("--name must have 1 to \(Limits().nameBytes) bytes")
         }
-        guard drainTimeout >= 0, drainTimeout.isFinite else {
-            throw ValidationError("--drain-timeout must not be negative")
-        }
+        try DrainTimeout.check(drainTimeout)
         if let stateDirectory, stateDirectory.isEmpty {
             throw ValidationError("the path of --state-directory is empty")
         }

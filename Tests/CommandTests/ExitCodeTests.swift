@@ -108,6 +108,9 @@ import Testing
         (["validate", "key.yaml"], "key.yaml:1:26: unknown key “rum”; did you mean “run”?"),
         (["run", "graph.yaml", "--logs", "graph.yaml"], "cannot create the directory for logs"),
         (["completion", "tcsh"], "tcsh"),
+        (["up", "--drain-timeout", "1e30"], "from 0 to 604800 seconds"),
+        (["up", "--drain-timeout", "inf"], "from 0 to 604800 seconds"),
+        (["up", "--slots", "99999999999"], "--slots must be from 1 to 4096"),
         (["cancel", "nightly", "--cascade"], "--cascade needs a single operation"),
         (["cancel", "--queue", "q", "--cascade"], "--cascade needs a single operation"),
     ])
@@ -146,6 +149,8 @@ import Testing
             "--name must have 1 to 256 bytes"
         ),
         (["--broker", "amqp://h", "--drain-timeout", "-1"], "--drain-timeout"),
+        (["--broker", "amqp://h", "--drain-timeout", "1e30"], "from 0 to 604800 seconds"),
+        (["--broker", "amqp://h", "--drain-timeout", "nan"], "from 0 to 604800 seconds"),
         (["--broker", "amqp://h", "--broker-file", "x"], "cannot be combined"),
         (["--broker-file", "absent.url"], "absent.url cannot be read"),
         (["--broker-file", "empty.url"], "has no URL in its first line"),

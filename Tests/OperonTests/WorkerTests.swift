@@ -521,7 +521,11 @@ import Testing
         (Worker(broker: "amqp://h", name: ""), "A worker's name has 1 to 256 bytes."),
         (
             Worker(broker: "amqp://h", drainTimeout: .seconds(-1)),
-            "A drain timeout is not negative."
+            "A drain timeout is 0 to 604,800 seconds."
+        ),
+        (
+            Worker(broker: "amqp://h", drainTimeout: .seconds(Int64.max)),
+            "A drain timeout is 0 to 604,800 seconds."
         ),
         (
             Worker(broker: "amqp://h", .on(Square.self), .on(Square.self)),

@@ -1,5 +1,6 @@
 import ArgumentParser
 import OperonArguments
+import OperonModel
 
 /// `operon coordinator`: keeps graphs, dispatches their operations to workers, answers clients.
 struct Coordinator: AsyncParsableCommand {
@@ -60,10 +61,10 @@ struct Up: AsyncParsableCommand {
     @OptionGroup var arguments: CoordinatorArguments
 
     func validate() throws {
-        if let slots, slots < 1 { throw ValidationError("--slots must be at least 1") }
-        guard drainTimeout >= 0 else {
-            throw ValidationError("--drain-timeout must not be negative")
+        if let slots, !(1...Limits().slots).contains(slots) {
+            throw ValidationError("--slots must be from 1 to \(Limits().slots)")
         }
+        try DrainTimeout.check(drainTimeout)
     }
 
     func run() async throws {
