@@ -92,7 +92,7 @@ import Testing
             )
             let first = try await scene.operon(["run", "--local"] + Self.arguments(file))
             #expect(first.end == .exit(1), "\(first.errors)")
-            #expect(first.errors.contains("add --resume"), "\(first.errors)")
+            #expect(first.errors.contains("the same command with --resume"), "\(first.errors)")
             _ = try scene.write("fixed", "")
 
             let again = try await scene.operon(

@@ -204,7 +204,7 @@ struct RunSession {
             } catch let failure as PortError {
                 ending.failure = failure
             } catch let error as StoreError {
-                throw Failure(error, hint: "To continue the run, add --resume to the same command.")
+                throw Failure(error, hint: "To continue, run the same command with --resume.")
             }
             ending.signal = await interruption.exitCode
             ending.unstored = await interruption.unstored
@@ -397,7 +397,7 @@ struct RunSession {
         }
         if let unstored = ending.unstored { screen.print([unstored]) }
         if options.store != nil, options.output == .text, code != ExitStatus.success {
-            screen.print(["To run what has not succeeded, add --resume to the same command."])
+            screen.print(["To run what has not succeeded, run the same command with --resume."])
         }
         if let traceFile = options.traceFile {
             do {
