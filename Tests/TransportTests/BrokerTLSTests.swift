@@ -83,13 +83,16 @@ struct BrokerTLSTests {
         let reason = try #require(await reasons.first { _ in true })
         try await worker.close()
 
+        // A broker in plain text answers with its own protocol and closes. Whether the answer
+        // arrives before the reset is up to the kernel.
         let expected =
             switch server {
-            case .expired, .strangeAuthority: "CERTIFICATE_VERIFY_FAILED"
-            case .otherHost: "the broker’s certificate is for another host"
-            case .plaintext: "the other side broke off the TLS handshake"
+            case .expired, .strangeAuthority: ["CERTIFICATE_VERIFY_FAILED"]
+            case .otherHost: ["the broker’s certificate is for another host"]
+            case .plaintext:
+                ["the other side broke off the TLS handshake", "the other side does not speak TLS"]
             }
-        #expect(reason.contains(expected), "\(reason)")
+        #expect(expected.contains { reason.contains($0) }, "\(reason)")
         #expect(!reason.contains("s3cret"))
         #expect(await worker.events.next() == nil)
     }
