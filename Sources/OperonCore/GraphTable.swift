@@ -11,19 +11,22 @@ struct GraphTable: Sendable {
     /// One more than the highest number.
     var count: Int { states.count }
 
-    var indices: Range<Int> { states.indices }
+    /// The numbers of all graphs, dropped ones included, ascending.
+    var all: some Sequence<GraphID> {
+        (0..<UInt32(states.count)).lazy.map { GraphID(rawValue: $0) }
+    }
 
     /// The most graphs that were kept at any one time: there is room for as many states.
     var placeCount: Int { states.placeCount }
 
     /// The numbers of the graphs that are kept, ascending. O(graphs kept).
-    var kept: [Int] { states.kept }
+    var kept: [GraphID] { states.kept.map { GraphID(rawValue: UInt32($0)) } }
 
-    func isDropped(_ number: Int) -> Bool { states.isDropped(number) }
+    func isDropped(_ graph: GraphID) -> Bool { states.isDropped(Int(graph.rawValue)) }
 
-    subscript(number: Int) -> GraphState {
-        @inline(__always) _read { yield states[number] }
-        @inline(__always) _modify { yield &states[number] }
+    subscript(graph: GraphID) -> GraphState {
+        @inline(__always) _read { yield states[Int(graph.rawValue)] }
+        @inline(__always) _modify { yield &states[Int(graph.rawValue)] }
     }
 
     mutating func append(_ graph: GraphState) { states.append(graph) }
@@ -38,9 +41,83 @@ struct GraphTable: Sendable {
     }
 
     /// Keeps only the outcomes of a graph's operations.
-    mutating func drop(_ number: Int, _ outcomes: OutcomeRuns) {
-        dropped.insert(GraphID(rawValue: UInt32(number)), outcomes)
-        states.drop(number)
+    mutating func drop(_ graph: GraphID, _ outcomes: OutcomeRuns) {
+        dropped.insert(graph, outcomes)
+        states.drop(Int(graph.rawValue))
+    }
+}
+
+// MARK: - Operations
+
+extension GraphTable {
+    subscript(state operation: OperationID) -> OperationState {
+        @inline(__always) get { self[operation.graph].operations.state[operation.index] }
+    }
+
+    subscript(outcome operation: OperationID) -> OutcomeKind? {
+        @inline(__always) get { self[operation.graph].operations.outcome[operation.index] }
+        @inline(__always) set {
+            self[operation.graph].operations.outcome[operation.index] = newValue
+        }
+    }
+
+    subscript(flags operation: OperationID) -> OperationFlags {
+        @inline(__always) get { self[operation.graph].operations.flags[operation.index] }
+        @inline(__always) set { self[operation.graph].operations.flags[operation.index] = newValue }
+    }
+
+    subscript(level operation: OperationID) -> UInt8 {
+        @inline(__always) get { self[operation.graph].operations.level[operation.index] }
+        @inline(__always) set { self[operation.graph].operations.level[operation.index] = newValue }
+    }
+
+    subscript(waiting operation: OperationID) -> UInt32 {
+        @inline(__always) get { self[operation.graph].operations.waiting[operation.index] }
+        @inline(__always) set {
+            self[operation.graph].operations.waiting[operation.index] = newValue
+        }
+    }
+
+    subscript(attempt operation: OperationID) -> UInt32 {
+        @inline(__always) get { self[operation.graph].operations.attempt[operation.index] }
+        @inline(__always) set {
+            self[operation.graph].operations.attempt[operation.index] = newValue
+        }
+    }
+
+    subscript(ordinal operation: OperationID) -> UInt32 {
+        @inline(__always) get { self[operation.graph].operations.ordinal[operation.index] }
+        @inline(__always) set {
+            self[operation.graph].operations.ordinal[operation.index] = newValue
+        }
+    }
+
+    subscript(retries operation: OperationID) -> UInt16 {
+        @inline(__always) get { self[operation.graph].operations.retries[operation.index] }
+        @inline(__always) set {
+            self[operation.graph].operations.retries[operation.index] = newValue
+        }
+    }
+
+    /// Changes an operation's state: see `OperationTable.move`.
+    @inline(__always) mutating func move(_ operation: OperationID, to next: OperationState) {
+        self[operation.graph].operations.move(operation.index, to: next)
+    }
+
+    func policy(of operation: OperationID) -> OperationPolicy {
+        self[operation.graph].policy(operation.index)
+    }
+
+    func rule(of operation: OperationID) -> PolicyRule {
+        self[operation.graph].rule(operation.index)
+    }
+
+    func queue(of operation: OperationID) -> Int { rule(of: operation).queue }
+
+    func kind(of operation: OperationID) -> Int { rule(of: operation).kind }
+
+    func urgency(of operation: OperationID) -> UInt8 {
+        self[operation.graph].urgency(operation.index)
     }
 }
 
@@ -61,14 +138,7 @@ extension GraphState {
             rules: [],
             keys: [],
             submittedAt: Moment(monotonic: .zero, wall: WallTime(nanosecondsSince1970: 0)),
-            state: [],
-            outcome: [],
-            flags: [],
-            level: [],
-            waiting: [],
-            attempt: [],
-            ordinal: [],
-            retries: [],
+            operations: OperationTable(levels: []),
             unfinished: 0
         )
         graph.isGone = true

@@ -89,27 +89,25 @@ extension Scheduler {
     private mutating func firstAdmissible(in lane: Int) -> ReadyEntry? {
         while let entry = lanes[lane].heap.max {
             let operation = entry.operation
-            let graph = Int(entry.graph)
             // The urgency differs: the priority was changed, and the new entry is elsewhere in the
             // heap.
             guard isEnqueued(operation),
-                entry.urgency == graphs[graph].urgency(Int(entry.index))
+                entry.urgency == graphs.urgency(of: operation)
             else {
                 lanes[lane].heap.removeMax()
                 continue
             }
-            if graphs[graph].isSuspended
-                || graphs[graph].flags[Int(entry.index)].contains(.suspended)
+            if graphs[operation.graph].isSuspended || graphs[flags: operation].contains(.suspended)
             {
                 lanes[lane].heap.removeMax()
-                graphs[graph].flags[Int(entry.index)].insert(.heldBack)
+                graphs[flags: operation].insert(.heldBack)
                 countReady(-1, in: lanes[lane].queue)
                 passKeysOn(of: operation)
                 continue
             }
             if let key = heldKey(of: operation) {
                 lanes[lane].heap.removeMax()
-                graphs[graph].flags[Int(entry.index)].insert(.parked)
+                graphs[flags: operation].insert(.parked)
                 park(entry, of: lane, at: key)
                 countReady(-1, in: lanes[lane].queue)
                 passKeysOn(of: operation)
@@ -162,7 +160,7 @@ extension Scheduler {
     }
 
     func hasWorkerWithRoom(for operation: OperationID) -> Bool {
-        let rule = graphs[Int(operation.graph.rawValue)].rule(operation.index)
+        let rule = graphs.rule(of: operation)
         let estimate = estimate(operation)
         return placement(queue: rule.queue, kind: rule.kind, estimate: estimate) != nil
     }
@@ -175,9 +173,8 @@ extension Scheduler {
     }
 
     func byteCount(of operation: OperationID) -> Int {
-        let graph = Int(operation.graph.rawValue)
-        guard !graphs[graph].compiled.bytes.isEmpty else { return 0 }
-        return Int(graphs[graph].compiled.bytes[Int(operation.index)])
+        guard !graphs[operation.graph].compiled.bytes.isEmpty else { return 0 }
+        return Int(graphs[operation.graph].compiled.bytes[Int(operation.index)])
     }
 
     /// Whether the worker has a free slot. While everything that it holds is short, it may hold a
@@ -196,7 +193,7 @@ extension Scheduler {
     /// The expected run time of an attempt, in nanoseconds. An unknown time counts as long: see
     /// `KindState`.
     func estimate(_ operation: OperationID) -> Int64 {
-        let rule = graphs[Int(operation.graph.rawValue)].rule(operation.index)
+        let rule = graphs.rule(of: operation)
         return max(rule.estimate ?? kinds[rule.kind].duration ?? .max / 4, estimateMinimum)
     }
 
@@ -204,10 +201,9 @@ extension Scheduler {
     private var estimateMinimum: Int64 { 20_000 }
 
     func heldKey(of operation: OperationID) -> Int? {
-        let graph = Int(operation.graph.rawValue)
-        guard graphs[graph].rule(operation.index).hasKeys else { return nil }
-        for local in graphs[graph].policy(operation.index).keys {
-            let key = graphs[graph].keys[Int(local)]
+        guard graphs.rule(of: operation).hasKeys else { return nil }
+        for local in graphs.policy(of: operation).keys {
+            let key = graphs[operation.graph].keys[Int(local)]
             if !keys[key].hasRoom, configuration.violation != .ignoresKeyLimits { return key }
         }
         return nil
@@ -235,22 +231,20 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
         let id = nextAttempt(of: operation)
-        let queue = graphs[graph].queue(operation.index)
+        let queue = graphs.queue(of: operation)
         let expected = estimate(operation)
         countReady(-1, in: queue)
         servings += 1
         queues[queue].servedAt = servings
-        graphs[graph].state[index] = .dispatched
-        graphs[graph].flags[index].remove(.comesBack)
-        graphs[graph].ordinal[index] += 1
+        graphs.move(operation, to: .dispatched)
+        graphs[flags: operation].remove(.comesBack)
+        graphs[ordinal: operation] += 1
         let place = store(
             AttemptState(
                 id: id,
                 operation: operation,
-                ordinal: graphs[graph].ordinal[index],
+                ordinal: graphs[ordinal: operation],
                 worker: worker,
                 sequence: 0,
                 estimate: expected
@@ -260,7 +254,7 @@ extension Scheduler {
             .granted(
                 id,
                 operation,
-                ordinal: graphs[graph].ordinal[index],
+                ordinal: graphs[ordinal: operation],
                 to: workers[worker].identity.incarnation
             )
         )
@@ -274,9 +268,8 @@ extension Scheduler {
     /// its queue, its bytes, its keys.
     mutating func store(_ attempt: AttemptState) -> UInt32 {
         var attempt = attempt
-        let graph = Int(attempt.operation.graph.rawValue)
         let index = attempt.operation.index
-        let rule = graphs[graph].rule(index)
+        let rule = graphs[attempt.operation.graph].rule(index)
         queues[rule.queue].inFlight += 1
         dispatchedBytes += byteCount(of: attempt.operation)
         if rule.hasKeys { takeKeys(of: attempt.operation) }
@@ -289,7 +282,7 @@ extension Scheduler {
         workers[attempt.worker].held += 1
         workers[attempt.worker].backlog += min(attempt.estimate, Self.estimateMax)
         attempts[Int(place)] = attempt
-        graphs[graph].attempt[Int(index)] = place
+        graphs[attempt.operation.graph].operations.attempt[index] = place
         return place
     }
 
@@ -301,17 +294,18 @@ extension Scheduler {
         guard let attempt = attempts[Int(place)] else {
             preconditionFailure("only places of attempts in flight are dispatched")
         }
-        let graph = Int(attempt.operation.graph.rawValue)
         let index = Int(attempt.operation.index)
         var grant = Grant(
             held: HeldAttempt(attempt: attempt.id, operation: attempt.operation),
             ordinal: attempt.ordinal,
-            priority: QueuePriority(level: graphs[graph].level[index]) ?? .normal,
-            rank: graphs[graph].compiled.rank[index]
+            priority: QueuePriority(level: graphs[level: attempt.operation]) ?? .normal,
+            rank: graphs[attempt.operation.graph].compiled.rank[index]
         )
-        let rule = graphs[graph].rule(attempt.operation.index)
+        let rule = graphs.rule(of: attempt.operation)
         if rule.hasKeys { grant.exclusiveLease = configuration.exclusiveLease }
-        if !graphs[graph].losses.isEmpty, graphs[graph].losses[attempt.operation.index] != nil {
+        if !graphs[attempt.operation.graph].losses.isEmpty,
+            graphs[attempt.operation.graph].losses[attempt.operation.index] != nil
+        {
             grant.isIsolated =
                 kinds[rule.kind].canKillWorker && configuration.violation != .neverIsolates
             grant.announcesStart = lostAttempts[attempt.operation] != nil
@@ -365,9 +359,8 @@ extension Scheduler {
         workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
         attempts[Int(place)] = nil
         freeAttempts.append(place)
-        let graph = Int(attempt.operation.graph.rawValue)
-        let rule = graphs[graph].rule(attempt.operation.index)
-        graphs[graph].attempt[Int(attempt.operation.index)] = GraphState.noAttempt
+        let rule = graphs.rule(of: attempt.operation)
+        graphs[attempt: attempt.operation] = GraphState.noAttempt
         queues[rule.queue].inFlight -= 1
         if rule.hasKeys { freeKeys(of: attempt.operation) }
         return attempt
@@ -378,18 +371,16 @@ extension Scheduler {
 
 extension Scheduler {
     mutating func takeKeys(of operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
-        for local in graphs[graph].policy(operation.index).keys {
-            keys[graphs[graph].keys[Int(local)]].holders.append(operation)
+        for local in graphs.policy(of: operation).keys {
+            keys[graphs[operation.graph].keys[Int(local)]].holders.append(operation)
         }
         // For each key that has room for more, the next operation of the same lane goes back there.
         passKeysOn(of: operation)
     }
 
     mutating func freeKeys(of operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
-        for local in graphs[graph].policy(operation.index).keys {
-            freeKey(graphs[graph].keys[Int(local)], of: operation)
+        for local in graphs.policy(of: operation).keys {
+            freeKey(graphs[operation.graph].keys[Int(local)], of: operation)
         }
     }
 
@@ -418,13 +409,12 @@ extension Scheduler {
 
     private mutating func unpark(_ place: Int, of key: Int) {
         while let entry = keys[key].parked[place].heap.popMax() {
-            let graph = Int(entry.graph)
-            let index = Int(entry.index)
-            guard exists(entry.operation), graphs[graph].state[index] == .ready,
-                graphs[graph].flags[index].contains(.parked),
-                entry.urgency == graphs[graph].urgency(index)
+            let operation = entry.operation
+            guard exists(operation), graphs[state: operation] == .ready,
+                graphs[flags: operation].contains(.parked),
+                entry.urgency == graphs.urgency(of: operation)
             else { continue }
-            enqueue(entry.operation)
+            enqueue(operation)
             return
         }
     }
@@ -433,11 +423,10 @@ extension Scheduler {
     /// been the one in the lane that competed for the lane's other operations, parked at a key that
     /// has room. The next one of them takes over.
     mutating func passKeysOn(of operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
-        let rule = graphs[graph].rule(operation.index)
+        let rule = graphs.rule(of: operation)
         guard rule.hasKeys else { return }
-        for local in graphs[graph].policy(operation.index).keys {
-            let key = graphs[graph].keys[Int(local)]
+        for local in graphs.policy(of: operation).keys {
+            let key = graphs[operation.graph].keys[Int(local)]
             guard keys[key].hasRoom,
                 let place = keys[key].parked.firstIndex(where: { $0.lane == rule.lane })
             else { continue }

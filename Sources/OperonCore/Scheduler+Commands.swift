@@ -65,10 +65,8 @@ extension Scheduler {
     }
 
     private func mayBeCancelled(_ operation: OperationID) -> Bool {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        return graphs[graph].state[index] != .finished
-            && !graphs[graph].flags[index].contains(.cancelRequested)
+        graphs[state: operation] != .finished
+            && !graphs[flags: operation].contains(.cancelRequested)
     }
 
     /// Records the cancel of each operation that gets no outcome with the request. A reader of the
@@ -99,17 +97,16 @@ extension Scheduler {
         _ reason: String,
         into effects: inout Effects
     ) -> [OperationID] {
-        let graph = Int(id.rawValue)
         // If the graph has nothing to do, nothing is cancelled, but it is closed to additions.
-        let hasMembers = graphs[graph].unfinished > 0
-        if hasMembers, !graphs[graph].isCancelled {
+        let hasMembers = graphs[id].unfinished > 0
+        if hasMembers, !graphs[id].isCancelled {
             effects.records.append(record)
-            graphs[graph].isCancelled = true
-            graphs[graph].cancelReason = reason
+            graphs[id].isCancelled = true
+            graphs[id].cancelReason = reason
         }
-        if graphs[graph].isOpen { close(id, into: &effects) }
+        if graphs[id].isOpen { close(id, into: &effects) }
         guard hasMembers else { return [] }
-        let count = UInt32(graphs[graph].state.count)
+        let count = graphs[id].operations.count
         return (0..<count).map { OperationID(graph: id, index: $0) }
     }
 
@@ -123,17 +120,15 @@ extension Scheduler {
     ) {
         var finished: [OperationID] = []
         for operation in members {
-            let graph = Int(operation.graph.rawValue)
-            let index = Int(operation.index)
-            graphs[graph].flags[index].insert(.cancelRequested)
-            if let reason { graphs[graph].reasons[operation.index] = reason }
-            switch graphs[graph].state[index] {
+            graphs[flags: operation].insert(.cancelRequested)
+            if let reason { graphs[operation.graph].reasons[operation.index] = reason }
+            switch graphs[state: operation] {
             case .pending, .ready: finished.append(operation)
             case .dispatched, .executing:
                 if stopExternal(operation, .cancelled, at: now, into: &effects) {
                     finished.append(operation)
                 } else {
-                    order(.cancel, attemptAt: graphs[graph].attempt[index], into: &effects)
+                    order(.cancel, attemptAt: graphs[attempt: operation], into: &effects)
                 }
             case .finished: break  // `mayBeCancelled` left them out.
             }
@@ -144,11 +139,11 @@ extension Scheduler {
     func members(of queue: Int) -> [OperationID] {
         var members: [OperationID] = []
         guard queues[queue].users > 0 else { return members }
-        for number in graphs.kept where graphs[number].unfinished > 0 {
-            for index in 0..<UInt32(graphs[number].state.count)
-            where graphs[number].queue(index) == queue {
+        for id in graphs.kept where graphs[id].unfinished > 0 {
+            for index in graphs[id].operations.indices
+            where graphs[id].queue(index) == queue {
                 members.append(
-                    OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+                    OperationID(graph: id, index: index)
                 )
             }
         }
@@ -205,7 +200,7 @@ extension Scheduler {
 
     func exists(_ operation: OperationID) -> Bool {
         Int(operation.graph.rawValue) < graphs.count
-            && Int(operation.index) < graphs[Int(operation.graph.rawValue)].state.count
+            && Int(operation.index) < graphs[operation.graph].operations.count
     }
 
     func unknown(_ target: Target) -> Refusal {

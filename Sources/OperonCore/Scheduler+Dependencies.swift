@@ -17,15 +17,16 @@ extension Scheduler {
         of operation: OperationID,
         _ body: (OperationID, DependencyCondition) -> Void
     ) {
-        let graph = Int(operation.graph.rawValue)
         // Of a dropped operation nothing but its outcome is known.
-        guard Int(operation.index) < graphs[graph].compiled.topology.operationCount else { return }
-        for edge in graphs[graph].compiled.topology.dependencies(of: operation.index)
+        guard Int(operation.index) < graphs[operation.graph].compiled.topology.operationCount else {
+            return
+        }
+        for edge in graphs[operation.graph].compiled.topology.dependencies(of: operation.index)
         where !edge.isRemoved {
             body(OperationID(graph: operation.graph, index: edge.operation), edge.condition)
         }
-        guard !graphs[graph].outer.isEmpty else { return }
-        for dependency in graphs[graph].outer[operation.index] ?? [] {
+        guard !graphs[operation.graph].outer.isEmpty else { return }
+        for dependency in graphs[operation.graph].outer[operation.index] ?? [] {
             body(dependency.operation, dependency.condition)
         }
     }
@@ -35,19 +36,20 @@ extension Scheduler {
         of operation: OperationID,
         _ body: (OperationID, DependencyCondition) -> Void
     ) {
-        let graph = Int(operation.graph.rawValue)
-        for edge in graphs[graph].compiled.topology.dependents(of: operation.index)
+        for edge in graphs[operation.graph].compiled.topology.dependents(of: operation.index)
         where !edge.isRemoved {
             body(OperationID(graph: operation.graph, index: edge.operation), edge.condition)
         }
-        if !graphs[graph].compiled.topology.added.isEmpty {
-            for edge in graphs[graph].compiled.topology.addedDependents(of: operation.index)
+        if !graphs[operation.graph].compiled.topology.added.isEmpty {
+            for edge in graphs[operation.graph].compiled.topology.addedDependents(
+                of: operation.index
+            )
             where !edge.isRemoved {
                 body(OperationID(graph: operation.graph, index: edge.operation), edge.condition)
             }
         }
-        guard !graphs[graph].outerDependents.isEmpty else { return }
-        for dependent in graphs[graph].outerDependents[operation.index]?.all ?? []
+        guard !graphs[operation.graph].outerDependents.isEmpty else { return }
+        for dependent in graphs[operation.graph].outerDependents[operation.index]?.all ?? []
         where !isGone(dependent.operation.graph) {
             body(dependent.operation, dependent.condition)
         }
@@ -75,26 +77,24 @@ extension Scheduler {
     }
 
     mutating func connect(_ operation: OperationID, _ dependency: Dependency) {
-        graphs[Int(operation.graph.rawValue)].outer[operation.index, default: []]
+        graphs[operation.graph].outer[operation.index, default: []]
             .append(dependency)
-        graphs[Int(operation.graph.rawValue)].outerEdgeCount += 1
+        graphs[operation.graph].outerEdgeCount += 1
         let on = dependency.operation
         // A dropped graph has no list of dependents any more.
         guard !isGone(on.graph) else { return }
-        graphs[Int(on.graph.rawValue)].outerDependents[on.index, default: OuterDependents()]
+        graphs[on.graph].outerDependents[on.index, default: OuterDependents()]
             .append(Dependency(operation: operation, condition: dependency.condition))
     }
 
     /// Recounts the dependencies that an operation waits for, and whether one of them skips it.
     mutating func countDependencies(of operation: OperationID) {
         let (waiting, isSkipDemanded) = demands(on: operation)
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        graphs[graph].waiting[index] = waiting
+        graphs[waiting: operation] = waiting
         if isSkipDemanded {
-            graphs[graph].flags[index].insert(.skipDemanded)
+            graphs[flags: operation].insert(.skipDemanded)
         } else {
-            graphs[graph].flags[index].remove(.skipDemanded)
+            graphs[flags: operation].remove(.skipDemanded)
         }
     }
 
@@ -121,11 +121,10 @@ extension Scheduler {
     /// `nil`: the operation has not finished, or no operation has this number.
     package func outcomeKind(of operation: OperationID) -> OutcomeKind? {
         guard exists(operation.graph) else { return nil }
-        let graph = Int(operation.graph.rawValue)
-        guard Int(operation.index) < graphs[graph].outcome.count else {
+        guard Int(operation.index) < graphs[operation.graph].operations.count else {
             return graphs.dropped.outcome(of: operation)
         }
-        return graphs[graph].outcome[Int(operation.index)]
+        return graphs[outcome: operation]
     }
 
     /// Whether the operation exists, or was dropped and its outcome is kept.
@@ -235,16 +234,15 @@ extension Scheduler {
         _ operation: OperationID,
         from dependency: OperationID
     ) -> Bool {
-        let graph = Int(operation.graph.rawValue)
-        if let place = graphs[graph].outer[operation.index]?.firstIndex(where: {
+        if let place = graphs[operation.graph].outer[operation.index]?.firstIndex(where: {
             $0.operation == dependency
         }) {
-            graphs[graph].outer[operation.index]?.remove(at: place)
-            graphs[graph].outerEdgeCount -= 1
-            if graphs[graph].outer[operation.index]?.isEmpty == true {
-                graphs[graph].outer[operation.index] = nil
+            graphs[operation.graph].outer[operation.index]?.remove(at: place)
+            graphs[operation.graph].outerEdgeCount -= 1
+            if graphs[operation.graph].outer[operation.index]?.isEmpty == true {
+                graphs[operation.graph].outer[operation.index] = nil
             }
-            let other = Int(dependency.graph.rawValue)
+            let other = dependency.graph
             graphs[other].outerDependents[dependency.index]?.remove(operation)
             if graphs[other].outerDependents[dependency.index]?.isEmpty == true {
                 graphs[other].outerDependents[dependency.index] = nil
@@ -252,7 +250,10 @@ extension Scheduler {
             return true
         }
         guard operation.graph == dependency.graph else { return false }
-        return graphs[graph].compiled.topology.remove(dependency.index, of: operation.index)
+        return graphs[operation.graph].compiled.topology.remove(
+            dependency.index,
+            of: operation.index
+        )
     }
 
     /// The dependencies of an operation changed while no worker has it: it waits, goes on, or is
@@ -265,7 +266,7 @@ extension Scheduler {
         if waitsAgain(operation, at: now, into: &effects) { return }
         guard state(of: operation) == .pending else { return }
         countDependencies(of: operation)
-        guard graphs[Int(operation.graph.rawValue)].waiting[Int(operation.index)] == 0 else {
+        guard graphs[waiting: operation] == 0 else {
             return
         }
         letGo(operation, at: now, into: &effects)
@@ -282,15 +283,14 @@ extension Scheduler {
         guard state(of: operation) == .ready else { return false }
         let (waiting, isSkipDemanded) = demands(on: operation)
         guard waiting > 0 || isSkipDemanded else { return false }
-        let graph = Int(operation.graph.rawValue)
-        if graphs[graph].flags[Int(operation.index)].contains(.delayed) {
+        if graphs[flags: operation].contains(.delayed) {
             // It waits for a dependency now. Its delay starts again when that is over.
             effects.records.append(.delayed(operation, until: nil))
         }
         takeOutOfLane(operation)
         // A dependency was reopened, and this operation has come back from its worker.
         suspects.append(operation)
-        graphs[graph].state[Int(operation.index)] = .pending
+        graphs.move(operation, to: .pending)
         countDependencies(of: operation)
         if waiting == 0 {
             letGo(operation, at: now, into: &effects)

@@ -24,20 +24,20 @@ extension Scheduler {
         guard graphs.count == other.graphs.count else {
             return "\(graphs.count) graphs became \(other.graphs.count)"
         }
-        for number in graphs.indices {
-            if graphs[number].isGone || other.graphs[number].isGone {
-                guard allOutcomes(of: number) == other.allOutcomes(of: number) else {
-                    return "graph \(number) finished with other outcomes"
+        for id in graphs.all {
+            if graphs[id].isGone || other.graphs[id].isGone {
+                guard allOutcomes(of: id) == other.allOutcomes(of: id) else {
+                    return "graph \(id) finished with other outcomes"
                 }
                 continue
             }
-            let graph = durable(graphs[number])
-            let otherGraph = other.durable(other.graphs[number])
+            let graph = durable(graphs[id])
+            let otherGraph = other.durable(other.graphs[id])
             guard graph == otherGraph else {
-                return "graph \(number) was \(graph), became \(otherGraph)"
+                return "graph \(id) was \(graph), became \(otherGraph)"
             }
-            for index in 0..<UInt32(graphs[number].state.count) {
-                let id = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+            for index in graphs[id].operations.indices {
+                let id = OperationID(graph: id, index: index)
                 let operation = durable(id)
                 let otherOperation = other.durable(id)
                 guard operation == otherOperation else {
@@ -48,9 +48,9 @@ extension Scheduler {
         return queueDifference(from: other) ?? keyDifference(from: other)
     }
 
-    private func allOutcomes(of graph: Int) -> [OutcomeKind?] {
-        guard graphs.isDropped(graph) else { return graphs[graph].outcome }
-        return graphs.dropped[GraphID(rawValue: UInt32(graph))].all
+    private func allOutcomes(of graph: GraphID) -> [OutcomeKind?] {
+        guard graphs.isDropped(graph) else { return graphs[graph].operations.outcome.all }
+        return graphs.dropped[graph].all
     }
 
     private func queueDifference(from other: Scheduler) -> String? {
@@ -90,7 +90,7 @@ extension Scheduler {
             unfinished: graph.unfinished,
             counts: graph.counts,
             submittedAt: graph.submittedAt.wall,
-            operationCount: graph.state.count,
+            operationCount: Int(graph.operations.count),
             isOpen: graph.isOpen,
             isIdle: graph.idleness != nil,
             suspension: graph.suspension,
@@ -101,7 +101,7 @@ extension Scheduler {
     private func durable(_ queue: QueueState) -> DurableQueue {
         // Waits are not stored: after a restart such operations count as running.
         let waiting = waits.keys.count {
-            let graph = graphs[Int($0.graph.rawValue)]
+            let graph = graphs[$0.graph]
             return queues[graph.queue($0.index)].name == queue.name
         }
         return DurableQueue(
@@ -115,27 +115,28 @@ extension Scheduler {
     }
 
     private func durable(_ id: OperationID) -> DurableOperation {
-        let graph = graphs[Int(id.graph.rawValue)]
-        let index = Int(id.index)
-        var flags = graph.flags[index].intersection(.suspended)
+        let graph = graphs[id.graph]
+        let index = id.index
+        var flags = graph.operations.flags[index].intersection(.suspended)
         var wasted = Losses()
-        if graph.state[index] != .finished {
+        if graph.operations.state[index] != .finished {
             // These flags survive. The others say where the operation waits, or follow from its
             // dependencies.
             flags.formUnion(
-                graph.flags[index].intersection([
+                graph.operations.flags[index].intersection([
                     .cancelRequested, .deadlinePassed, .skipDemanded,
                 ])
             )
-            if graph.attempt[index] == GraphState.noAttempt, graph.flags[index].contains(.comesBack)
+            if graph.operations.attempt[index] == GraphState.noAttempt,
+                graph.operations.flags[index].contains(.comesBack)
             {
                 flags.insert(.comesBack)
             }
             wasted = graph.losses[id.index] ?? wasted
         }
         var attempt: DurableAttempt?
-        if graph.attempt[index] != GraphState.noAttempt,
-            let held = attempts[Int(graph.attempt[index])]
+        if graph.operations.attempt[index] != GraphState.noAttempt,
+            let held = attempts[Int(graph.operations.attempt[index])]
         {
             attempt = DurableAttempt(
                 id: held.id,
@@ -153,20 +154,21 @@ extension Scheduler {
             )
         }
         return DurableOperation(
-            state: graph.state[index],
+            state: graph.operations.state[index],
             outcome: graph.finalOutcome(id.index),
             flags: flags.rawValue,
-            level: graph.state[index] == .finished ? nil : graph.level[index],
+            level: graph.operations.state[index] == .finished ? nil : graph.operations.level[index],
             isPrioritised: graph.prioritised.contains(id.index),
             round: graph.rounds[id.index] ?? 0,
             suspension: suspension(of: .operation(id)),
             policy: durablePolicy(of: id),
             dependencies: dependencies(of: id),
             dependents: durableDependents(of: id),
-            waiting: graph.state[index] == .pending ? graph.waiting[index] : 0,
-            ordinal: graph.ordinal[index],
-            retries: graph.retries[index],
-            reason: graph.state[index] == .finished ? nil : graph.reasons[id.index],
+            waiting: graph.operations.state[index] == .pending
+                ? graph.operations.waiting[index] : 0,
+            ordinal: graph.operations.ordinal[index],
+            retries: graph.operations.retries[index],
+            reason: graph.operations.state[index] == .finished ? nil : graph.reasons[id.index],
             workersLost: wasted.workers,
             crashes: wasted.crashes,
             attempt: attempt,
@@ -186,7 +188,7 @@ extension Scheduler {
 
     /// With names instead of numbers, which depend on the order in which the names were first used.
     private func durablePolicy(of id: OperationID) -> DurablePolicy {
-        let graph = graphs[Int(id.graph.rawValue)]
+        let graph = graphs[id.graph]
         let rule = graph.rule(id.index)
         var policy = graph.policy(id.index)
         let held = policy.keys.map { keys[graph.keys[Int($0)]].name }

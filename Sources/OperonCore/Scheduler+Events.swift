@@ -97,8 +97,7 @@ extension Scheduler {
     private func placeOfEvent(_ event: WorkerEvent, from worker: Int) -> UInt32? {
         let held = event.held
         if configuration.violation == .acceptsStaleResults, exists(held.operation) {
-            let graph = Int(held.operation.graph.rawValue)
-            let place = graphs[graph].attempt[Int(held.operation.index)]
+            let place = graphs[attempt: held.operation]
             return place == GraphState.noAttempt ? nil : place
         }
         return attemptPlace(of: held, ownedBy: worker)
@@ -114,7 +113,7 @@ extension Scheduler {
         attempts[Int(place)]?.startedAt = start
         let operation = attempt.operation
         forgetLost(operation)
-        graphs[Int(operation.graph.rawValue)].state[Int(operation.index)] = .executing
+        graphs.move(operation, to: .executing)
         effects.records.append(.started(attempt.id, operation))
         effects.notices.append(.started(operation, attempt.id, at: start))
     }
@@ -137,8 +136,7 @@ extension Scheduler {
         }
         let attempt = removeAttempt(place)
         let operation = attempt.operation
-        let graph = Int(operation.graph.rawValue)
-        kinds[graphs[graph].kind(operation.index)].measured((end - start).nanoseconds)
+        kinds[graphs.kind(of: operation)].measured((end - start).nanoseconds)
         conclude(operation, attempt.id, result, start: start, end: end, at: now, into: &effects)
     }
 
@@ -152,8 +150,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        let flags = graphs[graph].flags[Int(operation.index)]
+        let flags = graphs[flags: operation]
         let ending: AttemptEnding
         switch result.end {
         case .succeeded: ending = .succeeded
@@ -170,9 +167,9 @@ extension Scheduler {
         case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
         case .failed(let error):
             if error.isRetryable, flags.isDisjoint(with: [.cancelRequested, .deadlinePassed]),
-                !graphs[graph].isCancelled,
-                graphs[graph].retries[Int(operation.index)]
-                    < graphs[graph].policy(operation.index).retry.limit
+                !graphs[operation.graph].isCancelled,
+                graphs[retries: operation]
+                    < graphs.policy(of: operation).retry.limit
             {
                 effects.records.append(.attemptEnded(attempt, operation, ending))
                 retry(operation, at: now, into: &effects)
@@ -188,12 +185,12 @@ extension Scheduler {
 
     /// The outcome of an operation that stopped on request.
     func cancelledOutcome(of operation: OperationID) -> Outcome {
-        let graph = Int(operation.graph.rawValue)
-        if graphs[graph].flags[Int(operation.index)].contains(.deadlinePassed) {
+        if graphs[flags: operation].contains(.deadlinePassed) {
             return .failed(.deadline)
         }
         return .cancelled(
-            reason: graphs[graph].reasons[operation.index] ?? graphs[graph].cancelReason
+            reason: graphs[operation.graph].reasons[operation.index]
+                ?? graphs[operation.graph].cancelReason
         )
     }
 
@@ -202,16 +199,14 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        graphs[graph].retries[index] += 1
-        let pause = graphs[graph].policy(operation.index).retry.pause(
-            before: Int(graphs[graph].retries[index]),
+        graphs[retries: operation] += 1
+        let pause = graphs.policy(of: operation).retry.pause(
+            before: Int(graphs[retries: operation]),
             chance: generator.chance()
         )
-        graphs[graph].state[index] = .ready
-        graphs[graph].flags[index].insert(.comesBack)
-        if graphs[graph].rule(operation.index).hasKeys { suspects.append(operation) }
+        graphs.move(operation, to: .ready)
+        graphs[flags: operation].insert(.comesBack)
+        if graphs.rule(of: operation).hasKeys { suspects.append(operation) }
         effects.records.append(.retryScheduled(operation, at: now.wall + pause))
         effects.notices.append(.retry(operation, at: now.monotonic + pause))
         if pause > .zero {

@@ -58,8 +58,8 @@ extension Scheduler {
 
     package func explain(_ operation: OperationID) -> [Reason] {
         guard exists(operation) else { return [] }
-        let graph = graphs[Int(operation.graph.rawValue)]
-        switch graph.state[Int(operation.index)] {
+        let graph = graphs[operation.graph]
+        switch graph.operations.state[operation.index] {
         case .finished: return []
         case .executing:
             if let external = externals[operation] { return [.awaitsCompletion(external.id)] }
@@ -77,9 +77,11 @@ extension Scheduler {
         _ operation: OperationID,
         in graph: GraphState
     ) -> [Reason] {
-        guard let attempt = attempts[Int(graph.attempt[Int(operation.index)])] else { return [] }
+        guard let attempt = attempts[Int(graph.operations.attempt[operation.index])] else {
+            return []
+        }
         var reasons = [Reason.dispatched(to: workers[attempt.worker].identity.incarnation)]
-        if graph.flags[Int(operation.index)].contains(.cancelRequested) {
+        if graph.operations.flags[operation.index].contains(.cancelRequested) {
             if let reason = graph.reasons[operation.index] {
                 reasons.append(.cancelRequested(reason: reason))
             } else {
@@ -120,11 +122,11 @@ extension Scheduler {
 
     private func reasonsWhileReady(_ operation: OperationID, in graph: GraphState) -> [Reason] {
         var reasons = suspensions(of: operation, in: graph)
-        let flags = graph.flags[Int(operation.index)]
+        let flags = graph.operations.flags[operation.index]
         let queue = queues[graph.queue(operation.index)]
         if flags.contains(.delayed) {
             let due = graph.delays[operation.index]?.due
-            let isRetry = graph.retries[Int(operation.index)] > 0
+            let isRetry = graph.operations.retries[operation.index] > 0
             if graph.unmet.contains(operation.index) {
                 reasons.append(.notYet(due))
             } else {
@@ -176,7 +178,7 @@ extension Scheduler {
         let lane = lanes[graph.rule(operation.index).lane]
         let first = lane.heap.unordered.filter {
             isEnqueued($0.operation)
-                && $0.urgency == graphs[Int($0.graph)].urgency(Int($0.index))
+                && $0.urgency == graphs.urgency(of: $0.operation)
         }.max()
         return first.map { .behind($0.operation) } ?? .noFreeSlot
     }
@@ -193,7 +195,7 @@ extension Scheduler {
         }
         if queues[queue].external > 0, named.count < Self.namedInReasonMax {
             let others = externals.keys.filter { id in
-                graphs[Int(id.graph.rawValue)].queue(id.index) == queue
+                graphs.queue(of: id) == queue
             }
             named += others.sorted().prefix(Self.namedInReasonMax - named.count)
         }
@@ -207,13 +209,13 @@ extension Scheduler {
     /// A dropped operation counts as finished.
     package func state(of operation: OperationID) -> OperationState {
         guard exists(operation) else { return .finished }
-        return graphs[Int(operation.graph.rawValue)].state[Int(operation.index)]
+        return graphs[state: operation]
     }
 
     /// `nil`: it has no outcome, or only the kind of its outcome is kept.
     package func outcome(of operation: OperationID) -> Outcome? {
         guard exists(operation) else { return nil }
-        return graphs[Int(operation.graph.rawValue)].finalOutcome(operation.index)
+        return graphs[operation.graph].finalOutcome(operation.index)
     }
 
     /// Whether more than its outcome is kept.
@@ -225,24 +227,24 @@ extension Scheduler {
     }
 
     package func attemptCount(of operation: OperationID) -> Int {
-        Int(graphs[Int(operation.graph.rawValue)].ordinal[Int(operation.index)])
+        Int(graphs[ordinal: operation])
     }
 
     /// Whether every operation in it has an outcome, and nothing can be added.
     package func isFinished(_ graph: GraphID) -> Bool {
-        graphs[Int(graph.rawValue)].unfinished == 0 && !graphs[Int(graph.rawValue)].isOpen
+        graphs[graph].unfinished == 0 && !graphs[graph].isOpen
     }
 
     /// Whether its deadline has passed and a record says so.
     package func isPastDeadline(_ operation: OperationID) -> Bool {
         exists(operation)
-            && graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)]
+            && graphs[flags: operation]
                 .contains(.deadlinePassed)
     }
 
     /// The number of finished operations with this outcome.
     package func count(of graph: GraphID, _ outcome: OutcomeKind) -> Int {
-        graphs[Int(graph.rawValue)].counts[Int(outcome.rawValue)]
+        graphs[graph].counts[Int(outcome.rawValue)]
     }
 
     /// Whether an attempt was granted and has neither ended nor been given up. O(in flight).
@@ -253,11 +255,11 @@ extension Scheduler {
     package var graphCount: Int { graphs.count }
 
     package func operationCount(of graph: GraphID) -> Int {
-        graphs[Int(graph.rawValue)].state.count
+        Int(graphs[graph].operations.count)
     }
 
     package func compiled(_ graph: GraphID) -> CompiledGraph {
-        graphs[Int(graph.rawValue)].compiled
+        graphs[graph].compiled
     }
 
     /// The slots of all workers that are alive and not draining.

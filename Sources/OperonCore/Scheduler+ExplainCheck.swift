@@ -6,9 +6,9 @@ extension Scheduler {
     /// from the primary state rather than from counters. The first violation, as a sentence; `nil`
     /// if there is none. For tests: O(operations × attempts in flight).
     package func violatedExplanation() -> String? {
-        for number in graphs.kept {
-            for index in 0..<UInt32(graphs[number].state.count) {
-                let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+        for id in graphs.kept {
+            for index in graphs[id].operations.indices {
+                let operation = OperationID(graph: id, index: index)
                 let reasons = explain(operation)
                 switch state(of: operation) {
                 case .finished:
@@ -30,8 +30,8 @@ extension Scheduler {
     }
 
     private func isTrue(_ reason: Reason, of operation: OperationID) -> Bool {
-        let graph = graphs[Int(operation.graph.rawValue)]
-        let index = Int(operation.index)
+        let graph = graphs[operation.graph]
+        let index = operation.index
         let queue = queues[graph.queue(operation.index)]
         switch reason {
         case .dependencies(let named, let more):
@@ -50,9 +50,11 @@ extension Scheduler {
             return name == queue.name && maximum == queue.maximum && holders.count >= maximum
                 && holders.isSuperset(of: named) && holders.count == named.count + more
         case .notBefore(let due):
-            return graph.retries[index] == 0 && isAwaited(operation, due)
-        case .retryAt(let due): return graph.retries[index] > 0 && isAwaited(operation, due)
-        case .notYet(let due): return graph.ordinal[index] > 0 && isAwaited(operation, due)
+            return graph.operations.retries[index] == 0 && isAwaited(operation, due)
+        case .retryAt(let due):
+            return graph.operations.retries[index] > 0 && isAwaited(operation, due)
+        case .notYet(let due):
+            return graph.operations.ordinal[index] > 0 && isAwaited(operation, due)
         case .keyHeld(let name, let named, let more):
             let holders = Set(
                 (attempts.compactMap { $0?.operation } + externals.keys)
@@ -78,7 +80,7 @@ extension Scheduler {
             return !able.isEmpty && !able.contains(where: isWithinReach)
         case .behind(let first):
             return first != operation && state(of: first) == .ready
-                && graphs[Int(first.graph.rawValue)].queue(first.index)
+                && graphs.queue(of: first)
                     == graph.queue(operation.index)
         case .dispatched(let worker):
             return attempts.contains {
@@ -87,7 +89,7 @@ extension Scheduler {
                         == worker
             }
         case .cancelRequested, .graphCancelled:
-            return graph.flags[index].contains(.cancelRequested)
+            return graph.operations.flags[index].contains(.cancelRequested)
         case .dispatchedBytes(let bytes, let maximum):
             let inFlight = attempts.compactMap { $0 }.filter { !$0.isYielded }
                 .map { byteCount(of: $0.operation) }
@@ -116,7 +118,7 @@ extension Scheduler {
     private var candidates: [WorkerState] { workers.filter(\.takesWork) }
 
     private func able(_ operation: OperationID) -> [WorkerState] {
-        let graph = graphs[Int(operation.graph.rawValue)]
+        let graph = graphs[operation.graph]
         let queue = queues[graph.queue(operation.index)].name
         let kind = kinds[graph.kind(operation.index)].name
         return candidates.filter {
@@ -150,7 +152,7 @@ extension Scheduler {
     }
 
     private func keyNames(of operation: OperationID) -> [String] {
-        let graph = graphs[Int(operation.graph.rawValue)]
+        let graph = graphs[operation.graph]
         return graph.policy(operation.index).keys.map { keys[graph.keys[Int($0)]].name }
     }
 }
@@ -216,10 +218,10 @@ extension Scheduler {
     /// The kinds of reasons for which any operation waits in this state.
     package var reasonKinds: Set<Reason.Kind> {
         var kinds: Set<Reason.Kind> = []
-        for number in graphs.kept {
-            for index in 0..<UInt32(graphs[number].state.count) {
-                let id = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
-                for reason in explain(id) { kinds.insert(reason.kind) }
+        for id in graphs.kept {
+            for index in graphs[id].operations.indices {
+                let operation = OperationID(graph: id, index: index)
+                for reason in explain(operation) { kinds.insert(reason.kind) }
             }
         }
         return kinds

@@ -10,14 +10,12 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        countReady(-1, in: graphs[graph].queue(operation.index))
-        graphs[graph].flags[index].remove(.comesBack)
-        graphs[graph].ordinal[index] += 1
+        countReady(-1, in: graphs.queue(of: operation))
+        graphs[flags: operation].remove(.comesBack)
+        graphs[ordinal: operation] += 1
         let attempt = ExternalAttempt(
             id: nextAttempt(of: operation),
-            ordinal: graphs[graph].ordinal[index],
+            ordinal: graphs[ordinal: operation],
             startedAt: now.monotonic
         )
         effects.records.append(
@@ -26,15 +24,14 @@ extension Scheduler {
         effects.records.append(.started(attempt.id, operation))
         effects.notices.append(.granted(operation, attempt.id, worker: .nobody))
         effects.notices.append(.started(operation, attempt.id, at: now.monotonic))
+        graphs.move(operation, to: .executing)
         store(attempt, of: operation)
         armTimeout(of: operation)
     }
 
-    /// Stores an attempt: it takes a place in its queue and its keys, and is executing.
+    /// Stores an attempt: it takes a place in its queue and its keys.
     private mutating func store(_ attempt: ExternalAttempt, of operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
-        let rule = graphs[graph].rule(operation.index)
-        graphs[graph].state[Int(operation.index)] = .executing
+        let rule = graphs.rule(of: operation)
         externals[operation] = attempt
         if configuration.violation != .countsNoExternals { queues[rule.queue].inFlight += 1 }
         queues[rule.queue].external += 1
@@ -46,7 +43,7 @@ extension Scheduler {
         guard !externals.isEmpty, let attempt = externals.removeValue(forKey: operation) else {
             return nil
         }
-        let rule = graphs[Int(operation.graph.rawValue)].rule(operation.index)
+        let rule = graphs.rule(of: operation)
         if configuration.violation != .countsNoExternals { queues[rule.queue].inFlight -= 1 }
         queues[rule.queue].external -= 1
         if rule.hasKeys { freeKeys(of: operation) }
@@ -104,7 +101,7 @@ extension Scheduler {
         case .failed(let error): result.end = .failed(error)
         case .cancelled(let reason):
             result.end = .cancelled
-            graphs[Int(operation.graph.rawValue)].reasons[operation.index] = reason
+            graphs[operation.graph].reasons[operation.index] = reason
         }
         conclude(operation, attempt, result, at: now, into: &effects)
         var summary = CommandResult()
@@ -137,13 +134,13 @@ extension Scheduler {
         _ completion: Completion
     ) throws(Refusal) {
         guard exists(operation) else { throw unknown(.operation(operation)) }
-        let graph = graphs[Int(operation.graph.rawValue)]
+        let graph = graphs[operation.graph]
         let field = "completion of “\(operation)”"
         guard graph.rule(operation.index).isExternal else {
             throw .invalid(field: field, why: "it is not external: only its worker can complete it")
         }
         try checkSize(of: completion, field)
-        if graph.state[Int(operation.index)] == .finished {
+        if graph.operations.state[operation.index] == .finished {
             if configuration.violation == .completesTwice { return }
             throw .alreadyFinished(name: operation.description)
         }
@@ -186,7 +183,7 @@ extension Scheduler {
 
     private mutating func armTimeout(of operation: OperationID) {
         guard let attempt = externals[operation],
-            let timeout = graphs[Int(operation.graph.rawValue)].policy(operation.index).timeout
+            let timeout = graphs.policy(of: operation).timeout
         else { return }
         arm(
             .timeout(operation, ordinal: attempt.ordinal),
@@ -203,7 +200,7 @@ extension Scheduler {
         at now: Moment
     ) {
         guard let attempt = externals[operation],
-            let timeout = graphs[Int(operation.graph.rawValue)].policy(operation.index).timeout
+            let timeout = graphs.policy(of: operation).timeout
         else { return }
         let kind = Deadline.Kind.timeout(operation, ordinal: attempt.ordinal)
         arm(kind, on: start + timeout, at: now)
@@ -238,10 +235,11 @@ extension Scheduler {
             ordinal: stored.ordinal,
             startedAt: now.monotonic - max(.zero, now.wall - (stored.startedAt ?? now.wall))
         )
+        graphs[operation.graph].operations.restore(operation.index, as: .executing)
         store(attempt, of: operation)
         // It was released when the attempt was granted, whatever happened to its dependencies
         // since.
-        graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].remove(.skipDemanded)
+        graphs[flags: operation].remove(.skipDemanded)
         if configuration.violation != .forgetsTimeouts {
             resumeTimeout(of: operation, since: stored.startedAt ?? now.wall, at: now)
         }
@@ -257,10 +255,10 @@ extension Scheduler {
             timers.insert(operation)
         }
         for operation in externals.keys.sorted() {
-            let graph = graphs[Int(operation.graph.rawValue)]
+            let graph = graphs[operation.graph]
             let rule = graph.rule(operation.index)
-            guard rule.isExternal, graph.state[Int(operation.index)] == .executing,
-                graph.attempt[Int(operation.index)] == GraphState.noAttempt
+            guard rule.isExternal, graph.operations.state[operation.index] == .executing,
+                graph.operations.attempt[operation.index] == GraphState.noAttempt
             else { return "\(operation) is nobody's, and not so, or a worker's as well" }
             counts[rule.queue] += 1
             guard graph.policy(operation.index).timeout == nil || timers.contains(operation)

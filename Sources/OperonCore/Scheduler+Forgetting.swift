@@ -6,7 +6,7 @@ package import OperonModel
 extension Scheduler {
     /// Whether the graph was dropped: only the outcomes of its operations are kept.
     package func isGone(_ graph: GraphID) -> Bool {
-        exists(graph) && graphs.isDropped(Int(graph.rawValue))
+        exists(graph) && graphs.isDropped(graph)
     }
 
     /// How many graphs there is room for: the most that were kept at any one time.
@@ -19,15 +19,15 @@ extension Scheduler {
     mutating func forget(_ ids: [GraphID]) {
         var hasForgotten = false
         for id in ids where isForgettable(id) {
-            let graph = graphs[Int(id.rawValue)]
+            let graph = graphs[id]
             var outcomes = OutcomeRuns()
-            for case .some(let outcome) in graph.outcome { outcomes.append(outcome) }
+            for case .some(let outcome) in graph.operations.outcome.all { outcomes.append(outcome) }
             if configuration.violation == .forgetsOutcomes { outcomes = OutcomeRuns() }
-            graphs.drop(Int(id.rawValue), outcomes)
+            graphs.drop(id, outcomes)
             disconnect(graph, id)
             releaseNames(of: graph)
-            goneSinceSweep += graph.state.count + 1
-            visitCount += graph.state.count
+            goneSinceSweep += Int(graph.operations.count) + 1
+            visitCount += Int(graph.operations.count)
             hasForgotten = true
         }
         guard hasForgotten, goneSinceSweep > sweepAfter else { return }
@@ -39,7 +39,7 @@ extension Scheduler {
     /// likewise.
     private mutating func isForgettable(_ id: GraphID) -> Bool {
         guard exists(id), !isGone(id), isFinished(id) else { return false }
-        let lists = graphs[Int(id.rawValue)].outerDependents
+        let lists = graphs[id].outerDependents
         visitCount += lists.values.reduce(0) { $0 + $1.all.count }
         // The order does not affect whether all of them are finished.
         return lists.values.allSatisfy { dependents in
@@ -58,7 +58,7 @@ extension Scheduler {
         }
         for operation in counts.keys.sorted() {
             let count = counts[operation] ?? 0
-            let other = Int(operation.graph.rawValue)
+            let other = operation.graph
             // Removed from the table meanwhile, so that the list is changed in place.
             guard
                 var dependents = graphs[other].outerDependents.removeValue(
@@ -122,11 +122,11 @@ extension Scheduler {
 
     /// Checks that each list of dependents counts its entries of dropped graphs correctly.
     func violatedInvariantOfGone() -> String? {
-        for number in graphs.kept {
-            for dependents in graphs[number].outerDependents.values {
+        for id in graphs.kept {
+            for dependents in graphs[id].outerDependents.values {
                 let gone = dependents.all.count { isGone($0.operation.graph) }
                 guard gone == dependents.goneCount else {
-                    return "graph \(number) counts \(dependents.goneCount) dependents of dropped "
+                    return "graph \(id) counts \(dependents.goneCount) dependents of dropped "
                         + "graphs of \(gone)"
                 }
             }

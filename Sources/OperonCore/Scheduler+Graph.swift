@@ -24,30 +24,20 @@ extension Scheduler {
             rules: rules,
             keys: compiled.keys.map { keyNumber($0) },
             submittedAt: now,
-            state: Array(repeating: .pending, count: count),
-            outcome: Array(repeating: nil, count: count),
-            flags: Array(repeating: [], count: count),
-            level: Array(repeating: 0, count: count),
-            waiting: Array(repeating: 0, count: count),
-            attempt: Array(repeating: GraphState.noAttempt, count: count),
-            ordinal: Array(repeating: 0, count: count),
-            retries: Array(repeating: 0, count: count),
+            operations: OperationTable(levels: levels(of: compiled, rules)),
             unfinished: count,
             isOpen: isOpen
         )
-        let levels = levels(of: compiled, rules)
-        for index in 0..<count {
-            graph.level[index] = levels[Int(compiled.policy[index])]
-            graph.waiting[index] = UInt32(
-                compiled.topology.dependencies(of: UInt32(index)).count
-            )
+        for index in graph.operations.indices {
+            let count = compiled.topology.dependencies(of: index).count
+            graph.operations.waiting[index] = UInt32(count)
         }
         useNames(of: graph)
         graphs.append(graph)
         countUnfinished(of: compiled.policy, rules)
         armDeadlines(of: id, from: 0, at: now)
         if !compiled.outer.isEmpty { connect(compiled.outer, of: id, from: 0) }
-        for index in 0..<UInt32(count) where graphs[Int(id.rawValue)].waiting[Int(index)] == 0 {
+        for index in 0..<UInt32(count) where graphs[id].operations.waiting[index] == 0 {
             let operation = OperationID(graph: id, index: index)
             // A skip of another operation may have finished it already.
             guard state(of: operation) == .pending else { continue }
@@ -63,23 +53,25 @@ extension Scheduler {
         for policy in policies { queues[rules[Int(policy)].queue].unfinished += 1 }
     }
 
+    /// The level of each operation.
     func levels(of compiled: CompiledGraph, _ rules: [PolicyRule]) -> [UInt8] {
-        zip(compiled.policies, rules).map { policy, rule in
+        let levels = zip(compiled.policies, rules).map { policy, rule in
             (policy.priority ?? queues[rule.queue].priority).level
         }
+        return compiled.policy.map { levels[Int($0)] }
     }
 
     /// Arms the deadlines of the operations from `first` on.
     mutating func armDeadlines(of id: GraphID, from first: UInt32, at now: Moment) {
-        let graph = graphs[Int(id.rawValue)]
+        let graph = graphs[id]
         guard graph.compiled.policies.contains(where: { $0.deadline != nil }) else { return }
-        for index in first..<UInt32(graph.state.count) {
+        for index in first..<graph.operations.count {
             armDeadline(of: OperationID(graph: id, index: index), at: now)
         }
     }
 
     mutating func armDeadline(of operation: OperationID, at now: Moment) {
-        let policy = graphs[Int(operation.graph.rawValue)].policy(operation.index)
+        let policy = graphs.policy(of: operation)
         guard let deadline = policy.deadline else { return }
         arm(.deadline(operation), on: deadline, at: now)
     }
@@ -114,8 +106,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        graphs[graph].state[Int(operation.index)] = .ready
+        graphs.move(operation, to: .ready)
         effects.notices.append(.ready(operation))
         guard let delay = delay(ofRelease: operation, at: now) else { return enqueue(operation) }
         // The delay counts from here, even across restarts of the coordinator.
@@ -125,12 +116,12 @@ extension Scheduler {
 
     /// The delay of an operation that its dependencies have released; `nil`: none.
     private func delay(ofRelease operation: OperationID, at now: Moment) -> Delay? {
-        let graph = graphs[Int(operation.graph.rawValue)]
+        let graph = graphs[operation.graph]
         let policy = graph.policy(operation.index)
         let pause = policy.delay ?? .zero
         // An operation that had an attempt has waited for its date. A date that has passed stays
         // passed.
-        var date = graph.ordinal[Int(operation.index)] == 0 ? policy.notBefore : nil
+        var date = graph.operations.ordinal[operation.index] == 0 ? policy.notBefore : nil
         if let notBefore = date, notBefore <= now.wall { date = nil }
         guard pause > .zero || date != nil else { return nil }
         let end = now.wall + pause
@@ -143,10 +134,9 @@ extension Scheduler {
 
     /// Puts a ready operation into its lane.
     mutating func enqueue(_ operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
         let index = Int(operation.index)
         clearAside(operation)
-        let rule = graphs[graph].rule(operation.index)
+        let rule = graphs.rule(of: operation)
         if lanes[rule.lane].isExternal, !lanes[rule.lane].isListed {
             lanes[rule.lane].isListed = true
             externalLanes.append(rule.lane)
@@ -154,8 +144,8 @@ extension Scheduler {
         joinQueue(lane: rule.lane)
         lanes[rule.lane].heap.insert(
             ReadyEntry(
-                urgency: graphs[graph].urgency(index),
-                rank: graphs[graph].compiled.rank[index],
+                urgency: graphs.urgency(of: operation),
+                rank: graphs[operation.graph].compiled.rank[index],
                 graph: operation.graph.rawValue,
                 index: operation.index
             )
@@ -165,22 +155,18 @@ extension Scheduler {
 
     /// The operation is no longer set aside, whatever the reason was.
     mutating func clearAside(_ operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        if graphs[graph].flags[index].contains(.delayed) {
-            graphs[graph].delays[operation.index] = nil
-            graphs[graph].unmet.remove(operation.index)
+        if graphs[flags: operation].contains(.delayed) {
+            graphs[operation.graph].delays[operation.index] = nil
+            graphs[operation.graph].unmet.remove(operation.index)
         }
-        graphs[graph].flags[index].subtract([.delayed, .parked, .heldBack])
+        graphs[flags: operation].subtract([.delayed, .parked, .heldBack])
     }
 
     /// Whether the operation is in a lane and may be taken from it. An operation of a dropped graph
     /// may not.
     func isEnqueued(_ operation: OperationID) -> Bool {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        return exists(operation) && graphs[graph].state[index] == .ready
-            && graphs[graph].flags[index].isDisjoint(with: [.delayed, .parked, .heldBack])
+        exists(operation) && graphs[state: operation] == .ready
+            && graphs[flags: operation].isDisjoint(with: [.delayed, .parked, .heldBack])
     }
 
     mutating func deadlineDue(
@@ -188,21 +174,19 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
         // benign: the second timer of an operation that was reopened.
-        guard graphs[graph].state[index] != .finished,
-            graphs[graph].flags[index].insert(.deadlinePassed).inserted
+        guard graphs[state: operation] != .finished,
+            graphs[flags: operation].insert(.deadlinePassed).inserted
         else { return }
         effects.records.append(.deadlinePassed(operation))
-        switch graphs[graph].state[index] {
+        switch graphs[state: operation] {
         case .pending, .ready:
             finish(operation, .failed(.deadline), at: now, into: &effects)
         case .dispatched, .executing:
             if stopExternal(operation, .failed(.deadline), at: now, into: &effects) {
                 finish(operation, .failed(.deadline), at: now, into: &effects)
             } else {
-                order(.cancel, attemptAt: graphs[graph].attempt[index], into: &effects)
+                order(.cancel, attemptAt: graphs[attempt: operation], into: &effects)
             }
         case .finished: break  // Excluded above.
         }
@@ -223,8 +207,9 @@ extension Scheduler {
     ) {
         worklist.append((operation, outcome))
         drainWorklist(at: now, into: &effects)
-        let graph = Int(operation.graph.rawValue)
-        if outcome.kind == .failed, graphs[graph].compiled.failFast, !graphs[graph].isCancelled {
+        if outcome.kind == .failed, graphs[operation.graph].compiled.failFast,
+            !graphs[operation.graph].isCancelled
+        {
             let reason = "an operation failed"
             let target = Target.graph(operation.graph)
             let record = Record.cancelled(target, reason: reason, cascade: false, by: "")
@@ -246,25 +231,25 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
         precondition(
-            graphs[graph].state[index] != .finished,
+            graphs[state: operation] != .finished,
             "an outcome is final: every caller looks at the state first"
         )
         let wasEnqueued = isEnqueued(operation)
-        if wasEnqueued { countReady(-1, in: graphs[graph].queue(operation.index)) }
+        if wasEnqueued { countReady(-1, in: graphs.queue(of: operation)) }
         if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
-        if graphs[graph].flags[index].contains(.delayed) { clearAside(operation) }
-        graphs[graph].state[index] = .finished
-        graphs[graph].outcome[index] = outcome.kind
-        if outcome.kind != .succeeded { graphs[graph].outcomes[operation.index] = outcome }
-        graphs[graph].counts[Int(outcome.kind.rawValue)] += 1
-        graphs[graph].unfinished -= 1
-        queues[graphs[graph].queue(operation.index)].unfinished -= 1
+        if graphs[flags: operation].contains(.delayed) { clearAside(operation) }
+        graphs.move(operation, to: .finished)
+        graphs[outcome: operation] = outcome.kind
+        if outcome.kind != .succeeded {
+            graphs[operation.graph].outcomes[operation.index] = outcome
+        }
+        graphs[operation.graph].counts[Int(outcome.kind.rawValue)] += 1
+        graphs[operation.graph].unfinished -= 1
+        queues[graphs.queue(of: operation)].unfinished -= 1
         effects.records.append(.finished(operation, outcome))
         effects.notices.append(.finished(operation, outcome))
-        if graphs[graph].unfinished == 0 {
+        if graphs[operation.graph].unfinished == 0 {
             hasNothingToDo(operation.graph, at: now, into: &effects)
         }
         if wasEnqueued { passKeysOn(of: operation) }
@@ -277,21 +262,22 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        for edge in graphs[graph].compiled.topology.dependents(of: operation.index)
+        for edge in graphs[operation.graph].compiled.topology.dependents(of: operation.index)
         where !edge.isRemoved {
             let dependent = OperationID(graph: operation.graph, index: edge.operation)
             release(dependent, edge.condition, outcome, at: now, into: &effects)
         }
-        if !graphs[graph].compiled.topology.added.isEmpty {
-            let added = graphs[graph].compiled.topology.addedDependents(of: operation.index)
+        if !graphs[operation.graph].compiled.topology.added.isEmpty {
+            let added = graphs[operation.graph].compiled.topology.addedDependents(
+                of: operation.index
+            )
             for edge in added where !edge.isRemoved {
                 let dependent = OperationID(graph: operation.graph, index: edge.operation)
                 release(dependent, edge.condition, outcome, at: now, into: &effects)
             }
         }
-        if !graphs[graph].outerDependents.isEmpty,
-            let outer = graphs[graph].outerDependents[operation.index]
+        if !graphs[operation.graph].outerDependents.isEmpty,
+            let outer = graphs[operation.graph].outerDependents[operation.index]
         {
             for dependent in outer.all where !isGone(dependent.operation.graph) {
                 release(
@@ -313,19 +299,17 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(dependent.graph.rawValue)
-        let index = Int(dependent.index)
         // It was cancelled, or its deadline passed, while it waited: nothing can release it any
         // more. Or the dependency released it in an earlier round.
-        guard graphs[graph].state[index] == .pending else { return }
-        graphs[graph].waiting[index] -= 1
+        guard graphs[state: dependent] == .pending else { return }
+        graphs[waiting: dependent] -= 1
         if !condition.isSatisfied(by: outcome),
-            graphs[graph].flags[index].insert(.skipDemanded).inserted
+            graphs[flags: dependent].insert(.skipDemanded).inserted
         {
             noteDoomed(dependent)
         }
         guard
-            graphs[graph].waiting[index] == 0 || configuration.violation == .releasesEarly
+            graphs[waiting: dependent] == 0 || configuration.violation == .releasesEarly
         else { return }
         letGo(dependent, at: now, into: &effects)
     }
@@ -337,7 +321,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let flags = graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)]
+        let flags = graphs[flags: operation]
         if flags.contains(.skipDemanded) {
             worklist.append((operation, .skipped(cause: cause(ofSkipping: operation))))
         } else {

@@ -13,23 +13,22 @@ extension Scheduler {
     func base(of id: GraphID) -> CompiledAddition.Base {
         CompiledAddition.Base(
             graph: id,
-            operationCount: graphs[Int(id.rawValue)].compiled.topology.operationCount,
+            operationCount: graphs[id].compiled.topology.operationCount,
             edgeCount: edgeCount(of: id)
         )
     }
 
     /// Whether operations may be added to it.
-    package func isOpen(_ graph: GraphID) -> Bool { graphs[Int(graph.rawValue)].isOpen }
+    package func isOpen(_ graph: GraphID) -> Bool { graphs[graph].isOpen }
 
     private func refusalToAdd(to id: GraphID) -> Refusal? {
         guard exists(id) else { return unknown(.graph(id)) }
-        let graph = graphs[Int(id.rawValue)]
+        let graph = graphs[id]
         return graph.isOpen ? nil : .graphClosed(name: graph.compiled.name)
     }
 
     func edgeCount(of id: GraphID) -> Int {
-        let graph = Int(id.rawValue)
-        return graphs[graph].compiled.topology.edgeCount + graphs[graph].outerEdgeCount
+        graphs[id].compiled.topology.edgeCount + graphs[id].outerEdgeCount
     }
 
     mutating func refuseMissing(_ missing: OuterDependency, into effects: inout Effects) {
@@ -57,7 +56,7 @@ extension Scheduler {
 
     /// Why an addition does not fit the graph as it is, whoever adds it.
     func refusal(of addition: CompiledAddition, to id: GraphID) -> Refusal? {
-        guard Int(addition.first) == graphs[Int(id.rawValue)].state.count else {
+        guard Int(addition.first) == graphs[id].operations.count else {
             return .invalid(field: "graph", why: "it was added to meanwhile: add again")
         }
         if let missing = addition.graph.outer.first(where: { !isKnown($0.on.operation) }) {
@@ -78,7 +77,6 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) -> Int {
-        let graph = Int(id.rawValue)
         let first = addition.first
         let count = Int(first) + addition.graph.topology.operationCount
         effects.records.append(.operationsAdded(id, first: first, by: held))
@@ -97,8 +95,8 @@ extension Scheduler {
         }
         for index in first..<UInt32(count) {
             let operation = OperationID(graph: id, index: index)
-            guard graphs[graph].state[Int(index)] == .pending,
-                graphs[graph].waiting[Int(index)] == 0
+            guard graphs[id].operations.state[index] == .pending,
+                graphs[id].operations.waiting[index] == 0
             else { continue }
             letGo(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
@@ -109,38 +107,25 @@ extension Scheduler {
 
     /// Appends pending operations to those of the graph: O(1) for each operation and each edge.
     mutating func append(_ addition: CompiledAddition, to id: GraphID) {
-        let graph = Int(id.rawValue)
         let added = addition.graph
         let count = added.topology.operationCount
         let rules = rules(of: added)
-        let numbers = policyNumbers(of: added, rules, in: graph)
-        let levels = levels(of: added, rules)
-        if !added.bytes.isEmpty || !graphs[graph].compiled.bytes.isEmpty {
-            let missing = Int(addition.first) - graphs[graph].compiled.bytes.count
-            graphs[graph].compiled.bytes.append(contentsOf: repeatElement(0, count: missing))
-            graphs[graph].compiled.bytes.append(
+        let numbers = policyNumbers(of: added, rules, in: id)
+        if !added.bytes.isEmpty || !graphs[id].compiled.bytes.isEmpty {
+            let missing = Int(addition.first) - graphs[id].compiled.bytes.count
+            graphs[id].compiled.bytes.append(contentsOf: repeatElement(0, count: missing))
+            graphs[id].compiled.bytes.append(
                 contentsOf: added.bytes.isEmpty ? Array(repeating: 0, count: count) : added.bytes
             )
         }
-        for index in 0..<count {
-            let policy = Int(added.policy[index])
-            graphs[graph].compiled.policy.append(numbers[policy])
-            graphs[graph].level.append(levels[policy])
-        }
-        graphs[graph].compiled.rank.append(contentsOf: added.rank)
-        graphs[graph].state.append(contentsOf: repeatElement(.pending, count: count))
-        graphs[graph].outcome.append(contentsOf: repeatElement(nil, count: count))
-        graphs[graph].flags.append(contentsOf: repeatElement([], count: count))
-        graphs[graph].waiting.append(contentsOf: repeatElement(0, count: count))
-        let none = GraphState.noAttempt
-        graphs[graph].attempt.append(contentsOf: repeatElement(none, count: count))
-        graphs[graph].ordinal.append(contentsOf: repeatElement(0, count: count))
-        graphs[graph].retries.append(contentsOf: repeatElement(0, count: count))
-        graphs[graph].unfinished += count
+        graphs[id].compiled.policy.append(contentsOf: added.policy.map { numbers[Int($0)] })
+        graphs[id].compiled.rank.append(contentsOf: added.rank)
+        graphs[id].operations.append(levels: levels(of: added, rules))
+        graphs[id].unfinished += count
         countUnfinished(of: added.policy, rules)
-        if count > 0 { graphs[graph].idleness = nil }
+        if count > 0 { graphs[id].idleness = nil }
         let (offsets, edges) = edges(of: addition, in: id)
-        graphs[graph].compiled.topology.append(
+        graphs[id].compiled.topology.append(
             dependencyOffsets: offsets,
             dependencyEdges: edges
         )
@@ -178,7 +163,7 @@ extension Scheduler {
     private mutating func policyNumbers(
         of added: CompiledGraph,
         _ rules: [PolicyRule],
-        in graph: Int
+        in graph: GraphID
     ) -> [UInt32] {
         var growth = graphs[graph].growth.take() ?? self.growth(of: graphs[graph])
         let keys = added.keys.map { name in
@@ -236,10 +221,10 @@ extension Scheduler {
     }
 
     mutating func close(_ id: GraphID, into effects: inout Effects) {
-        graphs[Int(id.rawValue)].isOpen = false
-        graphs[Int(id.rawValue)].idleness = nil
+        graphs[id].isOpen = false
+        graphs[id].idleness = nil
         effects.records.append(.graphClosed(id))
-        if graphs[Int(id.rawValue)].unfinished == 0 {
+        if graphs[id].unfinished == 0 {
             effects.notices.append(.graphFinished(id))
         }
     }
@@ -250,7 +235,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        guard graphs[Int(id.rawValue)].isOpen, configuration.violation != .finishesOpenGraphs
+        guard graphs[id].isOpen, configuration.violation != .finishesOpenGraphs
         else {
             effects.notices.append(.graphFinished(id))
             return
@@ -270,21 +255,19 @@ extension Scheduler {
     }
 
     private mutating func waitIdly(_ id: GraphID, _ idleness: Idleness) {
-        let graph = Int(id.rawValue)
-        graphs[graph].idleness = idleness
+        graphs[id].idleness = idleness
         // One timer for each graph, however often it becomes idle before the timer is due.
-        guard graphs[graph].idleTimer == nil else { return }
-        graphs[graph].idleTimer = idleness.end
+        guard graphs[id].idleTimer == nil else { return }
+        graphs[id].idleTimer = idleness.end
         arm(.idle(id), at: idleness.end)
     }
 
     mutating func idleDue(_ id: GraphID, at now: Moment, into effects: inout Effects) {
-        let graph = Int(id.rawValue)
-        if let timer = graphs[graph].idleTimer, timer <= now.monotonic {
-            graphs[graph].idleTimer = nil
+        if let timer = graphs[id].idleTimer, timer <= now.monotonic {
+            graphs[id].idleTimer = nil
         }
         // benign: operations were added, or the graph was closed, meanwhile.
-        guard graphs[graph].isOpen, let idleness = graphs[graph].idleness else { return }
+        guard graphs[id].isOpen, let idleness = graphs[id].idleness else { return }
         guard idleness.isOver(at: now) else {
             // It was busy meanwhile.
             waitIdly(id, idleness)

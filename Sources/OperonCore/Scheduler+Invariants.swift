@@ -5,8 +5,8 @@ extension Scheduler {
     /// Recomputes all redundant state and compares: O(operations + edges). The first violation, as
     /// a sentence; `nil` if there is none. The simulator calls this after every event.
     package func violatedInvariant() -> String? {
-        for number in graphs.indices {
-            if let broken = violatedInvariant(ofGraph: number) { return broken }
+        for id in graphs.all {
+            if let broken = violatedInvariant(of: id) { return broken }
         }
         return violatedInvariantOfQueues() ?? violatedInvariantOfAttempts()
             ?? violatedInvariantOfKeys() ?? violatedInvariantOfParked()
@@ -20,42 +20,42 @@ extension Scheduler {
         if let broken = violatedInvariant() { preconditionFailure(broken) }
     }
 
-    private func violatedInvariant(ofGraph number: Int) -> String? {
-        let graph = graphs[number]
+    private func violatedInvariant(of id: GraphID) -> String? {
+        let graph = graphs[id]
         var unfinished = 0
         var counts = [0, 0, 0, 0]
-        for index in 0..<UInt32(graph.state.count) {
-            let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+        for index in graph.operations.indices {
+            let operation = OperationID(graph: id, index: index)
             if let broken = violatedInvariant(of: operation, in: graph) { return broken }
-            if let outcome = graph.outcome[Int(index)] {
+            if let outcome = graph.operations.outcome[index] {
                 counts[Int(outcome.rawValue)] += 1
             } else {
                 unfinished += 1
             }
         }
         guard unfinished == graph.unfinished, counts == graph.counts else {
-            return "graph \(number) counts \(graph.unfinished) unfinished and \(graph.counts) "
+            return "graph \(id) counts \(graph.unfinished) unfinished and \(graph.counts) "
                 + "outcomes of \(unfinished) and \(counts)"
         }
         return nil
     }
 
     private func violatedInvariant(of operation: OperationID, in graph: GraphState) -> String? {
-        let index = Int(operation.index)
+        let index = operation.index
         let name = "operation \(operation)"
-        let state = graph.state[index]
+        let state = graph.operations.state[index]
         let (waiting, isDemanded, isReopened) = recomputedDemands(on: operation)
         switch state {
         case .pending:
-            guard waiting == graph.waiting[index] else {
-                return
-                    "\(name) counts \(graph.waiting[index]) unfinished dependencies of \(waiting)"
+            guard waiting == graph.operations.waiting[index] else {
+                return "\(name) counts \(graph.operations.waiting[index]) unfinished dependencies "
+                    + "of \(waiting)"
             }
             if waiting == 0 {
                 return "\(name) is pending, but nothing it depends on is unfinished: "
                     + "a lost wake-up"
             }
-            guard graph.flags[index].contains(.skipDemanded) == isDemanded else {
+            guard graph.operations.flags[index].contains(.skipDemanded) == isDemanded else {
                 return "\(name) is wrong about whether it is to be skipped"
             }
         case .ready:
@@ -68,21 +68,21 @@ extension Scheduler {
                 return "\(name) is \(state), but its dependencies did not release it"
             }
         case .finished:
-            guard let outcome = graph.outcome[index] else {
+            guard let outcome = graph.operations.outcome[index] else {
                 return "\(name) is finished without an outcome"
             }
             if outcome == .skipped, !isDemanded, !isReopened {
                 return "\(name) is skipped, but no dependency demands it"
             }
         }
-        guard state == .finished || graph.outcome[index] == nil else {
+        guard state == .finished || graph.operations.outcome[index] == nil else {
             return "\(name) is \(state) and has an outcome"
         }
-        guard state == .ready || !graph.flags[index].contains(.delayed) else {
+        guard state == .ready || !graph.operations.flags[index].contains(.delayed) else {
             return "\(name) is \(state) and delayed"
         }
         let hasAttempt =
-            graph.attempt[index] != GraphState.noAttempt || externals[operation] != nil
+            graph.operations.attempt[index] != GraphState.noAttempt || externals[operation] != nil
         guard hasAttempt == (state == .dispatched || state == .executing) else {
             return "\(name) is \(state) with\(hasAttempt ? "" : "out") an attempt"
         }
@@ -110,7 +110,7 @@ extension Scheduler {
 
     /// Both ends of a dependency know of it.
     private func violatedSymmetry(of operation: OperationID) -> String? {
-        let graph = graphs[Int(operation.graph.rawValue)]
+        let graph = graphs[operation.graph]
         // Tables that were built in one go are consistent by construction.
         guard !graph.outer.isEmpty || !graph.compiled.topology.added.isEmpty else { return nil }
         for dependency in dependencies(of: operation) {
@@ -129,14 +129,14 @@ extension Scheduler {
     /// Exactly the open graphs with nothing to do wait to be closed, and every suspension or delay
     /// with an end has a timer.
     private func violatedInvariantOfTimers() -> String? {
-        for number in graphs.indices {
-            let graph = graphs[number]
+        for id in graphs.all {
+            let graph = graphs[id]
             let isIdle = graph.isOpen && graph.unfinished == 0
             guard isIdle == (graph.idleness != nil) else {
-                return "graph \(number) is \(isIdle ? "" : "not ")idle and takes itself for that"
+                return "graph \(id) is \(isIdle ? "" : "not ")idle and takes itself for that"
             }
             guard !isIdle || graph.idleTimer != nil else {
-                return "nothing closes graph \(number), which is idle"
+                return "nothing closes graph \(id), which is idle"
             }
         }
         var awaited: Set<WallTime> = []
@@ -147,16 +147,15 @@ extension Scheduler {
         }
         let suspensions =
             queues.compactMap(\.suspension)
-            + graphs.kept.flatMap { number in
-                [graphs[number].suspension].compactMap { $0 } + graphs[number].suspensions.values
+            + graphs.kept.flatMap { id in
+                [graphs[id].suspension].compactMap { $0 } + graphs[id].suspensions.values
             }
         for case let until? in suspensions.map(\.until) where !awaited.contains(until) {
             return "nothing ends a suspension when its time has come"
         }
-        for number in graphs.indices {
-            for index in graphs[number].delays.keys.sorted() {
-                let graph = GraphID(rawValue: UInt32(number))
-                let operation = OperationID(graph: graph, index: index)
+        for id in graphs.all {
+            for index in graphs[id].delays.keys.sorted() {
+                let operation = OperationID(graph: id, index: index)
                 guard released.contains(operation) else {
                     return "nothing releases \(operation) when its time has come"
                 }
@@ -169,16 +168,16 @@ extension Scheduler {
         var ready = [Int](repeating: 0, count: queues.count)
         var inFlight = [Int](repeating: 0, count: queues.count)
         var unfinished = [Int](repeating: 0, count: queues.count)
-        for number in graphs.indices {
-            for index in 0..<UInt32(graphs[number].state.count) {
-                let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
-                if graphs[number].outcome[Int(index)] == nil {
-                    unfinished[graphs[number].queue(index)] += 1
+        for id in graphs.all {
+            for index in graphs[id].operations.indices {
+                let operation = OperationID(graph: id, index: index)
+                if graphs[id].operations.outcome[index] == nil {
+                    unfinished[graphs[id].queue(index)] += 1
                 }
-                if isEnqueued(operation) { ready[graphs[number].queue(index)] += 1 }
-                switch graphs[number].state[Int(index)] {
+                if isEnqueued(operation) { ready[graphs[id].queue(index)] += 1 }
+                switch graphs[id].operations.state[index] {
                 case .executing where waits[operation] != nil: break
-                case .dispatched, .executing: inFlight[graphs[number].queue(index)] += 1
+                case .dispatched, .executing: inFlight[graphs[id].queue(index)] += 1
                 case .pending, .ready, .finished: break
                 }
             }
@@ -223,8 +222,8 @@ extension Scheduler {
                 guard attempt.worker == index else {
                     return "attempt \(attempt.id) is listed by a worker that does not own it"
                 }
-                let graph = graphs[Int(attempt.operation.graph.rawValue)]
-                guard graph.attempt[Int(attempt.operation.index)] == place else {
+                let graph = graphs[attempt.operation.graph]
+                guard graph.operations.attempt[attempt.operation.index] == place else {
                     return "attempt \(attempt.id) is not that of its operation"
                 }
                 guard workers[index].isWatched || attempt.isAwaited else {
@@ -259,14 +258,14 @@ extension Scheduler {
     /// Every operation that waits for a key waits for one that is held, or an operation with one of
     /// its keys is in its lane and will pass that key on.
     private func violatedInvariantOfParked() -> String? {
-        for number in graphs.indices {
-            for index in 0..<UInt32(graphs[number].state.count)
-            where graphs[number].flags[Int(index)].contains(.parked) {
-                let operation = OperationID(graph: GraphID(rawValue: UInt32(number)), index: index)
+        for id in graphs.all {
+            for index in graphs[id].operations.indices
+            where graphs[id].operations.flags[index].contains(.parked) {
+                let operation = OperationID(graph: id, index: index)
                 let wanted = keyNumbers(of: operation)
-                guard graphs[number].state[Int(index)] == .ready, heldKey(of: operation) == nil
+                guard graphs[id].operations.state[index] == .ready, heldKey(of: operation) == nil
                 else { continue }
-                let lane = graphs[number].rule(index).lane
+                let lane = graphs[id].rule(index).lane
                 let isStoodFor = lanes[lane].heap.unordered.contains { entry in
                     isEnqueued(entry.operation)
                         && keyNumbers(of: entry.operation).contains { wanted.contains($0) }
@@ -278,7 +277,7 @@ extension Scheduler {
     }
 
     private func keyNumbers(of operation: OperationID) -> [Int] {
-        let graph = graphs[Int(operation.graph.rawValue)]
+        let graph = graphs[operation.graph]
         return graph.policy(operation.index).keys.map { graph.keys[Int($0)] }
     }
 

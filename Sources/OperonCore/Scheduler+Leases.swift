@@ -160,8 +160,7 @@ extension Scheduler {
             let ran = (heardAt - startedAt).nanoseconds / configuration.patienceDivisor
             silence = max(silence, min(configuration.patienceMax, .nanoseconds(ran)))
         }
-        let graph = Int(attempt.operation.graph.rawValue)
-        if graphs[graph].rule(attempt.operation.index).hasKeys,
+        if graphs.rule(of: attempt.operation).hasKeys,
             configuration.violation != .forgetsExclusiveLease
         {
             silence = max(silence, configuration.exclusiveLease)

@@ -15,8 +15,6 @@ extension Scheduler {
     ) {
         let attempt = removeAttempt(place)
         let operation = attempt.operation
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
         effects.records.append(.attemptEnded(attempt.id, operation, ending))
         effects.notices.append(
             .attemptEnded(
@@ -32,18 +30,18 @@ extension Scheduler {
         let isTooMuch = countLoss(of: operation, ending)
         if resumeLost(operation, at: now, into: &effects) { return }
         if ending == .lost { lostAttempts[operation] = LostAttempt(attempt: attempt) }
-        graphs[graph].state[index] = .ready
-        graphs[graph].flags[index].insert(.comesBack)
-        if graphs[graph].rule(operation.index).hasKeys { suspects.append(operation) }
-        let flags = graphs[graph].flags[index]
+        graphs.move(operation, to: .ready)
+        graphs[flags: operation].insert(.comesBack)
+        if graphs.rule(of: operation).hasKeys { suspects.append(operation) }
+        let flags = graphs[flags: operation]
         let isCancelled =
             flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
-            || graphs[graph].isCancelled
+            || graphs[operation.graph].isCancelled
         guard isCancelled || isTooMuch else {
             if pause > .zero {
                 effects.records.append(.delayed(operation, until: now.wall + pause))
                 self.pause(operation, for: pause, at: now)
-                graphs[graph].unmet.insert(operation.index)
+                graphs[operation.graph].unmet.insert(operation.index)
                 if configuration.violation == .forgetsPauses { enqueue(operation) }
             } else {
                 enqueue(operation)
@@ -52,7 +50,7 @@ extension Scheduler {
             return
         }
         // It is in no lane; `settle` must not count it out of one.
-        graphs[graph].flags[index].insert(.heldBack)
+        graphs[flags: operation].insert(.heldBack)
         let outcome = isCancelled ? cancelledOutcome(of: operation) : .failed(.workerLost)
         finish(operation, outcome, at: now, into: &effects)
     }
@@ -70,14 +68,13 @@ extension Scheduler {
     /// have killed its worker becomes a suspect: from then on it runs in a process of its own, and
     /// only the death of that process counts against it.
     private mutating func countLoss(of operation: OperationID, _ ending: AttemptEnding) -> Bool {
-        let graph = Int(operation.graph.rawValue)
-        var losses = graphs[graph].losses[operation.index] ?? Losses()
+        var losses = graphs[operation.graph].losses[operation.index] ?? Losses()
         switch ending {
         case .lost: losses.workers += 1
         case .crashed: losses.crashes += 1
         case .succeeded, .failed, .cancelled, .returned: return false
         }
-        graphs[graph].losses[operation.index] = losses
+        graphs[operation.graph].losses[operation.index] = losses
         if let lostLimit = configuration.lostLimit, losses.workers >= lostLimit { return true }
         return losses.crashes >= configuration.crashLimit
     }
@@ -98,9 +95,7 @@ extension Scheduler {
     ) {
         guard ownsLost(held, worker), let lost = lostAttempts[held.operation] else { return }
         let operation = held.operation
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        switch graphs[graph].state[index] {
+        switch graphs[state: operation] {
         case .pending, .executing, .finished: return
         case .ready:
             lostAttempts[operation]?.isBack = true
@@ -109,14 +104,14 @@ extension Scheduler {
             if !resumeLost(operation, at: now, into: &effects) {
                 // Its place was given to another operation meanwhile.
                 lostAttempts[operation] = nil
-                graphs[graph].flags[index].insert(.heldBack)
+                graphs[flags: operation].insert(.heldBack)
                 enqueue(operation)
             }
         case .dispatched:
             // An attempt that may not have started could only wait there, and would start beside
             // the next one.
             guard lost.attempt.hasStarted || result != nil else { return }
-            let place = graphs[graph].attempt[index]
+            let place = graphs[attempt: operation]
             guard attempts[Int(place)]?.hasStarted == false else { return }
             if configuration.violation == .resumesWithoutRecall { _ = removeAttempt(place) }
             lostAttempts[operation]?.isBack = true
@@ -146,10 +141,9 @@ extension Scheduler {
 
     /// Removes an operation from its lane, or from what set it aside. The caller sets its state.
     mutating func takeOutOfLane(_ operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
         if isEnqueued(operation) {
-            countReady(-1, in: graphs[graph].queue(operation.index))
-            graphs[graph].flags[Int(operation.index)].insert(.heldBack)
+            countReady(-1, in: graphs.queue(of: operation))
+            graphs[flags: operation].insert(.heldBack)
             passKeysOn(of: operation)
         }
         clearAside(operation)
@@ -165,8 +159,7 @@ extension Scheduler {
         guard !lostAttempts.isEmpty, let lost = lostAttempts[operation], lost.isBack,
             workers[lost.attempt.worker].isAlive
         else { return false }
-        let graph = Int(operation.graph.rawValue)
-        guard queues[graphs[graph].queue(operation.index)].hasRoom, heldKey(of: operation) == nil
+        guard queues[graphs.queue(of: operation)].hasRoom, heldKey(of: operation) == nil
         else {
             lostAttempts[operation]?.isBack = false
             return false
@@ -179,7 +172,8 @@ extension Scheduler {
         attempt.next = GraphState.noAttempt
         attempt.previous = GraphState.noAttempt
         let place = store(attempt)
-        graphs[graph].state[Int(operation.index)] = attempt.hasStarted ? .executing : .dispatched
+        let resumed = attempt.hasStarted ? OperationState.executing : .dispatched
+        if state(of: operation) != resumed { graphs.move(operation, to: resumed) }
         effects.records.append(.resumed(attempt.id, operation))
         effects.notices.append(
             .resumed(
@@ -207,10 +201,9 @@ extension Scheduler {
     /// Orders that concern the operation and came meanwhile are sent for the attempt that goes on.
     private mutating func reorder(_ place: UInt32, into effects: inout Effects) {
         guard let operation = attempts[Int(place)]?.operation else { return }
-        let graph = Int(operation.graph.rawValue)
-        let flags = graphs[graph].flags[Int(operation.index)]
+        let flags = graphs[flags: operation]
         if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
-            || graphs[graph].isCancelled
+            || graphs[operation.graph].isCancelled
         {
             order(.cancel, attemptAt: place, into: &effects)
         }

@@ -216,13 +216,13 @@ extension Scheduler {
         var laneUsers = [Int](repeating: 0, count: lanes.count)
         var kindUsers = [Int](repeating: 0, count: kinds.count)
         var keyUsers = [Int](repeating: 0, count: keys.count)
-        for number in graphs.kept {
-            for rule in graphs[number].rules {
+        for id in graphs.kept {
+            for rule in graphs[id].rules {
                 users[rule.queue] += 1
                 laneUsers[rule.lane] += 1
                 kindUsers[rule.kind] += 1
             }
-            for key in graphs[number].keys { keyUsers[key] += 1 }
+            for key in graphs[id].keys { keyUsers[key] += 1 }
         }
         for index in queues.indices where queues[index].users != users[index] {
             return "queue “\(queues[index].name)” counts \(queues[index].users) users of "

@@ -62,27 +62,23 @@ extension Scheduler {
             effects.refusals.append(unknown(.operation(operation)))
             return
         }
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        switch graphs[graph].state[index] {
+        switch graphs[state: operation] {
         case .executing:
             effects.refusals.append(.alreadyStarted(name: operation.description))
         case .finished:
             effects.refusals.append(.alreadyFinished(name: operation.description))
         case .pending, .ready, .dispatched:
             effects.records.append(.priority(operation, priority))
-            graphs[graph].prioritised.insert(operation.index)
+            graphs[operation.graph].prioritised.insert(operation.index)
             effects.results.append(result(of: [operation]))
             setLevel(of: operation, to: priority.level)
         }
     }
 
     private mutating func setLevel(of operation: OperationID, to level: UInt8) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        guard graphs[graph].level[index] != level else { return }
-        graphs[graph].level[index] = level
-        if graphs[graph].flags[index].contains(.parked) {
+        guard graphs[level: operation] != level else { return }
+        graphs[level: operation] = level
+        if graphs[flags: operation].contains(.parked) {
             // Operations that wait for a key are ordered by urgency as well, so it goes to its lane
             // and parks again.
             enqueue(operation)
@@ -91,7 +87,7 @@ extension Scheduler {
         guard isEnqueued(operation) else { return }
         // The old entry stays in the heap until it comes up, when its urgency shows that it is out
         // of date.
-        countReady(-1, in: graphs[graph].queue(operation.index))
+        countReady(-1, in: graphs.queue(of: operation))
         enqueue(operation)
     }
 
@@ -126,9 +122,8 @@ extension Scheduler {
 
     /// Whether the operation has the priority of its queue.
     func followsQueue(_ operation: OperationID) -> Bool {
-        let graph = Int(operation.graph.rawValue)
-        return graphs[graph].policy(operation.index).priority == nil
-            && !graphs[graph].prioritised.contains(operation.index)
+        graphs.policy(of: operation).priority == nil
+            && !graphs[operation.graph].prioritised.contains(operation.index)
     }
 }
 

@@ -110,10 +110,10 @@ extension Scheduler {
     /// wrong.
     private mutating func countUnfinished() {
         for queue in queues.indices { queues[queue].unfinished = 0 }
-        for number in graphs.kept where graphs[number].unfinished > 0 {
-            for index in graphs[number].state.indices
-            where graphs[number].state[index] != .finished {
-                queues[graphs[number].queue(UInt32(index))].unfinished += 1
+        for id in graphs.kept where graphs[id].unfinished > 0 {
+            for index in graphs[id].operations.indices
+            where graphs[id].operations.state[index] != .finished {
+                queues[graphs[id].queue(UInt32(index))].unfinished += 1
             }
         }
     }
@@ -153,18 +153,9 @@ extension Scheduler {
                 monotonic: now.monotonic - max(.zero, now.wall - stored.submittedAt),
                 wall: stored.submittedAt
             ),
-            state: Array(repeating: .pending, count: count),
-            outcome: Array(repeating: nil, count: count),
-            flags: Array(repeating: [], count: count),
-            level: Array(repeating: 0, count: count),
-            waiting: Array(repeating: 0, count: count),
-            attempt: Array(repeating: GraphState.noAttempt, count: count),
-            ordinal: Array(repeating: 0, count: count),
-            retries: Array(repeating: 0, count: count),
+            operations: OperationTable(levels: levels(of: compiled, rules)),
             unfinished: count
         )
-        let levels = levels(of: compiled, rules)
-        for index in 0..<count { graph.level[index] = levels[Int(compiled.policy[index])] }
         graph.isOpen = stored.isOpen
         useNames(of: graph)
         if !additions.isEmpty {
@@ -192,12 +183,12 @@ extension Scheduler {
     }
 
     private func restore(_ stored: StoredOperation, in graph: inout GraphState) {
-        let index = Int(stored.index)
+        let index = stored.index
         if let outcome = stored.outcome { graph.keep(outcome, of: stored.index) }
-        graph.ordinal[index] = stored.attempts
-        graph.retries[index] = stored.retries
+        graph.operations.ordinal[index] = stored.attempts
+        graph.operations.retries[index] = stored.retries
         if let priority = stored.priority {
-            graph.level[index] = priority.level
+            graph.operations.level[index] = priority.level
             graph.prioritised.insert(stored.index)
         }
         if stored.round > 0, configuration.violation != .forgetsRounds {
@@ -212,18 +203,18 @@ extension Scheduler {
             )
         }
         if let reason = stored.cancelReason {
-            graph.flags[index].insert(.cancelRequested)
+            graph.operations.flags[index].insert(.cancelRequested)
             graph.reasons[stored.index] = reason
         }
         if let suspension = stored.suspension, configuration.violation != .forgetsSuspensions {
-            graph.flags[index].insert(.suspended)
+            graph.operations.flags[index].insert(.suspended)
             if suspension != Suspension() { graph.suspensions[stored.index] = suspension }
         }
-        if stored.comesBack { graph.flags[index].insert(.comesBack) }
-        if stored.deadlinePassed { graph.flags[index].insert(.deadlinePassed) }
+        if stored.comesBack { graph.operations.flags[index].insert(.comesBack) }
+        if stored.deadlinePassed { graph.operations.flags[index].insert(.deadlinePassed) }
         // The first `timeReached` ends pauses that are over by now, so that the end has a record.
         if stored.retryAt != nil, stored.outcome == nil {
-            graph.flags[index].insert(.delayed)
+            graph.operations.flags[index].insert(.delayed)
             // Its last attempt did not fail, and its policy has no delay, so the attempt returned
             // `notYet`.
             let policy = graph.policy(stored.index)
@@ -239,8 +230,7 @@ extension Scheduler {
         _ compiled: CompiledGraph,
         _ additions: [CompiledAddition]
     ) throws(RestoreError) {
-        let graph = Int(stored.id.rawValue)
-        if !graphs[graph].rounds.isEmpty { hasReopened = true }
+        if !graphs[stored.id].rounds.isEmpty { hasReopened = true }
         let outer = compiled.outer + additions.flatMap(\.graph.outer)
         guard !outer.isEmpty || !stored.dependencyChanges.isEmpty else { return }
         if let missing = outer.first(where: { !isKnown($0.on.operation) }) {
@@ -268,23 +258,22 @@ extension Scheduler {
             case _: throw RestoreError("\(change) changes no dependency")
             }
         }
-        for index in 0..<UInt32(graphs[graph].state.count) {
+        for index in graphs[stored.id].operations.indices {
             countDependencies(of: OperationID(graph: stored.id, index: index))
         }
     }
 
     /// Arms the times at which suspensions end and idle graphs are closed, as they were before.
     private mutating func armTimes(of stored: StoredGraph, at now: Moment) {
-        let graph = Int(stored.id.rawValue)
-        if let suspension = graphs[graph].suspension {
+        if let suspension = graphs[stored.id].suspension {
             arm(.graph(stored.id), suspension, at: now)
         }
         for operation in stored.operations {
-            guard let suspension = graphs[graph].suspensions[operation.index] else { continue }
+            guard let suspension = graphs[stored.id].suspensions[operation.index] else { continue }
             let id = OperationID(graph: stored.id, index: operation.index)
             arm(.operation(id), suspension, at: now)
         }
-        if graphs[graph].isOpen, graphs[graph].unfinished == 0 {
+        if graphs[stored.id].isOpen, graphs[stored.id].unfinished == 0 {
             let since = stored.operations.compactMap(\.finishedAt).max() ?? stored.submittedAt
             goOnIdly(stored.id, since: since, at: now)
         }
@@ -321,15 +310,13 @@ extension Scheduler {
         guard exists(operation) else {
             throw RestoreError("attempt \(stored.attempt) is of \(operation), which is unknown")
         }
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        guard graphs[graph].state[index] != .finished,
-            graphs[graph].attempt[index] == GraphState.noAttempt
+        guard graphs[state: operation] != .finished,
+            graphs[attempt: operation] == GraphState.noAttempt
         else {
             throw RestoreError("\(operation) is finished or in flight, and in flight again")
         }
         if configuration.violation == .forgetsInFlight { return }
-        guard !graphs[graph].rule(operation.index).isExternal else {
+        guard !graphs.rule(of: operation).isExternal else {
             restoreExternal(stored, at: now)
             return
         }
@@ -350,10 +337,13 @@ extension Scheduler {
             attempt.startedAt = now.monotonic - ran
         }
         _ = store(attempt)
-        graphs[graph].state[index] = stored.hasStarted ? .executing : .dispatched
+        graphs[operation.graph].operations.restore(
+            operation.index,
+            as: stored.hasStarted ? .executing : .dispatched
+        )
         // It was released when the attempt was granted, whatever happened to its dependencies
         // since.
-        graphs[graph].flags[index].remove(.skipDemanded)
+        graphs[flags: operation].remove(.skipDemanded)
     }
 
     /// The index of a worker that owns attempts and has not sent a hello yet.
@@ -381,14 +371,13 @@ extension Scheduler {
     private mutating func restoreRecalls() {
         for place in attempts.indices {
             guard let attempt = attempts[place] else { continue }
-            let graph = Int(attempt.operation.graph.rawValue)
-            let flags = graphs[graph].flags[Int(attempt.operation.index)]
+            let flags = graphs[flags: attempt.operation]
             if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
-                || graphs[graph].isCancelled
+                || graphs[attempt.operation.graph].isCancelled
             {
                 attempts[place]?.recall = .cancel
             } else if !attempt.hasStarted,
-                flags.contains(.suspended) || graphs[graph].isSuspended
+                flags.contains(.suspended) || graphs[attempt.operation.graph].isSuspended
                     || queues[queue(of: attempt)].isSuspended
             {
                 attempts[place]?.recall = .recall
@@ -403,21 +392,24 @@ extension Scheduler {
 
     /// Any operation that is neither finished nor in flight is ready or waits for others.
     private mutating func resume(_ stored: StoredGraph, at now: Moment) {
-        let graph = Int(stored.id.rawValue)
-        guard graphs[graph].unfinished > 0 else { return }
+        guard graphs[stored.id].unfinished > 0 else { return }
         armDeadlines(of: stored.id, from: 0, at: now)
-        for index in graphs[graph].state.indices where graphs[graph].state[index] != .finished {
-            if graphs[graph].isCancelled { graphs[graph].flags[index].insert(.cancelRequested) }
-            guard graphs[graph].state[index] == .pending, graphs[graph].waiting[index] == 0
+        for index in graphs[stored.id].operations.indices
+        where graphs[stored.id].operations.state[index] != .finished {
+            if graphs[stored.id].isCancelled {
+                graphs[stored.id].operations.flags[index].insert(.cancelRequested)
+            }
+            guard graphs[stored.id].operations.state[index] == .pending,
+                graphs[stored.id].operations.waiting[index] == 0
             else { continue }
-            graphs[graph].state[index] = .ready
-            if !graphs[graph].flags[index].contains(.delayed) {
+            graphs[stored.id].operations.move(index, to: .ready)
+            if !graphs[stored.id].operations.flags[index].contains(.delayed) {
                 enqueue(OperationID(graph: stored.id, index: UInt32(index)))
             }
         }
         for operation in stored.operations {
             guard let time = operation.retryAt,
-                graphs[graph].flags[Int(operation.index)].contains(.delayed)
+                graphs[stored.id].operations.flags[operation.index].contains(.delayed)
             else { continue }
             let id = OperationID(graph: stored.id, index: operation.index)
             let latest = longestPause(of: id, operation).map { now.monotonic + $0 }
@@ -429,9 +421,9 @@ extension Scheduler {
 extension GraphState {
     /// Sets an outcome that was stored.
     fileprivate mutating func keep(_ outcome: Outcome, of index: UInt32) {
-        guard self.outcome[Int(index)] == nil else { return }
-        state[Int(index)] = .finished
-        self.outcome[Int(index)] = outcome.kind
+        guard operations.outcome[index] == nil else { return }
+        operations.restore(index, as: .finished)
+        operations.outcome[index] = outcome.kind
         if outcome.kind != .succeeded { outcomes[index] = outcome }
         counts[Int(outcome.kind.rawValue)] += 1
         unfinished -= 1
@@ -439,18 +431,18 @@ extension GraphState {
 
     /// Counts the dependencies that each operation waits for, by the outcomes so far.
     fileprivate mutating func countDependencies() {
-        for index in 0..<UInt32(state.count) {
+        for index in operations.indices {
             var waiting: UInt32 = 0
             for edge in compiled.topology.dependencies(of: index) {
-                guard let outcome = outcome[Int(edge.operation)] else {
+                guard let outcome = operations.outcome[edge.operation] else {
                     waiting += 1
                     continue
                 }
                 if !edge.condition.isSatisfied(by: outcome) {
-                    flags[Int(index)].insert(.skipDemanded)
+                    operations.flags[index].insert(.skipDemanded)
                 }
             }
-            self.waiting[Int(index)] = waiting
+            operations.waiting[index] = waiting
         }
     }
 }

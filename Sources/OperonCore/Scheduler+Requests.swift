@@ -132,7 +132,7 @@ extension Scheduler {
 
     /// Cancelling a graph also closes it to additions of running operations.
     private func refusalOfCancelled(_ id: GraphID) -> Refusal? {
-        let graph = graphs[Int(id.rawValue)]
+        let graph = graphs[id]
         return graph.isCancelled ? .graphClosed(name: graph.compiled.name) : nil
     }
 
@@ -143,7 +143,7 @@ extension Scheduler {
         of addition: CompiledAddition,
         inside id: GraphID
     ) -> Refusal? {
-        let graph = graphs[Int(id.rawValue)]
+        let graph = graphs[id]
         let submitted = Set(graph.compiled.queues.map(\.name))
         let others = addition.graph.queues.map(\.name).filter { !submitted.contains($0) }
         guard !others.isEmpty else { return nil }

@@ -26,7 +26,7 @@ extension Scheduler {
         case .operation(let id): operation == id
         case .graph(let graph): operation.graph == graph
         case .queue(let name):
-            queueNumbers[name] == graphs[Int(operation.graph.rawValue)].queue(operation.index)
+            queueNumbers[name] == graphs.queue(of: operation)
         }
     }
 
@@ -35,7 +35,7 @@ extension Scheduler {
         var result = CommandResult()
         switch target {
         case .operation(let operation): return self.result(of: [operation])
-        case .graph(let graph): result.affected = graphs[Int(graph.rawValue)].unfinished
+        case .graph(let graph): result.affected = graphs[graph].unfinished
         case .queue(let name):
             guard let queue = queueNumbers[name] else { return result }
             result.affected = members(of: queue).count { state(of: $0) != .finished }
@@ -52,11 +52,9 @@ extension Scheduler {
         result.affected = members.count
         for operation in members {
             // Does not copy the graph's state, because there may be a million operations.
-            let graph = Int(operation.graph.rawValue)
-            let index = Int(operation.index)
-            if graphs[graph].state[index] == .finished { result.finished += 1 }
+            if graphs[state: operation] == .finished { result.finished += 1 }
             if externals[operation] != nil { countExternal(operation, in: &result) }
-            let place = graphs[graph].attempt[index]
+            let place = graphs[attempt: operation]
             guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else {
                 continue
             }
@@ -82,9 +80,8 @@ extension Scheduler {
         var seen: Set<OperationID> = []
         for operation in members {
             forEachDependent(of: operation) { dependent, _ in
-                let graph = Int(dependent.graph.rawValue)
-                guard graphs[graph].state[Int(dependent.index)] != .finished,
-                    !graphs[graph].flags[Int(dependent.index)].contains(.cancelRequested)
+                guard graphs[state: dependent] != .finished,
+                    !graphs[flags: dependent].contains(.cancelRequested)
                 else { return }
                 seen.insert(dependent)
             }

@@ -5,7 +5,7 @@ package import OperonModel
 extension Scheduler {
     /// How often an operation was reopened.
     package func round(of operation: OperationID) -> UInt32 {
-        graphs[Int(operation.graph.rawValue)].rounds[operation.index] ?? 0
+        graphs[operation.graph].rounds[operation.index] ?? 0
     }
 
     mutating func reopen(
@@ -32,9 +32,8 @@ extension Scheduler {
             holdDependents(of: operation, at: now, into: &effects)
         }
         for operation in members {
-            let graph = Int(operation.graph.rawValue)
-            guard graphs[graph].state[Int(operation.index)] == .pending,
-                graphs[graph].waiting[Int(operation.index)] == 0
+            guard graphs[state: operation] == .pending,
+                graphs[waiting: operation] == 0
             else { continue }
             letGo(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
@@ -63,7 +62,7 @@ extension Scheduler {
         cancelled: Bool
     ) throws(Refusal) -> [OperationID] {
         guard exists(id) else { throw unknown(.graph(id)) }
-        let graph = graphs[Int(id.rawValue)]
+        let graph = graphs[id]
         // Otherwise the record of the graph's cancel, which concerns all its unfinished operations,
         // would concern these as well.
         guard !graph.isCancelled || graph.unfinished == 0 else {
@@ -76,8 +75,8 @@ extension Scheduler {
             throw .invalid(field: "graph", why: "it was dropped, and only its outcomes are kept")
         }
         if indices.isEmpty {
-            return (0..<UInt32(graph.state.count)).filter { index in
-                switch graph.outcome[Int(index)] {
+            return (graph.operations.indices).filter { index in
+                switch graph.operations.outcome[index] {
                 case .failed: true
                 case .cancelled: cancelled
                 case .succeeded, .skipped, nil: false
@@ -115,9 +114,8 @@ extension Scheduler {
         while position < members.count {
             let cause = members[position]
             forEachDependent(of: cause) { dependent, _ in
-                let graph = Int(dependent.graph.rawValue)
                 guard outcome(of: dependent) == .skipped(cause: cause),
-                    dependent.graph == chosen[0].graph || !graphs[graph].isCancelled,
+                    dependent.graph == chosen[0].graph || !graphs[dependent.graph].isCancelled,
                     seen.insert(dependent).inserted
                 else { return }
                 members.append(dependent)
@@ -133,31 +131,29 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        guard let outcome = graphs[graph].outcome[index] else {
+        guard let outcome = graphs[outcome: operation] else {
             preconditionFailure("only what is finished was chosen")
         }
-        graphs[graph].counts[Int(outcome.rawValue)] -= 1
-        graphs[graph].unfinished += 1
+        graphs[operation.graph].counts[Int(outcome.rawValue)] -= 1
+        graphs[operation.graph].unfinished += 1
         if configuration.violation != .miscountsQueue {
-            queues[graphs[graph].queue(operation.index)].unfinished += 1
+            queues[graphs.queue(of: operation)].unfinished += 1
         }
-        graphs[graph].idleness = nil
-        graphs[graph].isCancelled = false
-        graphs[graph].state[index] = .pending
-        graphs[graph].outcome[index] = nil
-        graphs[graph].outcomes[operation.index] = nil
-        graphs[graph].reasons[operation.index] = nil
+        graphs[operation.graph].idleness = nil
+        graphs[operation.graph].isCancelled = false
+        graphs.move(operation, to: .pending)
+        graphs[outcome: operation] = nil
+        graphs[operation.graph].outcomes[operation.index] = nil
+        graphs[operation.graph].reasons[operation.index] = nil
         if configuration.violation != .keepsOldRound {
-            graphs[graph].losses[operation.index] = nil
-            graphs[graph].retries[index] = 0
+            graphs[operation.graph].losses[operation.index] = nil
+            graphs[retries: operation] = 0
         }
         if followsQueue(operation) {
-            graphs[graph].level[index] = queues[graphs[graph].queue(operation.index)].priority.level
+            graphs[level: operation] = queues[graphs.queue(of: operation)].priority.level
         }
-        graphs[graph].flags[index].formIntersection(.suspended)
-        graphs[graph].rounds[operation.index, default: 0] += 1
+        graphs[flags: operation].formIntersection(.suspended)
+        graphs[operation.graph].rounds[operation.index, default: 0] += 1
         armDeadline(of: operation, at: now)
         effects.records.append(.reopened(operation))
     }

@@ -7,11 +7,9 @@ extension Scheduler {
     /// dependencies are no longer needed. They are cancelled at the end of the event, so that a
     /// group of groups needs no recursion.
     mutating func noteDoomed(_ operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        guard graphs[graph].flags[index].contains(.skipDemanded),
-            graphs[graph].state[index] == .pending,
-            graphs[graph].policy(operation.index).cancelsSiblings
+        guard graphs[flags: operation].contains(.skipDemanded),
+            graphs[state: operation] == .pending,
+            graphs.policy(of: operation).cancelsSiblings
         else { return }
         doomed.append(operation)
     }

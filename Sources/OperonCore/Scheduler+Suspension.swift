@@ -41,23 +41,21 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
         guard let suspension else {
-            graphs[graph].flags[index].remove(.suspended)
-            if !graphs[graph].suspensions.isEmpty {
-                graphs[graph].suspensions[operation.index] = nil
+            graphs[flags: operation].remove(.suspended)
+            if !graphs[operation.graph].suspensions.isEmpty {
+                graphs[operation.graph].suspensions[operation.index] = nil
             }
             releaseHeldBack(operation)
             return
         }
-        graphs[graph].flags[index].insert(.suspended)
+        graphs[flags: operation].insert(.suspended)
         let isPlain = suspension == Suspension()
-        if !isPlain || !graphs[graph].suspensions.isEmpty {
-            graphs[graph].suspensions[operation.index] = isPlain ? nil : suspension
+        if !isPlain || !graphs[operation.graph].suspensions.isEmpty {
+            graphs[operation.graph].suspensions[operation.index] = isPlain ? nil : suspension
         }
         arm(.operation(operation), suspension, at: now)
-        order(.recall, unlessStarted: graphs[graph].attempt[index], into: &effects)
+        order(.recall, unlessStarted: graphs[attempt: operation], into: &effects)
     }
 
     private mutating func setSuspended(
@@ -66,10 +64,9 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        let graph = Int(id.rawValue)
-        graphs[graph].suspension = suspension
+        graphs[id].suspension = suspension
         guard let suspension else {
-            for index in 0..<UInt32(graphs[graph].state.count) {
+            for index in graphs[id].operations.indices {
                 releaseHeldBack(OperationID(graph: id, index: index))
             }
             return
@@ -127,30 +124,27 @@ extension Scheduler {
         switch target {
         case .operation(let operation):
             guard exists(operation) else { return nil }
-            let graph = Int(operation.graph.rawValue)
-            guard graphs[graph].flags[Int(operation.index)].contains(.suspended) else {
+            guard graphs[flags: operation].contains(.suspended) else {
                 return nil
             }
-            return graphs[graph].suspensions[operation.index] ?? Suspension()
+            return graphs[operation.graph].suspensions[operation.index] ?? Suspension()
         case .graph(let graph):
-            return exists(graph) ? graphs[Int(graph.rawValue)].suspension : nil
+            return exists(graph) ? graphs[graph].suspension : nil
         case .queue(let name): return queueNumbers[name].flatMap { queues[$0].suspension }
         }
     }
 
     /// Returns a held-back operation to its lane, unless another suspension still concerns it.
     private mutating func releaseHeldBack(_ operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
-        let index = Int(operation.index)
-        guard graphs[graph].state[index] == .ready,
-            graphs[graph].flags[index].contains(.heldBack),
-            !graphs[graph].flags[index].contains(.suspended), !graphs[graph].isSuspended
+        guard graphs[state: operation] == .ready,
+            graphs[flags: operation].contains(.heldBack),
+            !graphs[flags: operation].contains(.suspended), !graphs[operation.graph].isSuspended
         else { return }
         enqueue(operation)
     }
 
     func queue(of attempt: AttemptState) -> Int {
-        graphs[Int(attempt.operation.graph.rawValue)].queue(attempt.operation.index)
+        graphs.queue(of: attempt.operation)
     }
 
     /// Recalls dispatched operations that have not started, in the order of the table of attempts.

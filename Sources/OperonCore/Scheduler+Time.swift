@@ -73,7 +73,7 @@ extension Scheduler {
         case .timeout(let operation, let ordinal): externals[operation]?.ordinal == ordinal
         case .resume(let suspended, let until):
             suspension(of: target(of: suspended))?.until == until
-        case .idle(let graph): graphs[Int(graph.rawValue)].idleness?.date != nil
+        case .idle(let graph): graphs[graph].idleness?.date != nil
         }
     }
 
@@ -95,18 +95,17 @@ extension Scheduler {
 
     /// Sets a ready operation aside until its delay is over.
     mutating func delay(_ operation: OperationID, _ delay: Delay, at now: Moment) {
-        let graph = Int(operation.graph.rawValue)
-        graphs[graph].flags[Int(operation.index)].insert(.delayed)
-        graphs[graph].delays[operation.index] = delay
+        graphs[flags: operation].insert(.delayed)
+        graphs[operation.graph].delays[operation.index] = delay
         if let time = delay.time ?? delay.latest { arm(.release(operation), at: time) }
         if let date = delay.date { arm(.release(operation), on: date, at: now) }
     }
 
     /// The delay of a ready operation; `nil`: it is not delayed.
     func delay(of operation: OperationID) -> Delay? {
-        let graph = graphs[Int(operation.graph.rawValue)]
-        guard graph.state[Int(operation.index)] == .ready,
-            graph.flags[Int(operation.index)].contains(.delayed)
+        let graph = graphs[operation.graph]
+        guard graph.operations.state[operation.index] == .ready,
+            graph.operations.flags[operation.index].contains(.delayed)
         else { return nil }
         return graph.delays[operation.index]
     }
@@ -123,7 +122,7 @@ extension Scheduler {
         if let time = delay.time, time > now.monotonic, let date = delay.date, date <= now.wall {
             delay.date = nil
             delay.recorded = now.wall + (time - now.monotonic)
-            graphs[Int(operation.graph.rawValue)].delays[operation.index] = delay
+            graphs[operation.graph].delays[operation.index] = delay
             effects.records.append(.delayed(operation, until: delay.recorded))
         }
         guard delay.isOver(at: now) else { return }
@@ -143,14 +142,13 @@ extension Scheduler {
         let drift = offset - known
         guard drift >= Self.driftMax || drift <= .zero - Self.driftMax else { return }
         calendarOffset = offset
-        for number in graphs.kept where !graphs[number].delays.isEmpty {
-            for index in graphs[number].delays.keys.sorted() {
-                let graph = GraphID(rawValue: UInt32(number))
-                let operation = OperationID(graph: graph, index: index)
+        for id in graphs.kept where !graphs[id].delays.isEmpty {
+            for index in graphs[id].delays.keys.sorted() {
+                let operation = OperationID(graph: id, index: index)
                 guard let delay = delay(of: operation), let time = delay.time else { continue }
                 let end = now.wall + max(.zero, time - now.monotonic)
                 let recorded = delay.date.map { max(end, $0) } ?? end
-                graphs[number].delays[index]?.recorded = recorded
+                graphs[id].delays[index]?.recorded = recorded
                 effects.records.append(.delayed(operation, until: recorded))
             }
         }
@@ -162,7 +160,7 @@ extension Scheduler {
 
     /// How long a pause that began in a previous run can last at most; `nil`: not known.
     func longestPause(of operation: OperationID, _ stored: StoredOperation) -> Duration? {
-        let graph = graphs[Int(operation.graph.rawValue)]
+        let graph = graphs[operation.graph]
         let policy = graph.policy(operation.index)
         // A date may be any time away, and so may the end of a pause that an operation in Swift
         // asks for.

@@ -6,7 +6,7 @@ extension Scheduler {
     /// The number of operations of a graph in each state. O(operations) while any is unfinished.
     package func stateCounts(of graph: GraphID) -> StateCounts {
         let remains = graphs.dropped[graph]
-        let graph = graphs[Int(graph.rawValue)]
+        let graph = graphs[graph]
         var counts = StateCounts()
         guard !graph.isGone else {
             counts.succeeded = remains.count(of: .succeeded)
@@ -20,7 +20,7 @@ extension Scheduler {
         counts.cancelled = graph.counts[Int(OutcomeKind.cancelled.rawValue)]
         counts.skipped = graph.counts[Int(OutcomeKind.skipped.rawValue)]
         guard graph.unfinished > 0 else { return counts }
-        for state in graph.state {
+        for state in graph.operations.state.all {
             switch state {
             case .pending: counts.pending += 1
             case .ready: counts.ready += 1
@@ -41,24 +41,24 @@ extension Scheduler {
     }
 
     package func unfinishedCount(of graph: GraphID) -> Int {
-        graphs[Int(graph.rawValue)].unfinished
+        graphs[graph].unfinished
     }
 
     package func isCancelled(_ graph: GraphID) -> Bool {
-        graphs[Int(graph.rawValue)].isCancelled
+        graphs[graph].isCancelled
     }
 
     package func cancelReason(of graph: GraphID) -> String {
-        graphs[Int(graph.rawValue)].cancelReason
+        graphs[graph].cancelReason
     }
 
     package func isCancelRequested(_ operation: OperationID) -> Bool {
-        graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)]
+        graphs[flags: operation]
             .contains(.cancelRequested)
     }
 
     package func priority(of operation: OperationID) -> QueuePriority {
-        let level = graphs[Int(operation.graph.rawValue)].level[Int(operation.index)]
+        let level = graphs[level: operation]
         guard let priority = QueuePriority(level: level) else {
             preconditionFailure("levels come from priorities")
         }
@@ -72,7 +72,7 @@ extension Scheduler {
         if let external = externals[operation] {
             return (external.id, external.ordinal, .nobody, true)
         }
-        let place = graphs[Int(operation.graph.rawValue)].attempt[Int(operation.index)]
+        let place = graphs[attempt: operation]
         guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else { return nil }
         return (
             attempt.id, attempt.ordinal, workers[attempt.worker].identity.incarnation,
@@ -120,14 +120,13 @@ extension Scheduler {
         guard let queue = queueNumbers[name], finished || queues[queue].unfinished > 0 else {
             return
         }
-        for number in graphs.kept
-        where number >= Int(first.graph.rawValue) && (finished || graphs[number].unfinished > 0) {
-            let id = GraphID(rawValue: UInt32(number))
-            let count = UInt32(graphs[number].state.count)
+        for id in graphs.kept
+        where id >= first.graph && (finished || graphs[id].unfinished > 0) {
+            let count = graphs[id].operations.count
             let start = id == first.graph ? min(first.index, count) : 0
             for index in start..<count
-            where graphs[number].queue(index) == queue
-                && (graphs[number].state[Int(index)] == .finished) == finished
+            where graphs[id].queue(index) == queue
+                && (graphs[id].operations.state[index] == .finished) == finished
             {
                 guard body(OperationID(graph: id, index: index)) else { return }
             }
@@ -170,7 +169,7 @@ extension Scheduler {
     /// O(operations) of the unfinished graphs that name any key.
     package var keyStatus: [KeyStatus] {
         var waiting = [Int](repeating: 0, count: keys.count)
-        for number in graphs.kept { countWaiting(for: &waiting, in: graphs[number]) }
+        for id in graphs.kept { countWaiting(for: &waiting, in: graphs[id]) }
         return keys.indices.filter { !keys[$0].isFree }.map { status(ofKey: $0, waiting[$0]) }
     }
 
@@ -178,8 +177,8 @@ extension Scheduler {
     package func status(ofKey name: String) -> KeyStatus? {
         guard let key = keyNumbers[name] else { return nil }
         var waiting = [Int](repeating: 0, count: keys.count)
-        for number in graphs.kept where graphs[number].keys.contains(key) {
-            countWaiting(for: &waiting, in: graphs[number])
+        for id in graphs.kept where graphs[id].keys.contains(key) {
+            countWaiting(for: &waiting, in: graphs[id])
         }
         return status(ofKey: key, waiting[key])
     }
@@ -194,7 +193,7 @@ extension Scheduler {
 
     private func countWaiting(for keys: inout [Int], in graph: GraphState) {
         guard graph.unfinished > 0, !graph.keys.isEmpty else { return }
-        for index in graph.state.indices where graph.state[index] == .ready {
+        for index in graph.operations.indices where graph.operations.state[index] == .ready {
             let index = UInt32(index)
             guard graph.rule(index).hasKeys else { continue }
             for local in graph.policy(index).keys { keys[graph.keys[Int(local)]] += 1 }
@@ -225,9 +224,8 @@ extension Scheduler {
         case .graph(let id): return unfinished(of: id) { _ in true }
         case .queue(let name):
             guard let queue = queueNumbers[name] else { return [] }
-            return graphs.kept.flatMap { number in
-                let graph = GraphID(rawValue: UInt32(number))
-                return unfinished(of: graph) { graphs[number].queue($0) == queue }
+            return graphs.kept.flatMap { id in
+                unfinished(of: id) { graphs[id].queue($0) == queue }
             }
         }
     }
@@ -236,10 +234,10 @@ extension Scheduler {
         of id: GraphID,
         where matches: (UInt32) -> Bool
     ) -> [OperationID] {
-        let graph = graphs[Int(id.rawValue)]
+        let graph = graphs[id]
         guard graph.unfinished > 0 else { return [] }
-        return (0..<UInt32(graph.state.count)).compactMap { index in
-            guard graph.state[Int(index)] != .finished, matches(index) else { return nil }
+        return (graph.operations.indices).compactMap { index in
+            guard graph.operations.state[index] != .finished, matches(index) else { return nil }
             return OperationID(graph: id, index: index)
         }
     }
@@ -247,9 +245,9 @@ extension Scheduler {
     /// Whether an operation was skipped although it was no failure handler. It is no loss if a
     /// handler for a failure that did not happen is skipped.
     package func hasWant(_ id: GraphID) -> Bool {
-        let graph = graphs[Int(id.rawValue)]
+        let graph = graphs[id]
         guard graph.counts[Int(OutcomeKind.skipped.rawValue)] > 0 else { return false }
-        for index in graph.outcome.indices where graph.outcome[index] == .skipped {
+        for index in graph.operations.indices where graph.operations.outcome[index] == .skipped {
             guard case .skipped(let cause) = graph.outcomes[UInt32(index)] else { continue }
             let operation = OperationID(graph: id, index: UInt32(index))
             let edge = dependencies(of: operation).first { $0.operation == cause }

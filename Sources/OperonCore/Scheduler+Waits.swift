@@ -143,8 +143,7 @@ extension Scheduler {
 
     private mutating func begin(_ wait: WaitState, into effects: inout Effects) {
         let operation = wait.held.operation
-        let graph = Int(operation.graph.rawValue)
-        let place = graphs[graph].attempt[Int(operation.index)]
+        let place = graphs[attempt: operation]
         guard let attempt = attempts[Int(place)] else {
             preconditionFailure("`order` found it there, and nothing was handled since")
         }
@@ -197,13 +196,11 @@ extension Scheduler {
 
     private mutating func count(_ change: Int, resuming operation: OperationID) {
         workers[worker(of: operation)].resuming += change
-        let graph = Int(operation.graph.rawValue)
-        queues[graphs[graph].queue(operation.index)].resuming += change
+        queues[graphs.queue(of: operation)].resuming += change
     }
 
     private func worker(of operation: OperationID) -> Int {
-        let graph = Int(operation.graph.rawValue)
-        let place = graphs[graph].attempt[Int(operation.index)]
+        let place = graphs[attempt: operation]
         guard let attempt = attempts[Int(place)] else {
             preconditionFailure("what waits runs: `removeAttempt` ends its wait")
         }
@@ -218,8 +215,7 @@ extension Scheduler {
         else { return }
         for operation in resuming {
             guard let wait = waits[operation] else { continue }
-            let graph = Int(operation.graph.rawValue)
-            let queue = graphs[graph].queue(operation.index)
+            let queue = graphs.queue(of: operation)
             let worker = worker(of: operation)
             guard workers[worker].held < workers[worker].slots,
                 queues[queue].hasRoom || configuration.violation == .resumesBeyondLimit
@@ -252,8 +248,7 @@ extension Scheduler {
     }
 
     private mutating func endWait(of operation: OperationID) {
-        let graph = Int(operation.graph.rawValue)
-        let place = graphs[graph].attempt[Int(operation.index)]
+        let place = graphs[attempt: operation]
         guard let wait = waits.removeValue(forKey: operation), let attempt = attempts[Int(place)]
         else { return }
         if !searches.isEmpty { searches.removeAll { $0.end == operation } }
@@ -328,7 +323,7 @@ extension Scheduler {
             }
         }
         for index in queues.indices {
-            let count = resuming.count { graphs[Int($0.graph.rawValue)].queue($0.index) == index }
+            let count = resuming.count { graphs[$0.graph].queue($0.index) == index }
             guard count == queues[index].resuming else {
                 return "queue “\(queues[index].name)” keeps \(queues[index].resuming) places"
             }

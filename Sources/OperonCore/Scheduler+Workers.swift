@@ -377,8 +377,7 @@ extension Scheduler {
         for place in candidates {
             guard excess > 0, !free.isEmpty else { return }
             guard let attempt = attempts[Int(place)] else { continue }
-            let rule = graphs[Int(attempt.operation.graph.rawValue)]
-                .rule(attempt.operation.index)
+            let rule = graphs.rule(of: attempt.operation)
             let other = free.firstIndex {
                 workers[$0.worker].servesQueue[rule.queue]
                     && workers[$0.worker].knowsKind[rule.kind]
@@ -421,8 +420,7 @@ extension Scheduler {
     /// The place of an attempt in the table, if it is in flight.
     func attemptPlace(of held: HeldAttempt) -> UInt32? {
         guard exists(held.operation) else { return nil }
-        let graph = Int(held.operation.graph.rawValue)
-        let place = graphs[graph].attempt[Int(held.operation.index)]
+        let place = graphs[attempt: held.operation]
         guard place != GraphState.noAttempt, attempts[Int(place)]?.id == held.attempt
         else { return nil }
         return place
@@ -519,7 +517,7 @@ extension Scheduler {
             .attemptEnded(operation, held.attempt, .failed(error), start: nil, end: now.monotonic)
         )
         // It is in no lane, so `settle` must not count it out of one.
-        graphs[Int(operation.graph.rawValue)].flags[Int(operation.index)].insert(.heldBack)
+        graphs[flags: operation].insert(.heldBack)
         finish(operation, .failed(error), at: now, into: &effects)
     }
 }

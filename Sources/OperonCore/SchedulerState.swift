@@ -1,7 +1,6 @@
 import OperonModel
 
-/// What the scheduler knows of one graph, as one array per property: 29 bytes per operation in
-/// addition to the compiled graph.
+/// What the scheduler knows of one graph, in addition to the compiled graph.
 struct GraphState: Sendable {
     /// Grows with additions. Of a policy that came with an addition, only the fields that its rule
     /// does not repeat are valid: its queue and its kind are numbers of the addition, not of this
@@ -13,19 +12,7 @@ struct GraphState: Sendable {
     var keys: [Int]
     let submittedAt: Moment
 
-    var state: [OperationState]
-    var outcome: [OutcomeKind?]
-    var flags: [OperationFlags]
-    var level: [UInt8]
-    /// The number of dependencies that have no outcome yet. Valid only while the operation is
-    /// pending.
-    var waiting: [UInt32]
-    /// The place in the table of attempts, or `noAttempt`.
-    var attempt: [UInt32]
-    /// The number of attempts so far.
-    var ordinal: [UInt32]
-    /// How often the operation was retried after a failure of its own, so far.
-    var retries: [UInt16]
+    var operations: OperationTable
     /// Details of outcomes other than success. Never iterated.
     var outcomes: [UInt32: Outcome] = [:]
     var reasons: [UInt32: String] = [:]
@@ -83,12 +70,12 @@ struct GraphState: Sendable {
     func kind(_ index: UInt32) -> Int { rule(index).kind }
 
     /// What orders the operation in its lane, before its rank: see `ReadyEntry`.
-    func urgency(_ index: Int) -> UInt8 {
-        level[index] << 1 | (flags[index].contains(.comesBack) ? 1 : 0)
+    func urgency(_ index: UInt32) -> UInt8 {
+        operations.level[index] << 1 | (operations.flags[index].contains(.comesBack) ? 1 : 0)
     }
 
     func finalOutcome(_ index: UInt32) -> Outcome? {
-        guard let kind = outcome[Int(index)] else { return nil }
+        guard let kind = operations.outcome[index] else { return nil }
         return kind == .succeeded ? .succeeded : outcomes[index]
     }
 }

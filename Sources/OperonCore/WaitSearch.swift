@@ -150,8 +150,7 @@ extension Scheduler {
     /// Whether a worker has it or it is an external attempt: it waits only for what it asked for
     /// itself.
     private func isInFlight(_ operation: OperationID) -> Bool {
-        let graph = Int(operation.graph.rawValue)
-        return graphs[graph].attempt[Int(operation.index)] != GraphState.noAttempt
+        graphs[attempt: operation] != GraphState.noAttempt
             || externals[operation] != nil
     }
 
@@ -163,7 +162,6 @@ extension Scheduler {
     ) {
         // Of a dropped operation nothing but its outcome is known.
         guard exists(operation) else { return }
-        let graph = Int(operation.graph.rawValue)
         switch edges {
         case .dependencies: forEachDependency(of: operation) { dependency, _ in body(dependency) }
         case .waits:
@@ -174,9 +172,9 @@ extension Scheduler {
             }
             guard !isInFlight(operation) else { return }
             forEachDependency(of: operation) { dependency, _ in body(dependency) }
-            guard graphs[graph].rule(operation.index).hasKeys else { return }
-            for local in graphs[graph].policy(operation.index).keys {
-                let key = keys[graphs[graph].keys[Int(local)]]
+            guard graphs.rule(of: operation).hasKeys else { return }
+            for local in graphs.policy(of: operation).keys {
+                let key = keys[graphs[operation.graph].keys[Int(local)]]
                 guard !onlyFull || !key.hasRoom else { continue }
                 for holder in key.holders { body(holder) }
             }
@@ -196,9 +194,8 @@ extension Scheduler {
             forEachDependent(of: operation) { dependent, _ in body(dependent) }
             return true
         case .waits:
-            let graph = Int(operation.graph.rawValue)
             let holdsKeys =
-                isInFlight(operation) && graphs[graph].rule(operation.index).hasKeys
+                isInFlight(operation) && graphs.rule(of: operation).hasKeys
             guard !holdsKeys else { return false }
             for waiter in waiters[operation] ?? [] { body(waiter.operation) }
             forEachDependent(of: operation) { dependent, _ in
@@ -211,18 +208,16 @@ extension Scheduler {
     /// About how many elements `forEachBlocker` visits.
     fileprivate func blockerCount(of operation: OperationID, _ edges: WaitSearch.Edges) -> Int {
         guard exists(operation) else { return 0 }
-        let graph = Int(operation.graph.rawValue)
-        return graphs[graph].compiled.topology.dependencies(of: operation.index).count
-            + (graphs[graph].outer[operation.index]?.count ?? 0)
+        return graphs[operation.graph].compiled.topology.dependencies(of: operation.index).count
+            + (graphs[operation.graph].outer[operation.index]?.count ?? 0)
             + (waits.isEmpty ? 0 : waits[operation]?.awaited.count ?? 0)
     }
 
     /// About how many elements `forEachBlocked` visits.
     fileprivate func blockedCount(by operation: OperationID, _ edges: WaitSearch.Edges) -> Int {
         guard exists(operation) else { return 0 }
-        let graph = Int(operation.graph.rawValue)
-        return graphs[graph].compiled.topology.dependents(of: operation.index).count
-            + (graphs[graph].outerDependents[operation.index]?.all.count ?? 0)
+        return graphs[operation.graph].compiled.topology.dependents(of: operation.index).count
+            + (graphs[operation.graph].outerDependents[operation.index]?.all.count ?? 0)
             + (waiters.isEmpty ? 0 : waiters[operation]?.count ?? 0)
     }
 }

@@ -1,0 +1,92 @@
+import OperonModel
+
+/// The properties of a graph's operations: one column for each, 29 bytes per operation.
+struct OperationTable: Sendable {
+    /// Only `move` and `restore` write it.
+    private(set) var state: Column<OperationState>
+    var outcome: Column<OutcomeKind?>
+    var flags: Column<OperationFlags>
+    var level: Column<UInt8>
+    /// The number of dependencies that have no outcome yet. Valid only while the operation is
+    /// pending.
+    var waiting: Column<UInt32>
+    /// The place in the table of attempts, or `AttemptTable.none`.
+    var attempt: Column<UInt32>
+    /// The number of attempts so far.
+    var ordinal: Column<UInt32>
+    /// How often the operation was retried after a failure of its own, so far.
+    var retries: Column<UInt16>
+
+    /// Pending operations, one for each level.
+    init(levels: [UInt8]) {
+        state = Column()
+        outcome = Column()
+        flags = Column()
+        level = Column()
+        waiting = Column()
+        attempt = Column()
+        ordinal = Column()
+        retries = Column()
+        append(levels: levels)
+    }
+
+    var count: UInt32 { state.count }
+
+    var indices: Range<UInt32> { 0..<count }
+
+    /// Appends pending operations, one for each level.
+    mutating func append(levels: [UInt8]) {
+        state.append(.pending, count: levels.count)
+        outcome.append(nil, count: levels.count)
+        flags.append([], count: levels.count)
+        level.append(levels)
+        waiting.append(0, count: levels.count)
+        attempt.append(GraphState.noAttempt, count: levels.count)
+        ordinal.append(0, count: levels.count)
+        retries.append(0, count: levels.count)
+    }
+
+    /// Changes an operation's state. These are the arrows of `docs/STATES.md`.
+    mutating func move(_ index: UInt32, to next: OperationState) {
+        let isArrow =
+            switch (state[index], next) {
+            case (.pending, .ready), (.pending, .finished): true
+            case (.ready, .pending), (.ready, .dispatched), (.ready, .executing),
+                (.ready, .finished):
+                true
+            case (.dispatched, .ready), (.dispatched, .executing), (.dispatched, .finished): true
+            case (.executing, .ready), (.executing, .finished): true
+            case (.finished, .pending): true
+            default: false
+            }
+        precondition(isArrow, "no operation that is \(state[index]) becomes \(next)")
+        state[index] = next
+    }
+
+    /// Sets the state that a store has for a pending operation.
+    mutating func restore(_ index: UInt32, as stored: OperationState) {
+        precondition(state[index] == .pending, "a state is restored once, before anything moves")
+        state[index] = stored
+    }
+}
+
+/// One property of all operations of a graph, by the operation's index.
+struct Column<Value: Sendable>: Sendable {
+    private var values: [Value] = []
+
+    var count: UInt32 { UInt32(values.count) }
+
+    subscript(index: UInt32) -> Value {
+        @inline(__always) _read { yield values[Int(index)] }
+        @inline(__always) _modify { yield &values[Int(index)] }
+    }
+
+    mutating func append(_ value: Value, count: Int) {
+        values.append(contentsOf: repeatElement(value, count: count))
+    }
+
+    mutating func append(_ values: [Value]) { self.values.append(contentsOf: values) }
+
+    /// The values in the order of the operations.
+    var all: [Value] { values }
+}
