@@ -7,22 +7,23 @@ extension Scheduler {
     mutating func admit(at now: Moment, into effects: inout Effects) {
         guard !isLeaving else { return }
         if isConnected { resumeYielded(into: &effects) }
-        dropEmptyExternalLanes()
+        ready.unlistEmptyExternals()
         guard mayStartSomething else { return }
         // Admission changes only the share of the queue that it serves. So only that queue is put
         // back in line and all others stay where they are: O(log queues) for each operation,
         // without a walk.
         var eligible: [QueueTurn] = []
-        for queue in readyQueues {
+        for queue in ready.queues {
             visitCount += 1
             if mayServe(queue) { eligible.append(turn(of: queue)) }
         }
         var turns = Heap(eligible)
         while let queue = turns.popMin()?.queue {
             guard let (lane, worker) = bestPlacement(in: queue, into: &effects) else { continue }
-            guard let entry = lanes[lane].heap.popMax() else {
+            guard let entry = ready[lane].heap.max else {
                 preconditionFailure("bestPlacement found it there")
             }
+            ready.removeFirst(of: lane)
             if let worker {
                 grant(entry.operation, to: worker, at: now, into: &effects)
             } else {
@@ -36,11 +37,11 @@ extension Scheduler {
     /// Whether some worker may have room, or some ready operation needs none.
     private var mayStartSomething: Bool {
         if isConnected, workers.contains(where: mayHaveRoom) { return true }
-        return externalLanes.contains { !lanes[$0].heap.isEmpty && mayServe(lanes[$0].queue) }
+        return ready.external.contains { !ready[$0].heap.isEmpty && mayServe(ready[$0].queue) }
     }
 
     private func mayServe(_ queue: Int) -> Bool {
-        queues[queue].ready > 0 && !queues[queue].isSuspended
+        ready.count(of: queue) > 0 && !queues[queue].isSuspended
             && (queues[queue].hasRoomForNew || configuration.violation == .ignoresQueueLimit)
     }
 
@@ -58,17 +59,17 @@ extension Scheduler {
     ) -> (lane: Int, worker: Int?)? {
         var best: (lane: Int, worker: Int?, entry: ReadyEntry)?
         var place = 0
-        while place < queues[queue].lanes.count {
-            let lane = queues[queue].lanes[place]
+        while place < ready.lanes(of: queue).count {
+            let lane = ready.lanes(of: queue)[place]
             visitCount += 1
             guard let entry = firstAdmissible(in: lane) else {
                 // The last lane takes its index.
-                leaveQueue(lane: lane)
+                ready.unlist(lane)
                 continue
             }
             place += 1
             if let best, entry < best.entry { continue }
-            if lanes[lane].isExternal {
+            if ready[lane].isExternal {
                 best = (lane, nil, entry)
                 continue
             }
@@ -76,7 +77,7 @@ extension Scheduler {
             guard
                 let worker = placement(
                     queue: queue,
-                    kind: lanes[lane].kind,
+                    kind: ready[lane].kind,
                     estimate: estimate(entry.operation)
                 )
             else { continue }
@@ -87,29 +88,28 @@ extension Scheduler {
 
     /// Skips entries that are out of date, and sets aside operations that are suspended or parked.
     private mutating func firstAdmissible(in lane: Int) -> ReadyEntry? {
-        while let entry = lanes[lane].heap.max {
+        while let entry = ready[lane].heap.max {
             let operation = entry.operation
             // The urgency differs: the priority was changed, and the new entry is elsewhere in the
             // heap.
             guard isEnqueued(operation),
                 entry.urgency == graphs.urgency(of: operation)
             else {
-                lanes[lane].heap.removeMax()
+                ready.removeFirst(of: lane)
                 continue
             }
             if graphs[operation.graph].isSuspended || graphs[flags: operation].contains(.suspended)
             {
-                lanes[lane].heap.removeMax()
-                graphs[flags: operation].insert(.heldBack)
-                countReady(-1, in: lanes[lane].queue)
+                ready.removeFirst(of: lane)
+                leaveLane(operation)
                 passKeysOn(of: operation)
                 continue
             }
             if let key = heldKey(of: operation) {
-                lanes[lane].heap.removeMax()
+                ready.removeFirst(of: lane)
                 graphs[flags: operation].insert(.parked)
                 park(entry, of: lane, at: key)
-                countReady(-1, in: lanes[lane].queue)
+                leaveLane(operation)
                 passKeysOn(of: operation)
                 continue
             }
@@ -234,7 +234,7 @@ extension Scheduler {
         let id = nextAttempt(of: operation)
         let queue = graphs.queue(of: operation)
         let expected = estimate(operation)
-        countReady(-1, in: queue)
+        leaveLane(operation)
         servings += 1
         queues[queue].servedAt = servings
         graphs.move(operation, to: .dispatched)

@@ -175,7 +175,7 @@ extension Scheduler {
 
     /// The most urgent operation of its lane: nothing else delays this one.
     private func behind(_ operation: OperationID, in graph: GraphState) -> Reason {
-        let lane = lanes[graph.rule(operation.index).lane]
+        let lane = ready[graph.rule(operation.index).lane]
         let first = lane.heap.unordered.filter {
             isEnqueued($0.operation)
                 && $0.urgency == graphs.urgency(of: $0.operation)

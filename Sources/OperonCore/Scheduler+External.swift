@@ -10,7 +10,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        countReady(-1, in: graphs.queue(of: operation))
+        leaveLane(operation)
         graphs[flags: operation].remove(.comesBack)
         graphs[ordinal: operation] += 1
         let attempt = ExternalAttempt(

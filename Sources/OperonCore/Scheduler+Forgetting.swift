@@ -74,12 +74,12 @@ extension Scheduler {
 
     /// The number of timers and of entries in lanes, of every graph.
     private var entryCount: Int {
-        lanes.reduce(deadlines.count + dates.count) { $0 + $1.heap.count }
+        deadlines.count + dates.count + ready.entryCount
             + keys.reduce(0) { $0 + $1.parked.reduce(0) { $0 + $1.heap.count } }
     }
 
     private mutating func countedEntries() -> Int {
-        visitCount += lanes.count + keys.count
+        visitCount += ready.indices.count + keys.count
         return entryCount
     }
 
@@ -92,11 +92,8 @@ extension Scheduler {
         sweepAfter = 0
         deadlines = Heap(deadlines.unordered.filter { !isGone($0.kind) })
         dates = Heap(dates.unordered.filter { !isGone($0.kind) })
-        for lane in lanes.indices {
-            lanes[lane].heap = Heap(
-                lanes[lane].heap.unordered.filter { !isGone($0.operation.graph) }
-            )
-        }
+        let graphs = graphs
+        ready.removeEntries { graphs.isDropped($0.graph) }
         for key in keys.indices where !keys[key].parked.isEmpty {
             for place in keys[key].parked.indices {
                 let waiting = keys[key].parked[place].heap.unordered

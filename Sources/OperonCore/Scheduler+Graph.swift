@@ -87,7 +87,11 @@ extension Scheduler {
             return PolicyRule(
                 queue: queue,
                 kind: kind,
-                lane: laneNumber(queue: queue, kind: kind),
+                lane: ready.number(
+                    queue: queue,
+                    kind: kind,
+                    isExternal: kinds[kind].isExternal
+                ),
                 estimate: policy.expectedDuration?.nanoseconds,
                 hasKeys: !policy.keys.isEmpty,
                 isExternal: kinds[kind].isExternal
@@ -134,23 +138,24 @@ extension Scheduler {
 
     /// Puts a ready operation into its lane.
     mutating func enqueue(_ operation: OperationID) {
-        let index = Int(operation.index)
         clearAside(operation)
         let rule = graphs.rule(of: operation)
-        if lanes[rule.lane].isExternal, !lanes[rule.lane].isListed {
-            lanes[rule.lane].isListed = true
-            externalLanes.append(rule.lane)
-        }
-        joinQueue(lane: rule.lane)
-        lanes[rule.lane].heap.insert(
+        graphs[flags: operation].insert(.inLane)
+        ready.insert(
             ReadyEntry(
                 urgency: graphs.urgency(of: operation),
-                rank: graphs[operation.graph].compiled.rank[index],
+                rank: graphs[operation.graph].compiled.rank[Int(operation.index)],
                 graph: operation.graph.rawValue,
                 index: operation.index
-            )
+            ),
+            into: rule.lane
         )
-        countReady(1, in: rule.queue)
+    }
+
+    /// The operation is not in its lane any more. Its entry may be: see `ReadyLanes`.
+    mutating func leaveLane(_ operation: OperationID) {
+        graphs[flags: operation].remove(.inLane)
+        ready.countOut(of: graphs.queue(of: operation))
     }
 
     /// The operation is no longer set aside, whatever the reason was.
@@ -159,14 +164,13 @@ extension Scheduler {
             graphs[operation.graph].delays[operation.index] = nil
             graphs[operation.graph].unmet.remove(operation.index)
         }
-        graphs[flags: operation].subtract([.delayed, .parked, .heldBack])
+        graphs[flags: operation].subtract([.delayed, .parked])
     }
 
     /// Whether the operation is in a lane and may be taken from it. An operation of a dropped graph
     /// may not.
     func isEnqueued(_ operation: OperationID) -> Bool {
-        exists(operation) && graphs[state: operation] == .ready
-            && graphs[flags: operation].isDisjoint(with: [.delayed, .parked, .heldBack])
+        exists(operation) && graphs[flags: operation].contains(.inLane)
     }
 
     mutating func deadlineDue(
@@ -236,7 +240,7 @@ extension Scheduler {
             "an outcome is final: every caller looks at the state first"
         )
         let wasEnqueued = isEnqueued(operation)
-        if wasEnqueued { countReady(-1, in: graphs.queue(of: operation)) }
+        if wasEnqueued { leaveLane(operation) }
         if !lostAttempts.isEmpty { lostAttempts[operation] = nil }
         if graphs[flags: operation].contains(.delayed) { clearAside(operation) }
         graphs.move(operation, to: .finished)

@@ -78,7 +78,12 @@ extension Scheduler {
         guard state == .finished || graph.operations.outcome[index] == nil else {
             return "\(name) is \(state) and has an outcome"
         }
-        guard state == .ready || !graph.operations.flags[index].contains(.delayed) else {
+        let flags = graph.operations.flags[index]
+        guard
+            !flags.contains(.inLane)
+                || state == .ready && flags.isDisjoint(with: [.delayed, .parked])
+        else { return "\(name) is in its lane, and \(state) or set aside" }
+        guard state == .ready || !flags.contains(.delayed) else {
             return "\(name) is \(state) and delayed"
         }
         let hasAttempt =
@@ -183,9 +188,11 @@ extension Scheduler {
             }
         }
         for index in queues.indices {
-            guard queues[index].ready == ready[index], queues[index].inFlight == inFlight[index]
+            guard self.ready.count(of: index) == ready[index],
+                queues[index].inFlight == inFlight[index]
             else {
-                return "queue “\(queues[index].name)” counts \(queues[index].ready) ready and "
+                return
+                    "queue “\(queues[index].name)” counts \(self.ready.count(of: index)) ready and "
                     + "\(queues[index].inFlight) in flight of \(ready[index]) and "
                     + "\(inFlight[index])"
             }
@@ -193,7 +200,8 @@ extension Scheduler {
                 return "queue “\(queues[index].name)” counts \(queues[index].unfinished) "
                     + "unfinished of \(unfinished[index])"
             }
-            let inLanes = queues[index].lanes.reduce(0) { $0 + lanes[$1].heap.count }
+            let inLanes = self.ready.lanes(of: index)
+                .reduce(0) { $0 + self.ready[$1].heap.count }
             guard inLanes >= ready[index] else {
                 return "queue “\(queues[index].name)” has ready operations that stand in no lane"
             }
@@ -266,7 +274,7 @@ extension Scheduler {
                 guard graphs[id].operations.state[index] == .ready, heldKey(of: operation) == nil
                 else { continue }
                 let lane = graphs[id].rule(index).lane
-                let isStoodFor = lanes[lane].heap.unordered.contains { entry in
+                let isStoodFor = ready[lane].heap.unordered.contains { entry in
                     isEnqueued(entry.operation)
                         && keyNumbers(of: entry.operation).contains { wanted.contains($0) }
                 }

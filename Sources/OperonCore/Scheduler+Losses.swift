@@ -49,8 +49,6 @@ extension Scheduler {
             waitForReopened(operation, at: now, into: &effects)
             return
         }
-        // It is in no lane; `settle` must not count it out of one.
-        graphs[flags: operation].insert(.heldBack)
         let outcome = isCancelled ? cancelledOutcome(of: operation) : .failed(.workerLost)
         finish(operation, outcome, at: now, into: &effects)
     }
@@ -104,7 +102,6 @@ extension Scheduler {
             if !resumeLost(operation, at: now, into: &effects) {
                 // Its place was given to another operation meanwhile.
                 lostAttempts[operation] = nil
-                graphs[flags: operation].insert(.heldBack)
                 enqueue(operation)
             }
         case .dispatched:
@@ -142,8 +139,7 @@ extension Scheduler {
     /// Removes an operation from its lane, or from what set it aside. The caller sets its state.
     mutating func takeOutOfLane(_ operation: OperationID) {
         if isEnqueued(operation) {
-            countReady(-1, in: graphs.queue(of: operation))
-            graphs[flags: operation].insert(.heldBack)
+            leaveLane(operation)
             passKeysOn(of: operation)
         }
         clearAside(operation)

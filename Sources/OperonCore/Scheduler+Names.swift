@@ -12,7 +12,6 @@ struct UnusedNames: Sendable {
     var freeQueues: [Int] = []
     var freeKinds: [Int] = []
     var freeKeys: [Int] = []
-    var freeLanes: [Int] = []
     /// Kinds that no graph names, the one used longest ago first. Some of them are in use again.
     var kinds = Deque<Int>()
 }
@@ -21,6 +20,7 @@ extension Scheduler {
     mutating func makeQueue(_ name: String) -> Int {
         let number = names.freeQueues.popLast() ?? queues.count
         queues.set(QueueState(name: name), at: number)
+        ready.add(queue: number)
         queueNumbers[name] = number
         for index in workers.indices {
             let named = workers[index].queueSet
@@ -56,15 +56,6 @@ extension Scheduler {
         return number
     }
 
-    mutating func laneNumber(queue: Int, kind: Int) -> Int {
-        let place = LanePlace(queue: queue, kind: kind)
-        if let lane = laneNumbers[place] { return lane }
-        let number = names.freeLanes.popLast() ?? lanes.count
-        lanes.set(Lane(queue: queue, kind: kind, isExternal: kinds[kind].isExternal), at: number)
-        laneNumbers[place] = number
-        return number
-    }
-
     /// Notes which of the scheduler's queues and kinds a worker named.
     mutating func learnNames(of worker: Int) {
         let names = Set(workers[worker].queueNames)
@@ -78,7 +69,7 @@ extension Scheduler {
 
     /// The number of queues, kinds, keys and lanes that are known at present.
     package var nameCount: Int {
-        queueNumbers.count + kindNumbers.count + keyNumbers.count + laneNumbers.count
+        queueNumbers.count + kindNumbers.count + keyNumbers.count + ready.usedCount
     }
 
     // MARK: - Use
@@ -92,14 +83,13 @@ extension Scheduler {
     mutating func use(_ rule: PolicyRule) {
         queues[rule.queue].users += 1
         kinds[rule.kind].users += 1
-        lanes[rule.lane].users += 1
+        ready.use(rule.lane)
     }
 
     /// A dropped graph names nothing any more: names that nothing else uses are forgotten.
     mutating func releaseNames(of graph: GraphState) {
         for rule in graph.rules {
-            lanes[rule.lane].users -= 1
-            if lanes[rule.lane].users == 0 { forget(lane: rule.lane) }
+            ready.release(rule.lane)
             queues[rule.queue].users -= 1
             forgetIfUnused(queue: rule.queue)
             kinds[rule.kind].users -= 1
@@ -118,15 +108,6 @@ extension Scheduler {
         for queue in settings {
             if let number = queueNumbers[queue.name] { forgetIfUnused(queue: number) }
         }
-    }
-
-    private mutating func forget(lane number: Int) {
-        let lane = lanes[number]
-        laneNumbers[LanePlace(queue: lane.queue, kind: lane.kind)] = nil
-        leaveQueue(lane: number)
-        if lane.isListed { externalLanes.removeAll { $0 == number } }
-        lanes[number] = Lane(queue: lane.queue, kind: lane.kind, isExternal: false, isFree: true)
-        names.freeLanes.append(number)
     }
 
     mutating func forgetIfUnused(queue number: Int) {
@@ -163,57 +144,11 @@ extension Scheduler {
         names.freeKinds.append(oldest)
     }
 
-    // MARK: - What is ready
-
-    /// Changes the number of ready operations in a queue by one.
-    mutating func countReady(_ change: Int, in queue: Int) {
-        let before = queues[queue].ready
-        queues[queue].ready += change
-        if before == 0, queues[queue].ready > 0 {
-            queues[queue].readyPlace = readyQueues.count
-            readyQueues.append(queue)
-        } else if before > 0, queues[queue].ready == 0 {
-            let place = queues[queue].readyPlace
-            let last = readyQueues.removeLast()
-            guard last != queue else { return }
-            readyQueues[place] = last
-            queues[last].readyPlace = place
-        }
-    }
-
-    /// Adds a lane that has an entry to the list of its queue.
-    mutating func joinQueue(lane number: Int) {
-        guard lanes[number].place == nil else { return }
-        let queue = lanes[number].queue
-        lanes[number].place = queues[queue].lanes.count
-        queues[queue].lanes.append(number)
-    }
-
-    /// Removes an empty lane from the list of its queue.
-    mutating func leaveQueue(lane number: Int) {
-        guard let place = lanes[number].place else { return }
-        lanes[number].place = nil
-        let queue = lanes[number].queue
-        let last = queues[queue].lanes.removeLast()
-        guard last != number else { return }
-        queues[queue].lanes[place] = last
-        lanes[last].place = place
-    }
-
-    /// Removes empty lanes from the list of lanes of external operations.
-    mutating func dropEmptyExternalLanes() {
-        guard externalLanes.contains(where: { lanes[$0].heap.isEmpty }) else { return }
-        for lane in externalLanes where lanes[lane].heap.isEmpty { lanes[lane].isListed = false }
-        externalLanes.removeAll { lanes[$0].heap.isEmpty }
-    }
+    // MARK: - Invariants
 
     func violatedInvariantOfNames() -> String? {
-        let ready = queues.indices.filter { queues[$0].ready > 0 }
-        guard readyQueues.sorted() == ready else {
-            return "queues \(readyQueues) are listed as ready, and \(ready) are"
-        }
         var users = [Int](repeating: 0, count: queues.count)
-        var laneUsers = [Int](repeating: 0, count: lanes.count)
+        var laneUsers = [Int](repeating: 0, count: ready.indices.count)
         var kindUsers = [Int](repeating: 0, count: kinds.count)
         var keyUsers = [Int](repeating: 0, count: keys.count)
         for id in graphs.kept {
@@ -228,7 +163,7 @@ extension Scheduler {
             return "queue “\(queues[index].name)” counts \(queues[index].users) users of "
                 + "\(users[index])"
         }
-        guard lanes.map(\.users) == laneUsers, kinds.map(\.users) == kindUsers,
+        guard ready.indices.map({ ready[$0].users }) == laneUsers, kinds.map(\.users) == kindUsers,
             keys.map(\.users) == keyUsers
         else { return "lanes, kinds or keys count other users than they have" }
         let free = queues.indices.filter { queues[$0].isFree }
@@ -237,19 +172,7 @@ extension Scheduler {
         guard workers.allSatisfy({ $0.servesQueue.count == queues.count }),
             workers.allSatisfy({ $0.knowsKind.count == kinds.count })
         else { return "a worker does not know all queues and kinds" }
-        for lane in lanes.indices {
-            let place = lanes[lane].place
-            guard place != nil || lanes[lane].heap.isEmpty,
-                place.map({ queues[lanes[lane].queue].lanes[$0] == lane }) ?? true
-            else { return "lane \(lane) does not stand where it takes itself for" }
-        }
-        let externals = lanes.indices.filter { lanes[$0].isListed }
-        guard externals == externalLanes.sorted(),
-            lanes.indices.allSatisfy({
-                !lanes[$0].isExternal || lanes[$0].heap.isEmpty || lanes[$0].isListed
-            })
-        else { return "an external operation stands in a lane that is not listed" }
-        return nil
+        return ready.violatedInvariant()
     }
 }
 
@@ -257,12 +180,5 @@ extension QueueState {
     /// Whether it has default settings.
     fileprivate var hasNoSettings: Bool {
         maximum == nil && suspension == nil && priority == .normal && commanded.isEmpty
-    }
-}
-
-extension Array {
-    /// Sets an element, or appends it behind the last.
-    fileprivate mutating func set(_ element: Element, at place: Int) {
-        if place == count { append(element) } else { self[place] = element }
     }
 }

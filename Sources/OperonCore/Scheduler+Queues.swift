@@ -87,7 +87,7 @@ extension Scheduler {
         guard isEnqueued(operation) else { return }
         // The old entry stays in the heap until it comes up, when its urgency shows that it is out
         // of date.
-        countReady(-1, in: graphs.queue(of: operation))
+        leaveLane(operation)
         enqueue(operation)
     }
 

@@ -29,7 +29,7 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `isOpen`, `suspension`, `isCancelled`, `cancelReason` | `StoredGraph` |
 // | `rounds`, `prioritised`, `suspensions` | `StoredOperation` |
 // | `outer`, and dependencies taken away | the contents, and the changes since |
-// | `parked`, `heldBack` | found again at admission: each ready operation starts in its lane |
+// | `parked`, `inLane` | found again at admission: each ready operation starts in its lane |
 // | `QueueState` | `StoredQueue`; `ready` and `inFlight` are counted, `servedAt` begins anew |
 // | `KeyState` | `StoredKey` |
 // | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond |

@@ -137,8 +137,8 @@ extension Scheduler {
     /// Returns a held-back operation to its lane, unless another suspension still concerns it.
     private mutating func releaseHeldBack(_ operation: OperationID) {
         guard graphs[state: operation] == .ready,
-            graphs[flags: operation].contains(.heldBack),
-            !graphs[flags: operation].contains(.suspended), !graphs[operation.graph].isSuspended
+            graphs[flags: operation].isDisjoint(with: [.inLane, .delayed, .parked, .suspended]),
+            !graphs[operation.graph].isSuspended
         else { return }
         enqueue(operation)
     }

@@ -96,7 +96,7 @@ extension Scheduler {
             maximum: queue.maximum,
             priority: queue.priority,
             isSuspended: queue.isSuspended,
-            ready: queue.ready,
+            ready: queueNumbers[queue.name].map { ready.count(of: $0) } ?? 0,
             inFlight: queue.inFlight,
             unfinished: queue.unfinished
         )

@@ -516,8 +516,6 @@ extension Scheduler {
         effects.notices.append(
             .attemptEnded(operation, held.attempt, .failed(error), start: nil, end: now.monotonic)
         )
-        // It is in no lane, so `settle` must not count it out of one.
-        graphs[flags: operation].insert(.heldBack)
         finish(operation, .failed(error), at: now, into: &effects)
     }
 }

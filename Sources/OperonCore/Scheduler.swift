@@ -17,10 +17,7 @@ package struct Scheduler: Sendable {
     var kindNumbers: [String: Int] = [:]
     var keys: [KeyState] = []
     var keyNumbers: [String: Int] = [:]
-    var lanes: [Lane] = []
-    var laneNumbers: [LanePlace: Int] = [:]
-    /// Queues that have a ready operation, in no particular order.
-    var readyQueues: [Int] = []
+    var ready = ReadyLanes()
     var names = UnusedNames()
 
     var workers: [WorkerState] = []
@@ -69,8 +66,6 @@ package struct Scheduler: Sendable {
     var dispatchedBytes = 0
     /// Attempts of external operations. No worker holds them. Never iterated.
     var externals: [OperationID: ExternalAttempt] = [:]
-    /// The lanes of external operations that are not empty.
-    var externalLanes: [Int] = []
     var generator: SeededGenerator
     let readAheadNanoseconds: Int64
     /// Some operation was reopened, so an operation that comes back may have to wait again.

@@ -127,8 +127,9 @@ struct OperationFlags: OptionSet, Hashable, Sendable {
     static let delayed = OperationFlags(rawValue: 16)
     /// Ready, but one of its keys is held.
     static let parked = OperationFlags(rawValue: 32)
-    /// Ready, but set aside by a suspension.
-    static let heldBack = OperationFlags(rawValue: 64)
+    /// Ready, in its lane and counted there. An operation that is ready and neither in its lane nor
+    /// delayed nor parked was held back by a suspension.
+    static let inLane = OperationFlags(rawValue: 64)
     static let deadlinePassed = OperationFlags(rawValue: 128)
 }
 
@@ -139,11 +140,6 @@ struct QueueState: Sendable {
     var isSuspended: Bool { suspension != nil }
     var priority: QueuePriority = .normal
     var commanded: QueueCommands = []
-    /// The number of operations that are ready and neither delayed nor parked nor held back. Only
-    /// `countReady` changes it.
-    var ready = 0
-    /// Its index in `readyQueues`, while anything is ready.
-    var readyPlace = 0
     /// How many policy rules of graphs name it.
     var users = 0
     /// Nothing names it any more: its number may be given to another queue.
@@ -158,7 +154,6 @@ struct QueueState: Sendable {
     var unfinished = 0
     /// Orders queues that hold equally many slots: the queue that was served longest ago is first.
     var servedAt: UInt64 = 0
-    var lanes: [Int] = []
 
     /// Its share of the cluster: the queue with the smallest share is served first.
     var share: (Int, UInt64) { (inFlight - external, servedAt) }
