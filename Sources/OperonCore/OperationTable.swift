@@ -41,7 +41,7 @@ struct OperationTable: Sendable {
         flags.append([], count: levels.count)
         level.append(levels)
         waiting.append(0, count: levels.count)
-        attempt.append(GraphState.noAttempt, count: levels.count)
+        attempt.append(AttemptTable.none, count: levels.count)
         ordinal.append(0, count: levels.count)
         retries.append(0, count: levels.count)
     }

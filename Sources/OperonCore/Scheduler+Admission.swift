@@ -75,11 +75,7 @@ extension Scheduler {
             }
             guard isConnected, hasRoom(forBytesOf: entry.operation) else { continue }
             guard
-                let worker = placement(
-                    queue: queue,
-                    kind: ready[lane].kind,
-                    estimate: estimate(entry.operation)
-                )
+                let worker = placement(of: demand(of: entry.operation))
             else { continue }
             best = (lane, worker, entry)
         }
@@ -120,13 +116,13 @@ extension Scheduler {
 
     /// The worker with the most room, or `nil` if none has any. Among equals it is the worker that
     /// was heard last, because a worker that has died unnoticed is no longer heard.
-    private func placement(queue: Int, kind: Int, estimate: Int64) -> Int? {
+    private func placement(of demand: Demand) -> Int? {
         var best: Int?
         var mostRoom = Int.min
         for index in workers.indices where mayHaveRoom(workers[index]) {
-            let room = workers[index].slots - workers[index].held
-            guard room >= mostRoom, workers[index].servesQueue[queue],
-                workers[index].knowsKind[kind], hasRoom(workers[index], estimate: estimate)
+            let room = workers[index].room.freeSlots
+            guard room >= mostRoom, workers[index].accepts(demand),
+                workers[index].room.hasRoom(for: demand.estimate, readAhead)
             else { continue }
             if let best, room == mostRoom, workers[index].heardAt <= workers[best].heardAt {
                 continue
@@ -140,7 +136,7 @@ extension Scheduler {
     /// Whether the worker could take the shortest possible operation.
     private func mayHaveRoom(_ worker: WorkerState) -> Bool {
         worker.takesWork && worker.claim?.isOfHello != true && isWithinReach(worker)
-            && hasRoom(worker, estimate: estimateMinimum)
+            && worker.room.hasRoom(for: estimateMinimum, readAhead)
     }
 
     /// Whether a message to the worker will probably arrive. A worker out of reach gets nothing
@@ -160,9 +156,12 @@ extension Scheduler {
     }
 
     func hasWorkerWithRoom(for operation: OperationID) -> Bool {
+        placement(of: demand(of: operation)) != nil
+    }
+
+    func demand(of operation: OperationID) -> Demand {
         let rule = graphs.rule(of: operation)
-        let estimate = estimate(operation)
-        return placement(queue: rule.queue, kind: rule.kind, estimate: estimate) != nil
+        return Demand(queue: rule.queue, kind: rule.kind, estimate: estimate(operation))
     }
 
     /// A single operation always has room, however large.
@@ -175,19 +174,6 @@ extension Scheduler {
     func byteCount(of operation: OperationID) -> Int {
         guard !graphs[operation.graph].compiled.bytes.isEmpty else { return 0 }
         return Int(graphs[operation.graph].compiled.bytes[Int(operation.index)])
-    }
-
-    /// Whether the worker has a free slot. While everything that it holds is short, it may hold a
-    /// little more, so that it need not wait for a round trip between two operations.
-    private func hasRoom(_ worker: WorkerState, estimate: Int64) -> Bool {
-        if worker.held < worker.slots { return true }
-        // An operation that wants to go on there is next.
-        guard worker.resuming == 0,
-            worker.held < worker.slots + configuration.readAheadCountMax
-        else { return false }
-        let (expected, overflow) = worker.backlog.addingReportingOverflow(estimate)
-        return !overflow
-            && expected <= readAheadNanoseconds * Int64(worker.slots)
     }
 
     /// The expected run time of an attempt, in nanoseconds. An unknown time counts as long: see
@@ -267,31 +253,30 @@ extension Scheduler {
     /// Stores an attempt in the table and in its worker's list, and takes its resources: a place in
     /// its queue, its bytes, its keys.
     mutating func store(_ attempt: AttemptState) -> UInt32 {
-        var attempt = attempt
-        let index = attempt.operation.index
-        let rule = graphs[attempt.operation.graph].rule(index)
-        queues[rule.queue].inFlight += 1
-        dispatchedBytes += byteCount(of: attempt.operation)
-        if rule.hasKeys { takeKeys(of: attempt.operation) }
-        let place = freeAttempts.popLast() ?? UInt32(attempts.count)
-        if Int(place) == attempts.count { attempts.append(nil) }
-        let first = workers[attempt.worker].firstAttempt
-        attempt.next = first
-        if first != GraphState.noAttempt { attempts[Int(first)]?.previous = place }
-        workers[attempt.worker].firstAttempt = place
-        workers[attempt.worker].held += 1
-        workers[attempt.worker].backlog += min(attempt.estimate, Self.estimateMax)
-        attempts[Int(place)] = attempt
-        graphs[attempt.operation.graph].operations.attempt[index] = place
+        takeRoom(of: attempt)
+        if graphs.rule(of: attempt.operation).hasKeys { takeKeys(of: attempt.operation) }
+        let place = attempts.insert(attempt)
+        graphs[attempt: attempt.operation] = place
         return place
     }
 
-    /// Keeps the sum of a worker's estimates within 64 bits: each is at most a day, in nanoseconds.
-    static var estimateMax: Int64 { 86_400_000_000_000 }
+    /// An attempt takes a slot of its worker, a place in its queue and its bytes.
+    mutating func takeRoom(of attempt: AttemptState) {
+        workers[attempt.worker].room.take(attempt.estimate)
+        queues[queue(of: attempt)].take()
+        dispatchedBytes += byteCount(of: attempt.operation)
+    }
+
+    /// Gives back what `takeRoom` took.
+    mutating func giveRoom(of attempt: AttemptState) {
+        workers[attempt.worker].room.give(attempt.estimate)
+        queues[queue(of: attempt)].give()
+        dispatchedBytes -= byteCount(of: attempt.operation)
+    }
 
     /// Sends an attempt to its worker, for the first time or again.
     mutating func dispatch(_ place: UInt32, into effects: inout Effects) {
-        guard let attempt = attempts[Int(place)] else {
+        guard let attempt = attempts[place] else {
             preconditionFailure("only places of attempts in flight are dispatched")
         }
         let index = Int(attempt.operation.index)
@@ -324,7 +309,7 @@ extension Scheduler {
                 into: &effects
             )
         }
-        attempts[Int(place)]?.sequence = workers[attempt.worker].sequence
+        attempts.update(place) { $0.sequence = workers[attempt.worker].sequence }
     }
 
     mutating func send(_ body: Body, to worker: Int, into effects: inout Effects) {
@@ -343,26 +328,10 @@ extension Scheduler {
     /// the queue and its keys. The caller sets the operation's state.
     mutating func removeAttempt(_ place: UInt32) -> AttemptState {
         endWait(ofAttemptAt: place)
-        guard let attempt = attempts[Int(place)] else {
-            preconditionFailure("an attempt ends once: callers look it up first")
-        }
-        if attempt.previous == GraphState.noAttempt {
-            workers[attempt.worker].firstAttempt = attempt.next
-        } else {
-            attempts[Int(attempt.previous)]?.next = attempt.next
-        }
-        if attempt.next != GraphState.noAttempt {
-            attempts[Int(attempt.next)]?.previous = attempt.previous
-        }
-        workers[attempt.worker].held -= 1
-        dispatchedBytes -= byteCount(of: attempt.operation)
-        workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
-        attempts[Int(place)] = nil
-        freeAttempts.append(place)
-        let rule = graphs.rule(of: attempt.operation)
-        graphs[attempt: attempt.operation] = GraphState.noAttempt
-        queues[rule.queue].inFlight -= 1
-        if rule.hasKeys { freeKeys(of: attempt.operation) }
+        let attempt = attempts.remove(place)
+        graphs[attempt: attempt.operation] = AttemptTable.none
+        giveRoom(of: attempt)
+        if graphs.rule(of: attempt.operation).hasKeys { freeKeys(of: attempt.operation) }
         return attempt
     }
 }

@@ -171,10 +171,10 @@ extension Scheduler {
         attemptAt place: UInt32,
         into effects: inout Effects
     ) {
-        guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else { return }
+        guard let attempt = attempts[place] else { return }
         // A cancel may replace a recall, but never the reverse.
         guard attempt.recall != recall, attempt.recall != .cancel else { return }
-        attempts[Int(place)]?.recall = recall
+        attempts.update(place) { $0.recall = recall }
         let held = HeldAttempt(attempt: attempt.id, operation: attempt.operation)
         let order: Order
         switch recall {

@@ -127,7 +127,7 @@ extension Scheduler {
                     .cancelRequested, .deadlinePassed, .skipDemanded,
                 ])
             )
-            if graph.operations.attempt[index] == GraphState.noAttempt,
+            if graph.operations.attempt[index] == AttemptTable.none,
                 graph.operations.flags[index].contains(.comesBack)
             {
                 flags.insert(.comesBack)
@@ -135,8 +135,8 @@ extension Scheduler {
             wasted = graph.losses[id.index] ?? wasted
         }
         var attempt: DurableAttempt?
-        if graph.operations.attempt[index] != GraphState.noAttempt,
-            let held = attempts[Int(graph.operations.attempt[index])]
+        if graph.operations.attempt[index] != AttemptTable.none,
+            let held = attempts[graph.operations.attempt[index]]
         {
             attempt = DurableAttempt(
                 id: held.id,

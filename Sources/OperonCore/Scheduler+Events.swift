@@ -98,7 +98,7 @@ extension Scheduler {
         let held = event.held
         if configuration.violation == .acceptsStaleResults, exists(held.operation) {
             let place = graphs[attempt: held.operation]
-            return place == GraphState.noAttempt ? nil : place
+            return place == AttemptTable.none ? nil : place
         }
         return attemptPlace(of: held, ownedBy: worker)
     }
@@ -108,9 +108,9 @@ extension Scheduler {
         at start: Timestamp,
         into effects: inout Effects
     ) {
-        guard let attempt = attempts[Int(place)], !attempt.hasStarted else { return }
-        attempts[Int(place)]?.hasStarted = true
-        attempts[Int(place)]?.startedAt = start
+        guard let attempt = attempts[place], !attempt.hasStarted else { return }
+        attempts.update(place) { $0.hasStarted = true }
+        attempts.update(place) { $0.startedAt = start }
         let operation = attempt.operation
         forgetLost(operation)
         graphs.move(operation, to: .executing)

@@ -77,7 +77,7 @@ extension Scheduler {
         _ operation: OperationID,
         in graph: GraphState
     ) -> [Reason] {
-        guard let attempt = attempts[Int(graph.operations.attempt[operation.index])] else {
+        guard let attempt = attempts[graph.operations.attempt[operation.index]] else {
             return []
         }
         var reasons = [Reason.dispatched(to: workers[attempt.worker].identity.incarnation)]
@@ -186,9 +186,9 @@ extension Scheduler {
     /// The operations in flight of a queue, in the order of the table of attempts.
     private func inFlight(ofQueue queue: Int) -> (named: [OperationID], more: Int) {
         var named: [OperationID] = []
-        for attempt in attempts {
+        for attempt in attempts.all {
             guard named.count < Self.namedInReasonMax else { break }
-            guard let attempt, self.queue(of: attempt) == queue,
+            guard self.queue(of: attempt) == queue,
                 waits[attempt.operation]?.isResuming != false
             else { continue }
             named.append(attempt.operation)
@@ -249,7 +249,7 @@ extension Scheduler {
 
     /// Whether an attempt was granted and has neither ended nor been given up. O(in flight).
     package func isInFlight(_ attempt: AttemptID) -> Bool {
-        attempts.contains { $0?.id == attempt } || externals.values.contains { $0.id == attempt }
+        attempts.all.contains { $0.id == attempt } || externals.values.contains { $0.id == attempt }
     }
 
     package var graphCount: Int { graphs.count }
@@ -264,7 +264,7 @@ extension Scheduler {
 
     /// The slots of all workers that are alive and not draining.
     package var slotCount: Int {
-        workers.reduce(0) { $0 + ($1.takesWork ? $1.slots : 0) }
+        workers.reduce(0) { $0 + ($1.takesWork ? $1.room.slots : 0) }
     }
 
     /// The number of workers that are alive, or gone and remembered.

@@ -57,7 +57,7 @@ extension Scheduler {
             return graph.operations.ordinal[index] > 0 && isAwaited(operation, due)
         case .keyHeld(let name, let named, let more):
             let holders = Set(
-                (attempts.compactMap { $0?.operation } + externals.keys)
+                (attempts.all.map(\.operation) + externals.keys)
                     .filter { keyNames(of: $0).contains(name) }
             )
             return keyNames(of: operation).contains(name) && holders.isSuperset(of: named)
@@ -69,11 +69,10 @@ extension Scheduler {
             return name == queue.name && able(operation).isEmpty
         case .noFreeSlot:
             return able(operation).allSatisfy { worker in
-                let held = attempts.count {
-                    $0.map { workers[$0.worker].address } == worker.address
-                        && $0?.isYielded == false
+                let held = attempts.all.count {
+                    workers[$0.worker].address == worker.address && !$0.isYielded
                 }
-                return held >= worker.slots || worker.claim != nil || !isWithinReach(worker)
+                return held >= worker.room.slots || worker.claim != nil || !isWithinReach(worker)
             }
         case .workersSilent:
             let able = able(operation)
@@ -83,15 +82,13 @@ extension Scheduler {
                 && graphs.queue(of: first)
                     == graph.queue(operation.index)
         case .dispatched(let worker):
-            return attempts.contains {
-                $0?.operation == operation
-                    && $0.map { workers[$0.worker] }?.identity.incarnation
-                        == worker
+            return attempts.all.contains {
+                $0.operation == operation && workers[$0.worker].identity.incarnation == worker
             }
         case .cancelRequested, .graphCancelled:
             return graph.operations.flags[index].contains(.cancelRequested)
         case .dispatchedBytes(let bytes, let maximum):
-            let inFlight = attempts.compactMap { $0 }.filter { !$0.isYielded }
+            let inFlight = attempts.all.filter { !$0.isYielded }
                 .map { byteCount(of: $0.operation) }
             return bytes == inFlight.reduce(0, +) && bytes + byteCount(of: operation) > maximum
         case .awaits(let named, let more): return isAwaiting(operation, named, more)
@@ -110,7 +107,7 @@ extension Scheduler {
     }
 
     private func wantsToGoOn(_ operation: OperationID, at incarnation: Incarnation) -> Bool {
-        let owner = attempts.compactMap { $0 }.first { $0.operation == operation }?.worker
+        let owner = attempts.all.first { $0.operation == operation }?.worker
         return waits[operation]?.outcomes.contains(nil) == false
             && owner.map { workers[$0].identity.incarnation } == incarnation
     }

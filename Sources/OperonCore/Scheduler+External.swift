@@ -33,8 +33,8 @@ extension Scheduler {
     private mutating func store(_ attempt: ExternalAttempt, of operation: OperationID) {
         let rule = graphs.rule(of: operation)
         externals[operation] = attempt
-        if configuration.violation != .countsNoExternals { queues[rule.queue].inFlight += 1 }
-        queues[rule.queue].external += 1
+        if configuration.violation != .countsNoExternals { queues[rule.queue].take() }
+        queues[rule.queue].countExternal(1)
         if rule.hasKeys { takeKeys(of: operation) }
     }
 
@@ -44,8 +44,8 @@ extension Scheduler {
             return nil
         }
         let rule = graphs.rule(of: operation)
-        if configuration.violation != .countsNoExternals { queues[rule.queue].inFlight -= 1 }
-        queues[rule.queue].external -= 1
+        if configuration.violation != .countsNoExternals { queues[rule.queue].give() }
+        queues[rule.queue].countExternal(-1)
         if rule.hasKeys { freeKeys(of: operation) }
         return attempt
     }
@@ -258,7 +258,7 @@ extension Scheduler {
             let graph = graphs[operation.graph]
             let rule = graph.rule(operation.index)
             guard rule.isExternal, graph.operations.state[operation.index] == .executing,
-                graph.operations.attempt[operation.index] == GraphState.noAttempt
+                graph.operations.attempt[operation.index] == AttemptTable.none
             else { return "\(operation) is nobody's, and not so, or a worker's as well" }
             counts[rule.queue] += 1
             guard graph.policy(operation.index).timeout == nil || timers.contains(operation)

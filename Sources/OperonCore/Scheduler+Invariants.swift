@@ -87,7 +87,7 @@ extension Scheduler {
             return "\(name) is \(state) and delayed"
         }
         let hasAttempt =
-            graph.operations.attempt[index] != GraphState.noAttempt || externals[operation] != nil
+            graph.operations.attempt[index] != AttemptTable.none || externals[operation] != nil
         guard hasAttempt == (state == .dispatched || state == .executing) else {
             return "\(name) is \(state) with\(hasAttempt ? "" : "out") an attempt"
         }
@@ -210,55 +210,40 @@ extension Scheduler {
     }
 
     private func violatedInvariantOfAttempts() -> String? {
-        let bytes = attempts.reduce(0) { sum, attempt in
-            guard let attempt, !attempt.isYielded else { return sum }
-            return sum + byteCount(of: attempt.operation)
-        }
+        let bytes = attempts.all.filter { !$0.isYielded }.map { byteCount(of: $0.operation) }
+            .reduce(0, +)
         guard bytes == dispatchedBytes else {
             return "\(dispatchedBytes) bytes are counted as dispatched of \(bytes)"
         }
         var listed = 0
         for index in workers.indices {
-            var held = 0
-            var yielded = 0
-            var backlog: Int64 = 0
-            var place = workers[index].firstAttempt
-            while place != GraphState.noAttempt {
-                guard let attempt = attempts[Int(place)] else {
-                    return "worker \(index) lists an attempt that is gone"
-                }
+            for (place, attempt) in attempts.owned(by: index) {
+                listed += 1
                 guard attempt.worker == index else {
                     return "attempt \(attempt.id) is listed by a worker that does not own it"
                 }
-                let graph = graphs[attempt.operation.graph]
-                guard graph.operations.attempt[attempt.operation.index] == place else {
+                guard graphs[attempt: attempt.operation] == place else {
                     return "attempt \(attempt.id) is not that of its operation"
                 }
                 guard workers[index].isWatched || attempt.isAwaited else {
                     return "worker \(index) is gone and still owns attempt \(attempt.id)"
                 }
-                place = attempt.next
                 guard attempt.isYielded == (waits[attempt.operation] != nil) else {
                     return "attempt \(attempt.id) waits without a slot, or one of both"
                 }
-                if attempt.isYielded {
-                    yielded += 1
-                } else {
-                    held += 1
-                    backlog += min(attempt.estimate, Self.estimateMax)
-                }
             }
-            guard held == workers[index].held, backlog == workers[index].backlog else {
-                return "worker \(index) counts \(workers[index].held) held of \(held)"
+            let room = workers[index].room
+            let owned = attempts.owned(by: index).map(\.attempt)
+            let counted = WorkerRoom(slots: room.slots, of: owned)
+            guard room.held == counted.held, room.backlog == counted.backlog else {
+                return "worker \(index) counts \(room.held) held of \(counted.held)"
             }
-            guard yielded == workers[index].yielded else {
-                return "worker \(index) counts \(workers[index].yielded) yielded of \(yielded)"
+            guard room.yielded == counted.yielded else {
+                return "worker \(index) counts \(room.yielded) yielded of \(counted.yielded)"
             }
-            listed += held + yielded
         }
-        guard listed == attempts.count - freeAttempts.count else {
-            return "\(attempts.count - freeAttempts.count) attempts in flight, "
-                + "\(listed) owned by workers"
+        guard listed == attempts.count else {
+            return "\(attempts.count) attempts in flight, \(listed) owned by workers"
         }
         return nil
     }
@@ -291,7 +276,7 @@ extension Scheduler {
 
     private func violatedInvariantOfKeys() -> String? {
         var holders: [Set<OperationID>] = Array(repeating: [], count: keys.count)
-        for operation in attempts.compactMap({ $0?.operation }) + externals.keys.sorted() {
+        for operation in attempts.all.map(\.operation) + externals.keys.sorted() {
             for key in keyNumbers(of: operation) { holders[key].insert(operation) }
         }
         for (number, key) in keys.enumerated() {

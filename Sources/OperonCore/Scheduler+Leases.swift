@@ -106,14 +106,14 @@ extension Scheduler {
         workers[worker].claim = nil
         effects.notices.append(.workerLost(workers[worker].identity))
         for place in places(of: worker) {
-            guard let attempt = attempts[Int(place)] else { continue }
+            guard let attempt = attempts[place] else { continue }
             let end =
                 configuration.violation == .restartsWhatRuns
                 ? now.monotonic : patienceEnd(of: attempt)
             if end <= now.monotonic {
                 comeBack(place, .lost, at: now, into: &effects)
             } else {
-                attempts[Int(place)]?.isAwaited = true
+                attempts.update(place) { $0.isAwaited = true }
                 arm(.patience(place: place, attempt.id), at: end)
             }
         }
@@ -142,13 +142,7 @@ extension Scheduler {
 
     /// The attempts of a worker, oldest first.
     private func places(of worker: Int) -> [UInt32] {
-        var places: [UInt32] = []
-        var place = workers[worker].firstAttempt
-        while place != GraphState.noAttempt {
-            places.append(place)
-            place = attempts[Int(place)]?.next ?? GraphState.noAttempt
-        }
-        return places.reversed()
+        attempts.owned(by: worker).map(\.place).reversed()
     }
 
     /// When an attempt of a silent worker is lost: after the lease, or after a fraction of its run
@@ -174,7 +168,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        guard let attempt = attempts[Int(place)], attempt.id == id, attempt.isAwaited
+        guard let attempt = attempts[place], attempt.id == id, attempt.isAwaited
         else { return }
         // No worker could come back while there was no connection.
         let audible = isConnected ? connectedAt + configuration.lease : .distantFuture

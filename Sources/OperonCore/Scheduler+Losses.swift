@@ -109,7 +109,7 @@ extension Scheduler {
             // the next one.
             guard lost.attempt.hasStarted || result != nil else { return }
             let place = graphs[attempt: operation]
-            guard attempts[Int(place)]?.hasStarted == false else { return }
+            guard attempts[place]?.hasStarted == false else { return }
             if configuration.violation == .resumesWithoutRecall { _ = removeAttempt(place) }
             lostAttempts[operation]?.isBack = true
             if let result { lostAttempts[operation]?.result = result }
@@ -165,8 +165,6 @@ extension Scheduler {
         attempt.sequence = 0
         attempt.recall = .none
         attempt.isAwaited = false
-        attempt.next = GraphState.noAttempt
-        attempt.previous = GraphState.noAttempt
         let place = store(attempt)
         let resumed = attempt.hasStarted ? OperationState.executing : .dispatched
         if state(of: operation) != resumed { graphs.move(operation, to: resumed) }
@@ -196,7 +194,7 @@ extension Scheduler {
 
     /// Orders that concern the operation and came meanwhile are sent for the attempt that goes on.
     private mutating func reorder(_ place: UInt32, into effects: inout Effects) {
-        guard let operation = attempts[Int(place)]?.operation else { return }
+        guard let operation = attempts[place]?.operation else { return }
         let flags = graphs[flags: operation]
         if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
             || graphs[operation.graph].isCancelled

@@ -40,12 +40,12 @@ extension Scheduler {
         }
         var excess = queues[queue].inFlight - maximum
         var recallable: [(id: AttemptID, place: UInt32)] = []
-        for place in attempts.indices {
+        for place in attempts.places {
             guard let attempt = attempts[place], self.queue(of: attempt) == queue,
                 !attempt.hasStarted
             else { continue }
             switch attempt.recall {
-            case .none: recallable.append((attempt.id, UInt32(place)))
+            case .none: recallable.append((attempt.id, place))
             case .recall, .cancel: excess -= 1  // On its way out already.
             }
         }

@@ -311,7 +311,7 @@ extension Scheduler {
             throw RestoreError("attempt \(stored.attempt) is of \(operation), which is unknown")
         }
         guard graphs[state: operation] != .finished,
-            graphs[attempt: operation] == GraphState.noAttempt
+            graphs[attempt: operation] == AttemptTable.none
         else {
             throw RestoreError("\(operation) is finished or in flight, and in flight again")
         }
@@ -353,7 +353,7 @@ extension Scheduler {
         var worker = WorkerState(
             identity: WorkerIdentity(name: "", incarnation: incarnation, connection: 0),
             host: "",
-            slots: 0,
+            room: WorkerRoom(slots: 0),
             queueNames: [],
             kindNames: [],
             leaseEnd: now.monotonic,
@@ -369,22 +369,24 @@ extension Scheduler {
 
     /// Restores recalls for what clients asked meanwhile. The owner gets them with its welcome.
     private mutating func restoreRecalls() {
-        for place in attempts.indices {
+        for place in attempts.places {
             guard let attempt = attempts[place] else { continue }
             let flags = graphs[flags: attempt.operation]
             if flags.contains(.cancelRequested) || flags.contains(.deadlinePassed)
                 || graphs[attempt.operation.graph].isCancelled
             {
-                attempts[place]?.recall = .cancel
+                attempts.update(place) { $0.recall = .cancel }
             } else if !attempt.hasStarted,
                 flags.contains(.suspended) || graphs[attempt.operation.graph].isSuspended
                     || queues[queue(of: attempt)].isSuspended
             {
-                attempts[place]?.recall = .recall
+                attempts.update(place) { $0.recall = .recall }
             }
         }
         for queue in queues.indices {
-            for place in placesBeyondLimit(of: queue) { attempts[Int(place)]?.recall = .recall }
+            for place in placesBeyondLimit(of: queue) {
+                attempts.update(place) { $0.recall = .recall }
+            }
         }
     }
 

@@ -47,7 +47,7 @@ extension Scheduler {
         acceptsStale: Bool = false,
         into effects: inout Effects
     ) -> Bool {
-        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[Int($0)] }
+        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[$0] }
         guard attempt?.hasStarted == true || acceptsStale else {
             effects.notices.append(.eventRefused(held.attempt))
             return false

@@ -13,11 +13,8 @@ extension Scheduler {
         if cascade, case .operation(let operation) = target, exists(operation) {
             followers = Set(withDependents(operation))
         }
-        return attempts.compactMap { attempt in
-            guard let attempt else { return nil }
-            let isMember =
-                isMember(attempt.operation, of: target) || followers.contains(attempt.operation)
-            return isMember ? attempt : nil
+        return attempts.all.filter { attempt in
+            isMember(attempt.operation, of: target) || followers.contains(attempt.operation)
         }
     }
 
@@ -55,7 +52,7 @@ extension Scheduler {
             if graphs[state: operation] == .finished { result.finished += 1 }
             if externals[operation] != nil { countExternal(operation, in: &result) }
             let place = graphs[attempt: operation]
-            guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else {
+            guard let attempt = attempts[place] else {
                 continue
             }
             count(attempt, in: &result)

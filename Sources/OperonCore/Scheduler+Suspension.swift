@@ -152,10 +152,10 @@ extension Scheduler {
         into effects: inout Effects,
         where matches: (Scheduler, AttemptState) -> Bool
     ) {
-        let recalled = attempts.indices.filter { place in
+        let recalled = attempts.places.filter { place in
             attempts[place].map { matches(self, $0) } ?? false
         }
-        for place in recalled { order(.recall, unlessStarted: UInt32(place), into: &effects) }
+        for place in recalled { order(.recall, unlessStarted: place, into: &effects) }
     }
 
     mutating func order(
@@ -163,7 +163,7 @@ extension Scheduler {
         unlessStarted place: UInt32,
         into effects: inout Effects
     ) {
-        guard place != GraphState.noAttempt, let attempt = attempts[Int(place)],
+        guard let attempt = attempts[place],
             !attempt.hasStarted
         else { return }
         order(recall, attemptAt: place, into: &effects)

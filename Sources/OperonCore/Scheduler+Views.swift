@@ -73,7 +73,7 @@ extension Scheduler {
             return (external.id, external.ordinal, .nobody, true)
         }
         let place = graphs[attempt: operation]
-        guard place != GraphState.noAttempt, let attempt = attempts[Int(place)] else { return nil }
+        guard let attempt = attempts[place] else { return nil }
         return (
             attempt.id, attempt.ordinal, workers[attempt.worker].identity.incarnation,
             attempt.hasStarted
@@ -136,17 +136,17 @@ extension Scheduler {
     /// All workers that are alive, or gone and remembered.
     package func workerStatus(at now: Timestamp) -> [WorkerStatus] {
         var executing = [Int](repeating: 0, count: workers.count)
-        for case .some(let attempt) in attempts where attempt.hasStarted && !attempt.isYielded {
+        for attempt in attempts.all where attempt.hasStarted && !attempt.isYielded {
             executing[attempt.worker] += 1
         }
         return workers.enumerated().map { index, worker in
             WorkerStatus(
                 identity: worker.identity,
                 host: worker.host,
-                slots: worker.slots,
+                slots: worker.room.slots,
                 executing: executing[index],
-                held: worker.held,
-                ownsAttempts: worker.held + worker.yielded > 0,
+                held: worker.room.held,
+                ownsAttempts: worker.room.held + worker.room.yielded > 0,
                 isAlive: worker.isAlive,
                 isDraining: worker.isDraining || worker.isAskedToDrain,
                 queues: worker.queueNames,

@@ -131,10 +131,10 @@ extension Scheduler {
                 maximum: limits.awaitedOperations
             )
         }
-        if workers[worker].yielded >= limits.yieldedOperations {
+        if workers[worker].room.yielded >= limits.yieldedOperations {
             return .limitExceeded(
                 limit: .yieldedOperations,
-                value: workers[worker].yielded + 1,
+                value: workers[worker].room.yielded + 1,
                 maximum: limits.yieldedOperations
             )
         }
@@ -144,33 +144,17 @@ extension Scheduler {
     private mutating func begin(_ wait: WaitState, into effects: inout Effects) {
         let operation = wait.held.operation
         let place = graphs[attempt: operation]
-        guard let attempt = attempts[Int(place)] else {
+        guard let attempt = attempts[place] else {
             preconditionFailure("`order` found it there, and nothing was handled since")
         }
-        attempts[Int(place)]?.isYielded = true
-        workers[attempt.worker].yielded += 1
-        if configuration.violation != .keepsSlotOfWaiting { giveBackRoom(of: attempt) }
+        attempts.update(place) { $0.isYielded = true }
+        workers[attempt.worker].room.countYielded(1)
+        if configuration.violation != .keepsSlotOfWaiting { giveRoom(of: attempt) }
         waits[operation] = wait
         for (place, other) in wait.awaited.enumerated() where wait.outcomes[place] == nil {
             waiters[other, default: []].append(Waiter(operation: operation, place: place))
         }
         effects.notices.append(.yielded(operation, wait.held.attempt))
-    }
-
-    /// Gives back its slot, its place and its bytes, so that the operations that it waits for have
-    /// room.
-    private mutating func giveBackRoom(of attempt: AttemptState) {
-        workers[attempt.worker].held -= 1
-        workers[attempt.worker].backlog -= min(attempt.estimate, Self.estimateMax)
-        queues[queue(of: attempt)].inFlight -= 1
-        dispatchedBytes -= byteCount(of: attempt.operation)
-    }
-
-    private mutating func takeRoom(of attempt: AttemptState) {
-        workers[attempt.worker].held += 1
-        workers[attempt.worker].backlog += min(attempt.estimate, Self.estimateMax)
-        queues[queue(of: attempt)].inFlight += 1
-        dispatchedBytes += byteCount(of: attempt.operation)
     }
 
     // MARK: Going on
@@ -195,13 +179,13 @@ extension Scheduler {
     }
 
     private mutating func count(_ change: Int, resuming operation: OperationID) {
-        workers[worker(of: operation)].resuming += change
-        queues[graphs.queue(of: operation)].resuming += change
+        workers[worker(of: operation)].room.countResuming(change)
+        queues[graphs.queue(of: operation)].countResuming(change)
     }
 
     private func worker(of operation: OperationID) -> Int {
         let place = graphs[attempt: operation]
-        guard let attempt = attempts[Int(place)] else {
+        guard let attempt = attempts[place] else {
             preconditionFailure("what waits runs: `removeAttempt` ends its wait")
         }
         return attempt.worker
@@ -211,13 +195,13 @@ extension Scheduler {
     /// not hold up those after it. Its place is kept for it, and so is its worker's next slot.
     mutating func resumeYielded(into effects: inout Effects) {
         guard !resuming.isEmpty,
-            workers.contains(where: { $0.resuming > 0 && $0.held < $0.slots })
+            workers.contains(where: { $0.room.resuming > 0 && $0.room.freeSlots > 0 })
         else { return }
         for operation in resuming {
             guard let wait = waits[operation] else { continue }
             let queue = graphs.queue(of: operation)
             let worker = worker(of: operation)
-            guard workers[worker].held < workers[worker].slots,
+            guard workers[worker].room.freeSlots > 0,
                 queues[queue].hasRoom || configuration.violation == .resumesBeyondLimit
             else { continue }
             let outcomes = wait.outcomes.map { $0 ?? .skipped }
@@ -243,13 +227,13 @@ extension Scheduler {
 
     /// Ends a wait: the attempt now runs as others do, or is about to be removed.
     mutating func endWait(ofAttemptAt place: UInt32) {
-        guard let attempt = attempts[Int(place)], attempt.isYielded else { return }
+        guard let attempt = attempts[place], attempt.isYielded else { return }
         endWait(of: attempt.operation)
     }
 
     private mutating func endWait(of operation: OperationID) {
         let place = graphs[attempt: operation]
-        guard let wait = waits.removeValue(forKey: operation), let attempt = attempts[Int(place)]
+        guard let wait = waits.removeValue(forKey: operation), let attempt = attempts[place]
         else { return }
         if !searches.isEmpty { searches.removeAll { $0.end == operation } }
         for awaited in wait.unfinished {
@@ -260,8 +244,8 @@ extension Scheduler {
             resuming.removeAll { $0 == operation }
             count(-1, resuming: operation)
         }
-        attempts[Int(place)]?.isYielded = false
-        workers[attempt.worker].yielded -= 1
+        attempts.update(place) { $0.isYielded = false }
+        workers[attempt.worker].room.countYielded(-1)
         if configuration.violation != .keepsSlotOfWaiting { takeRoom(of: attempt) }
     }
 
@@ -279,10 +263,8 @@ extension Scheduler {
         sent: UInt64,
         into effects: inout Effects
     ) {
-        guard workers[worker].yielded > 0 else { return }
-        var place = workers[worker].firstAttempt
-        while place != GraphState.noAttempt, let attempt = attempts[Int(place)] {
-            place = attempt.next
+        guard workers[worker].room.yielded > 0 else { return }
+        for (_, attempt) in attempts.owned(by: worker) {
             guard let wait = waits[attempt.operation], wait.event <= sent,
                 !listed.contains(wait.number)
             else { continue }
@@ -318,8 +300,8 @@ extension Scheduler {
         }
         for index in workers.indices {
             let count = resuming.count { worker(of: $0) == index }
-            guard count == workers[index].resuming else {
-                return "worker \(index) counts \(workers[index].resuming) that want to go on"
+            guard count == workers[index].room.resuming else {
+                return "worker \(index) counts \(workers[index].room.resuming) that want to go on"
             }
         }
         for index in queues.indices {

@@ -138,7 +138,7 @@ extension Scheduler {
         let wasAlive = workers[index].isAlive
         workers[index].isAlive = true
         if !wasAlive { introduce(index, hello) }
-        workers[index].slots = min(Int(hello.slots), configuration.limits.slots)
+        workers[index].room.slots = min(Int(hello.slots), configuration.limits.slots)
         learn(isDraining: hello.isDraining, of: index, into: &effects)
         workers[index].workerID = hello.worker
         renewLease(of: index, at: now)
@@ -226,7 +226,7 @@ extension Scheduler {
         var worker = WorkerState(
             identity: sender,
             host: hello.host,
-            slots: Int(hello.slots),
+            room: WorkerRoom(slots: Int(hello.slots)),
             queueNames: hello.queues,
             kindNames: hello.kinds,
             leaseEnd: now.monotonic,
@@ -261,7 +261,7 @@ extension Scheduler {
     /// remembered.
     private mutating func forgettableWorker() -> Int? {
         let gone = workers.indices.filter {
-            !workers[$0].isWatched && workers[$0].firstAttempt == GraphState.noAttempt
+            !workers[$0].isWatched && attempts.ownsNone($0)
         }
         guard gone.count >= configuration.goneWorkersMax,
             let oldest = gone.min(by: { workers[$0].heardAt < workers[$1].heardAt })
@@ -284,11 +284,11 @@ extension Scheduler {
     /// Whatever was sent on earlier connections, or before this hello, counts as received: none of
     /// it can still be on its way, because the worker drops what arrives before its welcome.
     private mutating func renumberOwed(of worker: Int) {
-        var place = workers[worker].firstAttempt
-        while place != GraphState.noAttempt {
-            attempts[Int(place)]?.sequence = 0
-            attempts[Int(place)]?.isAwaited = false
-            place = attempts[Int(place)]?.next ?? GraphState.noAttempt
+        for (place, _) in attempts.owned(by: worker) {
+            attempts.update(place) {
+                $0.sequence = 0
+                $0.isAwaited = false
+            }
         }
     }
 }
@@ -351,39 +351,35 @@ extension Scheduler {
     private mutating func takeBackReadAhead(of worker: Int) {
         let state = workers[worker]
         // With a claim pending, started attempts may not be known here yet.
-        guard state.held > state.slots, state.claim == nil, let received = state.receivedAtBeat,
+        guard state.room.freeSlots < 0, state.claim == nil, let received = state.receivedAtBeat,
             isConnected, !isLeaving
         else { return }
         var free: [(worker: Int, slots: Int)] = []
         for index in workers.indices where index != worker {
             let other = workers[index]
-            guard other.takesWork, isWithinReach(other), other.held < other.slots
+            guard other.takesWork, isWithinReach(other), other.room.freeSlots > 0
             else { continue }
-            free.append((index, other.slots - other.held))
+            free.append((index, other.room.freeSlots))
         }
         guard !free.isEmpty else { return }
-        var excess = state.held - state.slots
+        var excess = -state.room.freeSlots
         var candidates: [UInt32] = []
-        var place = state.firstAttempt
-        while place != GraphState.noAttempt, let attempt = attempts[Int(place)] {
-            if !attempt.hasStarted {
-                switch attempt.recall {
-                case .none: if attempt.sequence <= received { candidates.append(place) }
-                case .recall, .cancel: excess -= 1  // On its way out already.
-                }
+        for (place, attempt) in attempts.owned(by: worker) where !attempt.hasStarted {
+            switch attempt.recall {
+            case .none: if attempt.sequence <= received { candidates.append(place) }
+            case .recall, .cancel: excess -= 1  // On its way out already.
             }
-            place = attempt.next
         }
         for place in candidates {
             guard excess > 0, !free.isEmpty else { return }
-            guard let attempt = attempts[Int(place)] else { continue }
+            guard let attempt = attempts[place] else { continue }
             let rule = graphs.rule(of: attempt.operation)
             let other = free.firstIndex {
                 workers[$0.worker].servesQueue[rule.queue]
                     && workers[$0.worker].knowsKind[rule.kind]
             }
             guard let other else { continue }
-            attempts[Int(place)]?.recall = .recall
+            attempts.update(place) { $0.recall = .recall }
             excess -= 1
             free[other].slots -= 1
             if free[other].slots == 0 { free.remove(at: other) }
@@ -394,16 +390,13 @@ extension Scheduler {
     /// its own.
     private func outstandingOrders(of worker: Int, held: [HeldAttempt]) -> [Order] {
         var orders: [Order] = []
-        var place = workers[worker].firstAttempt
-        while place != GraphState.noAttempt {
-            guard let attempt = attempts[Int(place)] else { break }
+        for (_, attempt) in attempts.owned(by: worker) {
             let held = HeldAttempt(attempt: attempt.id, operation: attempt.operation)
             switch attempt.recall {
             case .none: break
             case .recall: if !attempt.hasStarted { orders.append(.recall(held)) }
             case .cancel: orders.append(.cancel(held))
             }
-            place = attempt.next
         }
         for held in held
         where attemptPlace(of: held, ownedBy: worker) == nil && !isAwaitedBack(held, of: worker) {
@@ -421,14 +414,14 @@ extension Scheduler {
     func attemptPlace(of held: HeldAttempt) -> UInt32? {
         guard exists(held.operation) else { return nil }
         let place = graphs[attempt: held.operation]
-        guard place != GraphState.noAttempt, attempts[Int(place)]?.id == held.attempt
+        guard place != AttemptTable.none, attempts[place]?.id == held.attempt
         else { return nil }
         return place
     }
 
     /// The same, if the attempt belongs to this worker.
     func attemptPlace(of held: HeldAttempt, ownedBy worker: Int) -> UInt32? {
-        guard let place = attemptPlace(of: held), attempts[Int(place)]?.worker == worker
+        guard let place = attemptPlace(of: held), attempts[place]?.worker == worker
         else { return nil }
         return place
     }
@@ -448,9 +441,7 @@ extension Scheduler {
         guard configuration.violation != .neverRepeats else { return }
         let held = claim.held.map(\.attempt).sorted()
         var lost: [UInt32] = []
-        var place = workers[worker].firstAttempt
-        while place != GraphState.noAttempt {
-            guard let attempt = attempts[Int(place)] else { break }
+        for (place, attempt) in attempts.owned(by: worker) {
             if attempt.sequence <= claim.received
                 || configuration.violation == .repeatsWhatIsInFlight,
                 attempt.recall == .none || configuration.violation == .repeatsRecalled,
@@ -458,7 +449,6 @@ extension Scheduler {
             {
                 lost.append(place)
             }
-            place = attempt.next
         }
         // The list is newest first; attempts are dispatched again in their first order.
         for place in lost.reversed() { dispatch(place, into: &effects) }
@@ -485,13 +475,10 @@ extension Scheduler {
         isLeaving = true
         for index in workers.indices where workers[index].isAlive {
             var orders: [Order] = []
-            var place = workers[index].firstAttempt
-            while kill, place != GraphState.noAttempt {
-                guard let attempt = attempts[Int(place)] else { break }
+            for (_, attempt) in attempts.owned(by: index) where kill {
                 orders.append(
                     .stop(HeldAttempt(attempt: attempt.id, operation: attempt.operation))
                 )
-                place = attempt.next
             }
             send(
                 .plain(

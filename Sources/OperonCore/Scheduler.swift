@@ -29,9 +29,7 @@ package struct Scheduler: Sendable {
     var probe: Probe?
     var nextProbe: UInt64 = 1
 
-    /// Attempts in flight. A free place is `nil`, and `freeAttempts` lists it.
-    var attempts: [AttemptState?] = []
-    var freeAttempts: [UInt32] = []
+    var attempts = AttemptTable()
     var nextAttemptNumber: UInt64 = 1
     /// The last attempt that an operation lost. It is kept until the next attempt has started,
     /// because its owner may come back. Never iterated.
@@ -67,7 +65,7 @@ package struct Scheduler: Sendable {
     /// Attempts of external operations. No worker holds them. Never iterated.
     var externals: [OperationID: ExternalAttempt] = [:]
     var generator: SeededGenerator
-    let readAheadNanoseconds: Int64
+    let readAhead: ReadAhead
     /// Some operation was reopened, so an operation that comes back may have to wait again.
     var hasReopened = false
     /// Reused by `finish`, so that a release allocates no memory.
@@ -89,7 +87,10 @@ package struct Scheduler: Sendable {
         self.reign = reign
         self.epoch = epoch
         generator = SeededGenerator(seed: configuration.seed)
-        readAheadNanoseconds = configuration.readAhead.nanoseconds
+        readAhead = ReadAhead(
+            count: configuration.readAheadCountMax,
+            nanoseconds: configuration.readAhead.nanoseconds
+        )
     }
 
     /// Handles one event and appends its effects.

@@ -57,8 +57,6 @@ struct GraphState: Sendable {
     var cancelReason = ""
     var counts: [Int] = [0, 0, 0, 0]
 
-    static let noAttempt = UInt32.max
-
     func policy(_ index: UInt32) -> OperationPolicy {
         compiled.policies[Int(compiled.policy[Int(index)])]
     }
@@ -145,11 +143,11 @@ struct QueueState: Sendable {
     /// Nothing names it any more: its number may be given to another queue.
     var isFree = false
     /// Operations that are dispatched or executing, without those that wait for others.
-    var inFlight = 0
+    private(set) var inFlight = 0
     /// How many of them are external.
-    var external = 0
+    private(set) var external = 0
     /// Operations whose wait for others is over and that want to go on: places are kept for them.
-    var resuming = 0
+    private(set) var resuming = 0
     /// Operations without an outcome, in all graphs.
     var unfinished = 0
     /// Orders queues that hold equally many slots: the queue that was served longest ago is first.
@@ -164,6 +162,16 @@ struct QueueState: Sendable {
         settings.priority = priority
         return settings
     }
+
+    /// An operation takes a place.
+    mutating func take() { inFlight += 1 }
+
+    /// An operation gives its place back.
+    mutating func give() { inFlight -= 1 }
+
+    mutating func countExternal(_ change: Int) { external += change }
+
+    mutating func countResuming(_ change: Int) { resuming += change }
 
     /// Whether there is a place for an operation that goes on after a wait.
     var hasRoom: Bool {
@@ -181,7 +189,7 @@ struct QueueState: Sendable {
 struct WorkerState: Sendable {
     var identity: WorkerIdentity
     var host: String
-    var slots: Int
+    var room: WorkerRoom
     /// The queues that it serves; empty: all.
     var queueNames: [String]
     var kindNames: [String]
@@ -221,16 +229,6 @@ struct WorkerState: Sendable {
     var eventWindow: UInt32 = 0
     /// The id of its state directory; empty: it has none.
     var workerID: String
-    /// Its attempts, newest first, as a linked list through the table of attempts.
-    var firstAttempt = GraphState.noAttempt
-    /// How many of its attempts have a slot, or will have one.
-    var held = 0
-    /// How many of its attempts wait for others, without a slot.
-    var yielded = 0
-    /// How many of those want to go on.
-    var resuming = 0
-    /// The expected run time of the attempts it holds, in nanoseconds, saturating.
-    var backlog: Int64 = 0
     /// The oldest beat or hello that waits for events it names.
     var claim: Claim?
     /// `handled` when the last claim was seen: if it has not changed since, there is a gap.
@@ -246,6 +244,9 @@ struct WorkerState: Sendable {
 
     /// Whether new attempts may be given to it.
     var takesWork: Bool { isAlive && !isDraining && !isAskedToDrain && successor == nil }
+
+    /// Whether it serves the queue and knows the kind.
+    func accepts(_ demand: Demand) -> Bool { servesQueue[demand.queue] && knowsKind[demand.kind] }
 
     /// Whether its silence is watched by a lease.
     var isWatched: Bool { isAlive || isExpected }
@@ -263,33 +264,6 @@ struct Claim: Sendable {
     /// The claim is a hello's. Until the events that it names are handled, the coordinator does not
     /// know how much room the worker has, nor which lost operations it brings back.
     var isOfHello = false
-}
-
-struct AttemptState: Sendable {
-    enum Recall: Sendable {
-        case none
-        case recall
-        case cancel
-    }
-
-    let id: AttemptID
-    let operation: OperationID
-    let ordinal: UInt32
-    var worker: Int
-    /// The sequence number of the last message that carried it.
-    var sequence: UInt64
-    var hasStarted = false
-    /// On the coordinator's clock.
-    var startedAt: Timestamp?
-    var recall = Recall.none
-    /// Its worker is gone, and the coordinator still waits for it to return.
-    var isAwaited = false
-    /// It waits for others, and has neither a slot nor a place in its queue.
-    var isYielded = false
-    /// Its expected run time, in nanoseconds.
-    let estimate: Int64
-    var next = GraphState.noAttempt
-    var previous = GraphState.noAttempt
 }
 
 /// An attempt of an external operation: it takes a place in its queue and its keys, and nothing
