@@ -120,9 +120,7 @@ package struct EffectGate: Sendable {
         } else {
             lastStep += 1
             for result in batch.results { outputs[result.operation] = (lastStep, result.output) }
-            waiting.append(
-                Step(number: lastStep, effects: effects, batch: batch, lost: lost)
-            )
+            waiting.append(Step(number: lastStep, effects: effects, batch: batch, lost: lost))
         }
         let number = waiting[waiting.endIndex - 1].number
         for message in effects.messages {
@@ -308,9 +306,7 @@ package struct EffectGate: Sendable {
         }
         // A worker that followed another reign for a while counts events anew, from the number in
         // its welcome.
-        if case .plain(.welcome) = message.body {
-            forgetAcknowledgements(to: address.incarnation)
-        }
+        if case .plain(.welcome) = message.body { forgetAcknowledgements(to: address.incarnation) }
         acknowledgements.append(
             Acknowledgement(step: step, incarnation: address.incarnation, number: number)
         )

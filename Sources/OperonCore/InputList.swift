@@ -24,8 +24,7 @@ package enum InputList {
             let most = operation.dependencies.count
             guard most > limits.inputListBytes / (entryBytes + limits.nameBytes) else { continue }
             let names =
-                silent
-                ?? Set(graph.operations.filter { !$0.work.mayLeaveOutput }.map(\.name))
+                silent ?? Set(graph.operations.filter { !$0.work.mayLeaveOutput }.map(\.name))
             silent = names
             let bytes = operation.dependencies.reduce(0) { bytes, dependency in
                 let isSilent = names.contains(dependency.name)

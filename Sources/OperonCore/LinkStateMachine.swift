@@ -147,9 +147,7 @@ extension LinkStateMachine {
     ) {
         guard attempt == self.attempt, case .connecting = state else { return }
         absences = 0
-        if heartbeat > .zero {
-            liveness = Liveness(heartbeat: heartbeat, received: now, sent: now)
-        }
+        if heartbeat > .zero { liveness = Liveness(heartbeat: heartbeat, received: now, sent: now) }
         number += 1
         prepare(at: now, into: &effects)
     }

@@ -142,9 +142,7 @@ extension Scheduler {
         for id in graphs.kept where graphs[id].unfinished > 0 {
             for index in graphs[id].operations.indices
             where graphs[id].queue(index) == queue {
-                members.append(
-                    OperationID(graph: id, index: index)
-                )
+                members.append(OperationID(graph: id, index: index))
             }
         }
         return members

@@ -266,9 +266,7 @@ extension Scheduler {
         if waitsAgain(operation, at: now, into: &effects) { return }
         guard state(of: operation) == .pending else { return }
         countDependencies(of: operation)
-        guard graphs[waiting: operation] == 0 else {
-            return
-        }
+        guard graphs[waiting: operation] == 0 else { return }
         letGo(operation, at: now, into: &effects)
         drainWorklist(at: now, into: &effects)
     }

@@ -160,9 +160,7 @@ extension Scheduler {
         case .notYet: ending = .returned
         }
         effects.notices.append(.result(operation, attempt, result))
-        effects.notices.append(
-            .attemptEnded(operation, attempt, ending, start: start, end: end)
-        )
+        effects.notices.append(.attemptEnded(operation, attempt, ending, start: start, end: end))
         switch ending {
         case .succeeded: finish(operation, .succeeded, at: now, into: &effects)
         case .failed(let error):
@@ -185,9 +183,7 @@ extension Scheduler {
 
     /// The outcome of an operation that stopped on request.
     func cancelledOutcome(of operation: OperationID) -> Outcome {
-        if graphs[flags: operation].contains(.deadlinePassed) {
-            return .failed(.deadline)
-        }
+        if graphs[flags: operation].contains(.deadlinePassed) { return .failed(.deadline) }
         return .cancelled(
             reason: graphs[operation.graph].reasons[operation.index]
                 ?? graphs[operation.graph].cancelReason

@@ -77,9 +77,7 @@ extension Scheduler {
         _ operation: OperationID,
         in graph: GraphState
     ) -> [Reason] {
-        guard let attempt = attempts[graph.operations.attempt[operation.index]] else {
-            return []
-        }
+        guard let attempt = attempts[graph.operations.attempt[operation.index]] else { return [] }
         var reasons = [Reason.dispatched(to: workers[attempt.worker].identity.incarnation)]
         if graph.operations.flags[operation.index].contains(.cancelRequested) {
             if let reason = graph.reasons[operation.index] {
@@ -177,8 +175,7 @@ extension Scheduler {
     private func behind(_ operation: OperationID, in graph: GraphState) -> Reason {
         let lane = ready[graph.rule(operation.index).lane]
         let first = lane.heap.unordered.filter {
-            isEnqueued($0.operation)
-                && $0.urgency == graphs.urgency(of: $0.operation)
+            isEnqueued($0.operation) && $0.urgency == graphs.urgency(of: $0.operation)
         }.max()
         return first.map { .behind($0.operation) } ?? .noFreeSlot
     }

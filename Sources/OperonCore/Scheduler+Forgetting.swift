@@ -61,9 +61,7 @@ extension Scheduler {
             let other = operation.graph
             // Removed from the table meanwhile, so that the list is changed in place.
             guard
-                var dependents = graphs[other].outerDependents.removeValue(
-                    forKey: operation.index
-                )
+                var dependents = graphs[other].outerDependents.removeValue(forKey: operation.index)
             else { continue }
             visitCount += dependents.lose(count) { isGone($0) }
             if !dependents.isEmpty { graphs[other].outerDependents[operation.index] = dependents }
@@ -97,9 +95,7 @@ extension Scheduler {
         for key in keys.indices where !keys[key].parked.isEmpty {
             for place in keys[key].parked.indices {
                 let waiting = keys[key].parked[place].heap.unordered
-                keys[key].parked[place].heap = Heap(
-                    waiting.filter { !isGone($0.operation.graph) }
-                )
+                keys[key].parked[place].heap = Heap(waiting.filter { !isGone($0.operation.graph) })
             }
             keys[key].parked.removeAll { $0.heap.isEmpty }
         }

@@ -343,9 +343,7 @@ extension Scheduler {
             cause = dependency
         }
         guard let cause else {
-            preconditionFailure(
-                "skipDemanded is set only by a dependency that is not satisfied"
-            )
+            preconditionFailure("skipDemanded is set only by a dependency that is not satisfied")
         }
         return cause
     }

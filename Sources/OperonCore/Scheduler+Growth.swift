@@ -80,9 +80,7 @@ extension Scheduler {
         let first = addition.first
         let count = Int(first) + addition.graph.topology.operationCount
         effects.records.append(.operationsAdded(id, first: first, by: held))
-        effects.notices.append(
-            .operationsAdded(id, first: first, count: UInt32(count) - first)
-        )
+        effects.notices.append(.operationsAdded(id, first: first, count: UInt32(count) - first))
         append(addition, to: id)
         defineQueues(of: addition.graph, at: now, into: &effects)
         defineKeys(of: addition.graph, into: &effects)
@@ -224,9 +222,7 @@ extension Scheduler {
         graphs[id].isOpen = false
         graphs[id].idleness = nil
         effects.records.append(.graphClosed(id))
-        if graphs[id].unfinished == 0 {
-            effects.notices.append(.graphFinished(id))
-        }
+        if graphs[id].unfinished == 0 { effects.notices.append(.graphFinished(id)) }
     }
 
     /// Every operation in the graph is finished. So is the graph, unless it is open.
@@ -263,9 +259,7 @@ extension Scheduler {
     }
 
     mutating func idleDue(_ id: GraphID, at now: Moment, into effects: inout Effects) {
-        if let timer = graphs[id].idleTimer, timer <= now.monotonic {
-            graphs[id].idleTimer = nil
-        }
+        if let timer = graphs[id].idleTimer, timer <= now.monotonic { graphs[id].idleTimer = nil }
         // benign: operations were added, or the graph was closed, meanwhile.
         guard graphs[id].isOpen, let idleness = graphs[id].idleness else { return }
         guard idleness.isOver(at: now) else {

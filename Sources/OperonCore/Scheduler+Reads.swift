@@ -31,9 +31,7 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         guard beginJudging(held, from: worker, into: &effects) else { return }
-        effects.reads.append(
-            ReadOrder(worker: worker, held: held, event: event, request: request)
-        )
+        effects.reads.append(ReadOrder(worker: worker, held: held, event: event, request: request))
     }
 
     /// Answers, and goes on with the rest of what the worker sent. Unlike other verdicts this one

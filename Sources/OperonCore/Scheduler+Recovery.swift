@@ -121,9 +121,7 @@ extension Scheduler {
     private mutating func restore(_ stored: StoredQueue) {
         // A queue without settings is created when something names it. Older versions stored such
         // queues as well.
-        guard queueNumbers[stored.name] == nil, !stored.hasNoSettings else {
-            return
-        }
+        guard queueNumbers[stored.name] == nil, !stored.hasNoSettings else { return }
         let queue = makeQueue(stored.name)
         queues[queue].maximum = stored.maximum
         queues[queue].priority = stored.priority
@@ -284,9 +282,7 @@ extension Scheduler {
         var outcomes = stored.outcomes
         if !stored.isTombstone {
             guard stored.finishedAt != nil else {
-                throw RestoreError(
-                    "graph \(stored.id) is unfinished, and its contents are missing"
-                )
+                throw RestoreError("graph \(stored.id) is unfinished, and its contents are missing")
             }
             for operation in stored.operations {
                 guard let outcome = operation.outcome, operation.index == outcomes.count else {

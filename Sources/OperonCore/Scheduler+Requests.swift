@@ -183,8 +183,7 @@ extension Scheduler {
             if let known = given[request.number] {
                 // The next beat lists the requests that had no room.
                 guard
-                    verdicts.isEmpty
-                        || bytes + known.byteCount <= configuration.limits.chunkBytes
+                    verdicts.isEmpty || bytes + known.byteCount <= configuration.limits.chunkBytes
                 else { continue }
                 bytes += known.byteCount
                 verdicts.append(known)

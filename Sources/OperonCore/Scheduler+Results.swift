@@ -52,9 +52,7 @@ extension Scheduler {
             if graphs[state: operation] == .finished { result.finished += 1 }
             if externals[operation] != nil { countExternal(operation, in: &result) }
             let place = graphs[attempt: operation]
-            guard let attempt = attempts[place] else {
-                continue
-            }
+            guard let attempt = attempts[place] else { continue }
             count(attempt, in: &result)
         }
         return result

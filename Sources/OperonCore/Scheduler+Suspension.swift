@@ -92,9 +92,7 @@ extension Scheduler {
         _ suspension: Suspension,
         at now: Moment
     ) {
-        guard let until = suspension.until, configuration.violation != .forgetsUntil else {
-            return
-        }
+        guard let until = suspension.until, configuration.violation != .forgetsUntil else { return }
         arm(.resume(suspended, until: until), on: until, at: now)
     }
 
@@ -124,9 +122,7 @@ extension Scheduler {
         switch target {
         case .operation(let operation):
             guard exists(operation) else { return nil }
-            guard graphs[flags: operation].contains(.suspended) else {
-                return nil
-            }
+            guard graphs[flags: operation].contains(.suspended) else { return nil }
             return graphs[operation.graph].suspensions[operation.index] ?? Suspension()
         case .graph(let graph):
             return exists(graph) ? graphs[graph].suspension : nil

@@ -36,9 +36,7 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         guard beginJudging(held, from: worker, into: &effects) else { return }
-        effects.waits.append(
-            WaitOrder(worker: worker, held: held, event: event, request: request)
-        )
+        effects.waits.append(WaitOrder(worker: worker, held: held, event: event, request: request))
     }
 
     mutating func judge(

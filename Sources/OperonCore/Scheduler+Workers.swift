@@ -150,9 +150,7 @@ extension Scheduler {
         workers[index].handledAtClaim = workers[index].handled
         if !wasAlive {
             armLease(of: index)
-            effects.notices.append(
-                .workerJoined(sender, host: hello.host, slots: Int(hello.slots))
-            )
+            effects.notices.append(.workerJoined(sender, host: hello.host, slots: Int(hello.slots)))
         }
         // Events below the first that it holds are gone for good: it was told that they are
         // handled.
@@ -476,14 +474,10 @@ extension Scheduler {
         for index in workers.indices where workers[index].isAlive {
             var orders: [Order] = []
             for (_, attempt) in attempts.owned(by: index) where kill {
-                orders.append(
-                    .stop(HeldAttempt(attempt: attempt.id, operation: attempt.operation))
-                )
+                orders.append(.stop(HeldAttempt(attempt: attempt.id, operation: attempt.operation)))
             }
             send(
-                .plain(
-                    .control(Control(acknowledged: workers[index].handled, orders: orders))
-                ),
+                .plain(.control(Control(acknowledged: workers[index].handled, orders: orders))),
                 to: index,
                 into: &effects
             )

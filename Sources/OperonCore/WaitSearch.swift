@@ -150,8 +150,7 @@ extension Scheduler {
     /// Whether a worker has it or it is an external attempt: it waits only for what it asked for
     /// itself.
     private func isInFlight(_ operation: OperationID) -> Bool {
-        graphs[attempt: operation] != AttemptTable.none
-            || externals[operation] != nil
+        graphs[attempt: operation] != AttemptTable.none || externals[operation] != nil
     }
 
     func forEachBlocker(

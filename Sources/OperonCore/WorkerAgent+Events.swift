@@ -54,8 +54,7 @@ extension WorkerAgent {
                 let next = events[sentCount]
                 // An event may be larger than the window or a message: it travels alone.
                 let fits =
-                    inFlightBytes == 0
-                    || inFlightBytes + next.byteCount <= settings.eventWindow
+                    inFlightBytes == 0 || inFlightBytes + next.byteCount <= settings.eventWindow
                 let joins =
                     batch.isEmpty || bytes + next.byteCount <= configuration.eventBytesPerMessage
                 guard fits, joins else { break }

@@ -164,9 +164,7 @@ extension WorkerAgent {
             heardAt = now
             dropWaiting(into: &effects)
             sayHello(at: now, into: &effects)
-            if case .dispatch(let dispatch) = envelope.body {
-                ignore(dispatch, into: &effects)
-            }
+            if case .dispatch(let dispatch) = envelope.body { ignore(dispatch, into: &effects) }
             return
         }
         switch envelope.body {

@@ -223,9 +223,7 @@ extension WorkerAgent {
     mutating func closeRequests(into effects: inout Effects) {
         resuming.removeAll { next in
             guard held[next.attempt]?.end ?? .silent == .silent else { return false }
-            effects.answers.append(
-                RequestAnswer(number: next.answer.number, content: .ended)
-            )
+            effects.answers.append(RequestAnswer(number: next.answer.number, content: .ended))
             return true
         }
         guard !open.isEmpty else { return }
@@ -234,9 +232,7 @@ extension WorkerAgent {
             if let holding = held[request.held.attempt], holding.end != .silent {
                 left.append(request)
             } else {
-                effects.answers.append(
-                    RequestAnswer(number: request.number, content: .ended)
-                )
+                effects.answers.append(RequestAnswer(number: request.number, content: .ended))
             }
         }
         open = left
