@@ -194,13 +194,6 @@ extension Scheduler {
         )
     }
 
-    func exists(_ graph: GraphID) -> Bool { Int(graph.rawValue) < graphs.count }
-
-    func exists(_ operation: OperationID) -> Bool {
-        Int(operation.graph.rawValue) < graphs.count
-            && Int(operation.index) < graphs[operation.graph].operations.count
-    }
-
     func unknown(_ target: Target) -> Refusal {
         switch target {
         case .operation(let id): .unknownOperation(name: id.description, namedBy: "the request")

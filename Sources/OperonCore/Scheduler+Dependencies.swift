@@ -117,20 +117,6 @@ extension Scheduler {
         }
         return (waiting, isSkipDemanded)
     }
-
-    /// `nil`: the operation has not finished, or no operation has this number.
-    package func outcomeKind(of operation: OperationID) -> OutcomeKind? {
-        guard exists(operation.graph) else { return nil }
-        guard Int(operation.index) < graphs[operation.graph].operations.count else {
-            return graphs.dropped.outcome(of: operation)
-        }
-        return graphs[outcome: operation]
-    }
-
-    /// Whether the operation exists, or was dropped and its outcome is kept.
-    package func isKnown(_ operation: OperationID) -> Bool {
-        exists(operation) || graphs.dropped.outcome(of: operation) != nil
-    }
 }
 
 // MARK: - Changing

@@ -186,6 +186,35 @@ struct QueueState: Sendable {
     }
 }
 
+/// What the scheduler knows about a kind.
+struct KindState: Sendable {
+    let name: String
+    /// Operations of this kind run in the worker's own process, so they may have killed it.
+    let canKillWorker: Bool
+    /// No worker runs operations of this kind.
+    let isExternal: Bool
+    /// The expected run time in nanoseconds. It rises at once and falls slowly. `nil`: none was
+    /// measured.
+    var duration: Int64?
+    /// How many policy rules of graphs name it.
+    var users = 0
+    /// Whether it is listed in `UnusedNames.kinds`.
+    var isListedUnused = false
+    var isFree = false
+
+    /// An estimate that is too short hoards operations at one worker; one that is too long only
+    /// costs a round trip. So the estimate follows a longer run at once, and moves towards a
+    /// shorter one by an eighth of the difference.
+    mutating func measured(_ nanoseconds: Int64) {
+        let sample = max(0, nanoseconds)
+        guard let known = duration else {
+            duration = sample
+            return
+        }
+        duration = sample >= known ? sample : known - (known - sample) / 8
+    }
+}
+
 struct WorkerState: Sendable {
     var identity: WorkerIdentity
     var host: String

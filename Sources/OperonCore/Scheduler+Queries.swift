@@ -1,0 +1,93 @@
+package import OperonModel
+
+// What is known of graphs and operations by their ids.
+extension Scheduler {
+    func exists(_ graph: GraphID) -> Bool { Int(graph.rawValue) < graphs.count }
+
+    func exists(_ operation: OperationID) -> Bool {
+        Int(operation.graph.rawValue) < graphs.count
+            && Int(operation.index) < graphs[operation.graph].operations.count
+    }
+
+    /// A dropped operation counts as finished.
+    package func state(of operation: OperationID) -> OperationState {
+        guard exists(operation) else { return .finished }
+        return graphs[state: operation]
+    }
+
+    /// `nil`: it has no outcome, or only the kind of its outcome is kept.
+    package func outcome(of operation: OperationID) -> Outcome? {
+        guard exists(operation) else { return nil }
+        return graphs[operation.graph].finalOutcome(operation.index)
+    }
+
+    /// Whether more than its outcome is kept.
+    package func isKept(_ operation: OperationID) -> Bool { exists(operation) }
+
+    /// The outcomes of a dropped graph's operations; empty for any other graph.
+    package func remains(of graph: GraphID) -> OutcomeRuns {
+        graphs.dropped[graph]
+    }
+
+    package func attemptCount(of operation: OperationID) -> Int {
+        Int(graphs[ordinal: operation])
+    }
+
+    /// Whether every operation in it has an outcome, and nothing can be added.
+    package func isFinished(_ graph: GraphID) -> Bool {
+        graphs[graph].unfinished == 0 && !graphs[graph].isOpen
+    }
+
+    /// Whether its deadline has passed and a record says so.
+    package func isPastDeadline(_ operation: OperationID) -> Bool {
+        exists(operation)
+            && graphs[flags: operation]
+                .contains(.deadlinePassed)
+    }
+
+    /// The number of finished operations with this outcome.
+    package func count(of graph: GraphID, _ outcome: OutcomeKind) -> Int {
+        graphs[graph].counts[Int(outcome.rawValue)]
+    }
+
+    /// Whether an attempt was granted and has neither ended nor been given up. O(in flight).
+    package func isInFlight(_ attempt: AttemptID) -> Bool {
+        attempts.all.contains { $0.id == attempt } || externals.values.contains { $0.id == attempt }
+    }
+
+    package var graphCount: Int { graphs.count }
+
+    package func operationCount(of graph: GraphID) -> Int {
+        Int(graphs[graph].operations.count)
+    }
+
+    package func compiled(_ graph: GraphID) -> CompiledGraph {
+        graphs[graph].compiled
+    }
+
+    /// The slots of all workers that are alive and not draining.
+    package var slotCount: Int {
+        workers.reduce(0) { $0 + ($1.takesWork ? $1.room.slots : 0) }
+    }
+
+    /// The number of workers that are alive, or gone and remembered.
+    package var knownWorkerCount: Int { workers.count }
+
+    package func queueMembersInFlight(_ name: String) -> Int {
+        queueNumbers[name].map { queues[$0].inFlight } ?? 0
+    }
+
+    /// `nil`: the operation has not finished, or no operation has this number.
+    package func outcomeKind(of operation: OperationID) -> OutcomeKind? {
+        guard exists(operation.graph) else { return nil }
+        guard Int(operation.index) < graphs[operation.graph].operations.count else {
+            return graphs.dropped.outcome(of: operation)
+        }
+        return graphs[outcome: operation]
+    }
+
+    /// Whether the operation exists, or was dropped and its outcome is kept.
+    package func isKnown(_ operation: OperationID) -> Bool {
+        exists(operation) || graphs.dropped.outcome(of: operation) != nil
+    }
+}
