@@ -303,14 +303,20 @@ extension Scheduler {
         attempts.update(place) { $0.sequence = workers[attempt.worker].sequence }
     }
 
-    mutating func send(_ body: Body, to worker: Int, into effects: inout Effects) {
+    mutating func send(
+        _ body: Body,
+        verdicts: [Verdict] = [],
+        to worker: Int,
+        into effects: inout Effects
+    ) {
         workers[worker].sequence += 1
         workers[worker].unacknowledgedBytes = 0
         effects.messages.append(
             Message(
                 destination: .worker(workers[worker].address),
                 sequence: workers[worker].sequence,
-                body: body
+                body: body,
+                verdicts: verdicts
             )
         )
     }

@@ -194,12 +194,17 @@ extension Scheduler {
         )
     }
 
-    func unknown(_ target: Target) -> Refusal {
+    func unknown(_ target: Target) -> NumberedRefusal {
         switch target {
-        case .operation(let id): .unknownOperation(name: id.description, namedBy: "the request")
-        case .graph(let id): .invalid(field: "graph", why: "there is no graph \(id)")
-        case .queue(let name): .invalid(field: "queue", why: "there is no queue “\(name)”")
+        case .operation(let id): .unknownOperation(id)
+        case .graph(let id): .worded(noGraph(id))
+        case .queue(let name):
+            .worded(.invalid(field: "queue", why: "there is no queue “\(name)”"))
         }
+    }
+
+    func noGraph(_ id: GraphID) -> Refusal {
+        .invalid(field: "graph", why: "there is no graph \(id)")
     }
 }
 

@@ -138,12 +138,7 @@ extension Scheduler {
         }
         if let known {
             guard known == dependency.condition else {
-                effects.refusals.append(
-                    .invalid(
-                        field: "dependencies of “\(operation)”",
-                        why: "“\(dependency.operation)” is listed with another condition"
-                    )
-                )
+                effects.refusals.append(.otherCondition(operation, on: dependency.operation))
                 return
             }
             // Adding the same dependency twice is the same as adding it once.
@@ -160,33 +155,32 @@ extension Scheduler {
     }
 
     private mutating func refusalToAdd(_ dependency: Dependency, of operation: OperationID)
-        -> Refusal?
+        -> NumberedRefusal?
     {
         if let refusal = refusalToChange(operation) { return refusal }
         guard isKnown(dependency.operation) else {
-            return .unknownOperation(
-                name: dependency.operation.description,
-                namedBy: operation.description
-            )
+            return .unknownOperation(dependency.operation, namedBy: operation)
         }
         let count = edgeCount(of: operation.graph) + 1
         let maximum = configuration.limits.edgesPerGraph
         guard count <= maximum else {
-            return .limitExceeded(limit: .edgesPerGraph, value: count, maximum: maximum)
+            return .worded(
+                .limitExceeded(limit: .edgesPerGraph, value: count, maximum: maximum)
+            )
         }
         guard configuration.violation != .allowsCycles else { return nil }
         guard let path = cycle(adding: dependency.operation, of: operation) else { return nil }
-        return .dependencyCycle(path: ([operation] + path).map(\.description))
+        return .dependencyCycle([operation] + path)
     }
 
     /// Refuses changes to operations that a worker has or that are finished.
-    private func refusalToChange(_ operation: OperationID) -> Refusal? {
+    private func refusalToChange(_ operation: OperationID) -> NumberedRefusal? {
         guard exists(operation) else { return unknown(.operation(operation)) }
         switch state(of: operation) {
         case .pending, .ready: return nil
         case .dispatched where configuration.violation == .changesDispatched: return nil
-        case .dispatched, .executing: return .alreadyStarted(name: operation.description)
-        case .finished: return .alreadyFinished(name: operation.description)
+        case .dispatched, .executing: return .alreadyStarted(operation)
+        case .finished: return .alreadyFinished(operation)
         }
     }
 
@@ -201,12 +195,7 @@ extension Scheduler {
             return
         }
         guard disconnect(operation, from: dependency) else {
-            effects.refusals.append(
-                .invalid(
-                    field: "dependencies of “\(operation)”",
-                    why: "it does not depend on “\(dependency)”"
-                )
-            )
+            effects.refusals.append(.noDependency(operation, on: dependency))
             return
         }
         effects.records.append(.dependencyRemoved(operation, on: dependency))

@@ -6,7 +6,7 @@ extension Scheduler {
     /// reports that it drains.
     mutating func drain(_ incarnation: Incarnation, into effects: inout Effects) {
         guard let index = workerNumbers[incarnation], workers[index].isAlive else {
-            effects.refusals.append(.invalid(field: "worker", why: "it is not there"))
+            effects.refusals.append(.worded(.invalid(field: "worker", why: "it is not there")))
             return
         }
         // benign: it was asked before, or it drains already.

@@ -80,7 +80,7 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        do throws(Refusal) {
+        do throws(NumberedRefusal) {
             try checkCompletion(of: operation, attempt: named, completion)
         } catch {
             effects.refusals.append(error)
@@ -132,51 +132,51 @@ extension Scheduler {
         of operation: OperationID,
         attempt named: AttemptID?,
         _ completion: Completion
-    ) throws(Refusal) {
+    ) throws(NumberedRefusal) {
         guard exists(operation) else { throw unknown(.operation(operation)) }
         let graph = graphs[operation.graph]
-        let field = "completion of “\(operation)”"
         guard graph.rule(operation.index).isExternal else {
-            throw .invalid(field: field, why: "it is not external: only its worker can complete it")
+            let why = "it is not external: only its worker can complete it"
+            throw .notCompleted(operation, why: why)
         }
-        try checkSize(of: completion, field)
+        try checkSize(of: completion, operation)
         if graph.operations.state[operation.index] == .finished {
             if configuration.violation == .completesTwice { return }
-            throw .alreadyFinished(name: operation.description)
+            throw .alreadyFinished(operation)
         }
         guard let attempt = externals[operation] else {
-            if let named { throw stale(named, of: operation) }
-            throw .invalid(field: field, why: "it has not started")
+            if let named { throw .alreadyFinished(operation, attempt: named) }
+            throw .notCompleted(operation, why: "it has not started")
         }
         if let named, named != attempt.id, configuration.violation != .acceptsStaleCompletions {
-            throw stale(named, of: operation)
+            throw .alreadyFinished(operation, attempt: named)
         }
     }
 
-    private func checkSize(of completion: Completion, _ field: String) throws(Refusal) {
+    private func checkSize(
+        of completion: Completion,
+        _ operation: OperationID
+    ) throws(NumberedRefusal) {
         let bytes: Int
         switch completion {
         case .succeeded(let output):
             let typeBytes = output.contentType.utf8.count
             let nameBytes = configuration.limits.nameBytes
             guard typeBytes <= nameBytes else {
-                throw .limitExceeded(limit: .nameBytes, value: typeBytes, maximum: nameBytes)
+                throw .worded(
+                    .limitExceeded(limit: .nameBytes, value: typeBytes, maximum: nameBytes)
+                )
             }
             bytes = output.bytes.count
         case .failed(.deadline), .failed(.workerLost):
-            throw .invalid(field: field, why: "only the coordinator fails it in this way")
+            throw .notCompleted(operation, why: "only the coordinator fails it in this way")
         case .failed(let error): bytes = error.byteCount
         case .cancelled(let reason): bytes = reason.utf8.count
         }
         let maximum = configuration.limits.payloadBytes
         guard bytes <= maximum else {
-            throw .limitExceeded(limit: .payloadBytes, value: bytes, maximum: maximum)
+            throw .worded(.limitExceeded(limit: .payloadBytes, value: bytes, maximum: maximum))
         }
-    }
-
-    /// The completion names an attempt that is not the one that is executing.
-    private func stale(_ attempt: AttemptID, of operation: OperationID) -> Refusal {
-        .alreadyFinished(name: "\(operation) (attempt \(attempt))")
     }
 
     // MARK: - Time

@@ -22,7 +22,7 @@ extension Scheduler {
     package func isOpen(_ graph: GraphID) -> Bool { graphs[graph].isOpen }
 
     private func refusalToAdd(to id: GraphID) -> Refusal? {
-        guard exists(id) else { return unknown(.graph(id)) }
+        guard exists(id) else { return noGraph(id) }
         let graph = graphs[id]
         return graph.isOpen ? nil : .graphClosed(name: graph.compiled.name)
     }
@@ -32,11 +32,7 @@ extension Scheduler {
     }
 
     mutating func refuseMissing(_ missing: OuterDependency, into effects: inout Effects) {
-        effects.refusals.append(missingRefusal(missing))
-    }
-
-    private func missingRefusal(_ missing: OuterDependency) -> Refusal {
-        .unknownOperation(name: missing.on.operation.description, namedBy: "the request")
+        effects.refusals.append(.unknownOperation(missing.on.operation))
     }
 
     mutating func add(
@@ -45,7 +41,8 @@ extension Scheduler {
         at now: Moment,
         into effects: inout Effects
     ) {
-        if let refusal = refusalToAdd(to: id) ?? refusal(of: addition, to: id) {
+        let closed = refusalToAdd(to: id).map { NumberedRefusal.worded($0) }
+        if let refusal = closed ?? refusal(of: addition, to: id) {
             effects.refusals.append(refusal)
             return
         }
@@ -55,17 +52,20 @@ extension Scheduler {
     }
 
     /// Why an addition does not fit the graph as it is, whoever adds it.
-    func refusal(of addition: CompiledAddition, to id: GraphID) -> Refusal? {
+    func refusal(of addition: CompiledAddition, to id: GraphID) -> NumberedRefusal? {
         guard Int(addition.first) == graphs[id].operations.count else {
-            return .invalid(field: "graph", why: "it was added to meanwhile: add again")
+            let why = "it was added to meanwhile: add again"
+            return .worded(.invalid(field: "graph", why: why))
         }
         if let missing = addition.graph.outer.first(where: { !isKnown($0.on.operation) }) {
-            return missingRefusal(missing)
+            return .unknownOperation(missing.on.operation)
         }
         let count = Int(addition.first) + addition.graph.topology.operationCount
         let maximum = configuration.limits.operationsPerGraph
         guard count > maximum else { return nil }
-        return .limitExceeded(limit: .operationsPerGraph, value: count, maximum: maximum)
+        return .worded(
+            .limitExceeded(limit: .operationsPerGraph, value: count, maximum: maximum)
+        )
     }
 
     /// Adds a checked addition of a client or of a running operation. Returns the number of
@@ -211,7 +211,7 @@ extension Scheduler {
 extension Scheduler {
     mutating func closeOnRequest(_ id: GraphID, into effects: inout Effects) {
         if let refusal = refusalToAdd(to: id) {
-            effects.refusals.append(refusal)
+            effects.refusals.append(.worded(refusal))
             return
         }
         close(id, into: &effects)

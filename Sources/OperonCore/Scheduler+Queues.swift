@@ -11,7 +11,7 @@ extension Scheduler {
             let settings = QueueSettings(name: name, maxConcurrentOperationCount: maximum)
             try settings.check(configuration.limits)
         } catch {
-            effects.refusals.append(error)
+            effects.refusals.append(.worded(error))
             return
         }
         guard let queue = madeQueue(name, into: &effects) else { return }
@@ -64,9 +64,9 @@ extension Scheduler {
         }
         switch graphs[state: operation] {
         case .executing:
-            effects.refusals.append(.alreadyStarted(name: operation.description))
+            effects.refusals.append(.alreadyStarted(operation))
         case .finished:
-            effects.refusals.append(.alreadyFinished(name: operation.description))
+            effects.refusals.append(.alreadyFinished(operation))
         case .pending, .ready, .dispatched:
             effects.records.append(.priority(operation, priority))
             graphs[operation.graph].prioritised.insert(operation.index)
@@ -148,7 +148,7 @@ extension Scheduler {
     mutating func resetKey(_ name: String, into effects: inout Effects) {
         guard let key = keyNumbers[name] else {
             let why = "there is no key “\(name)”"
-            effects.refusals.append(.invalid(field: "key", why: why))
+            effects.refusals.append(.worded(.invalid(field: "key", why: why)))
             return
         }
         keys[key].isCommanded = false
@@ -173,7 +173,7 @@ extension Scheduler {
                 }
             }
         } catch {
-            effects.refusals.append(error)
+            effects.refusals.append(.worded(error))
             return
         }
         let key = keyNumber(settings.name)
@@ -216,13 +216,13 @@ extension Scheduler {
         do throws(Refusal) {
             try limits.check(name: name, of: "queue")
         } catch {
-            effects.refusals.append(error)
+            effects.refusals.append(.worded(error))
             return nil
         }
         guard queueNumbers.count < limits.queues else {
             let value = queueNumbers.count + 1
             effects.refusals.append(
-                .limitExceeded(limit: .queues, value: value, maximum: limits.queues)
+                .worded(.limitExceeded(limit: .queues, value: value, maximum: limits.queues))
             )
             return nil
         }

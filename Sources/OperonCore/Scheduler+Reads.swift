@@ -46,14 +46,14 @@ extension Scheduler {
         let content: Verdict.Content
         switch judgement {
         case .notLoaded: content = .again
-        case .refused(let refusal): content = .refused(refusal.cutShort)
+        case .refused(let refusal): content = .refused(NumberedRefusal.worded(refusal).cutShort)
         case .found(let operation, let output):
             switch outcomeKind(of: operation) {
             case .succeeded: content = .output(output)
             case .failed, .cancelled, .skipped: content = .output(nil)
             case nil:
                 let why = "“\(order.request.name)” has not ended: wait for it first"
-                content = .refused(.invalid(field: "output", why: why))
+                content = .refused(.worded(.invalid(field: "output", why: why)))
             }
         }
         let verdict = Verdict(
@@ -61,11 +61,7 @@ extension Scheduler {
             event: order.event,
             content: content
         )
-        let control = Control(
-            acknowledged: workers[order.worker].handled,
-            verdicts: [verdict]
-        )
-        send(.plain(.control(control)), to: order.worker, into: &effects)
+        tell(verdict, to: order.worker, into: &effects)
         handleRest(of: order.worker, at: now, into: &effects)
     }
 }

@@ -26,7 +26,7 @@ extension Scheduler {
     /// The base for compiling an addition of a running operation. Also for a graph that takes no
     /// additions from clients.
     package func additionBase(inside id: GraphID) throws(Refusal) -> CompiledAddition.Base {
-        guard exists(id) else { throw unknown(.graph(id)) }
+        guard exists(id) else { throw noGraph(id) }
         return base(of: id)
     }
 
@@ -91,7 +91,7 @@ extension Scheduler {
         let content: Verdict.Content
         switch judgement {
         case .known: content = .added(0)
-        case .refused(let refusal): content = .refused(refusal.cutShort)
+        case .refused(let refusal): content = .refused(NumberedRefusal.worded(refusal).cutShort)
         case .fits(let addition):
             let graph = order.held.operation.graph
             let closed = refusalOfCancelled(graph)
@@ -119,8 +119,12 @@ extension Scheduler {
             workers[worker].verdicts.removeFirst()
         }
         workers[worker].verdicts.append(verdict)
-        let control = Control(acknowledged: workers[worker].handled, verdicts: [verdict])
-        send(.plain(.control(control)), to: worker, into: &effects)
+        tell(verdict, to: worker, into: &effects)
+    }
+
+    mutating func tell(_ verdict: Verdict, to worker: Int, into effects: inout Effects) {
+        let control = Control(acknowledged: workers[worker].handled)
+        send(.plain(.control(control)), verdicts: [verdict], to: worker, into: &effects)
     }
 
     /// Goes on with what the worker sent after a request that is now judged.
@@ -131,9 +135,9 @@ extension Scheduler {
     }
 
     /// Cancelling a graph also closes it to additions of running operations.
-    private func refusalOfCancelled(_ id: GraphID) -> Refusal? {
+    private func refusalOfCancelled(_ id: GraphID) -> NumberedRefusal? {
         let graph = graphs[id]
-        return graph.isCancelled ? .graphClosed(name: graph.compiled.name) : nil
+        return graph.isCancelled ? .worded(.graphClosed(name: graph.compiled.name)) : nil
     }
 
     /// A running operation may add only to queues that its graph has. A worker may serve few
@@ -142,7 +146,7 @@ extension Scheduler {
     private func refusalOfQueues(
         of addition: CompiledAddition,
         inside id: GraphID
-    ) -> Refusal? {
+    ) -> NumberedRefusal? {
         let graph = graphs[id]
         let submitted = Set(graph.compiled.queues.map(\.name))
         let others = addition.graph.queues.map(\.name).filter { !submitted.contains($0) }
@@ -154,7 +158,7 @@ extension Scheduler {
         let why =
             "“\(graph.compiled.name)” has no queue of this name: a running operation adds only to "
             + "queues of its graph"
-        return .invalid(field: "queue “\(name)”", why: why)
+        return .worded(.invalid(field: "queue “\(name)”", why: why))
     }
 
     /// The verdicts on the requests that a beat lists. If a verdict was lost with a previous
@@ -181,11 +185,13 @@ extension Scheduler {
             guard request.event <= workers[worker].handled else { continue }
             if isWaiting(request) { continue }
             if let known = given[request.number] {
+                let size = known.byteCount(configuration.limits)
                 // The next beat lists the requests that had no room.
                 guard
-                    verdicts.isEmpty || bytes + known.byteCount <= configuration.limits.chunkBytes
+                    verdicts.isEmpty
+                        || bytes + size <= configuration.limits.chunkBytes
                 else { continue }
-                bytes += known.byteCount
+                bytes += size
                 verdicts.append(known)
             } else if attemptPlace(of: request.held, ownedBy: worker) != nil {
                 verdicts.append(
@@ -202,51 +208,17 @@ extension Scheduler {
     }
 }
 
-extension Verdict {
+extension Scheduler.Verdict {
     /// About how many bytes it takes in a message.
-    fileprivate var byteCount: Int {
+    fileprivate func byteCount(_ limits: Limits) -> Int {
         let fixed = 48
         switch content {
         case .added, .again: return fixed
         case .ended(let outcomes): return fixed + outcomes.count
         case .output(let output): return fixed + (output?.bytes.count ?? 0)
-        // It was cut short before.
-        case .refused(.dependencyCycle(let path)):
-            return path.reduce(fixed) { $0 + 4 + $1.utf8.count }
-        case .refused: return fixed + 2 * Refusal.textBytes
+        case .refused(let refusal): return fixed + refusal.byteCount(limits)
         }
     }
-}
-
-extension Refusal {
-    /// Bytes of each text in a verdict: more than a sentence with two names needs.
-    fileprivate static let textBytes = 1_024
-
-    /// The refusal, cut to a length that a person reads. A verdict travels with every beat until it
-    /// has arrived, and the names in it come from an operation.
-    var cutShort: Refusal {
-        switch self {
-        case .dependencyCycle(let path):
-            let shown = 64
-            let few =
-                path.count > shown
-                ? path.prefix(shown / 2) + ["…"] + path.suffix(shown / 2) : path
-            return .dependencyCycle(path: few.map(Self.short))
-        case .unknownOperation(let name, let namedBy):
-            return .unknownOperation(name: Self.short(name), namedBy: Self.short(namedBy))
-        case .duplicateOperation(let name): return .duplicateOperation(name: Self.short(name))
-        case .alreadySubmitted(let name): return .alreadySubmitted(name: Self.short(name))
-        case .alreadyStarted(let name): return .alreadyStarted(name: Self.short(name))
-        case .alreadyFinished(let name): return .alreadyFinished(name: Self.short(name))
-        case .graphClosed(let name): return .graphClosed(name: Self.short(name))
-        case .invalid(let field, let why):
-            return .invalid(field: Self.short(field), why: Self.short(why))
-        case .limitExceeded: return self
-        case .unreachable(let why): return .unreachable(Self.short(why))
-        }
-    }
-
-    private static func short(_ text: String) -> String { text.cut(toBytes: textBytes) }
 }
 
 extension String {

@@ -16,7 +16,7 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         let members: [OperationID]
-        do throws(Refusal) {
+        do throws(NumberedRefusal) {
             members = try self.members(ofRetry: indices, of: id, cancelled: cancelled)
         } catch {
             effects.refusals.append(error)
@@ -52,7 +52,7 @@ extension Scheduler {
         ofRetry indices: [UInt32],
         of id: GraphID,
         cancelled: Bool
-    ) throws(Refusal) -> [OperationID] {
+    ) throws(NumberedRefusal) -> [OperationID] {
         withSkipped(try choose(indices, of: id, cancelled: cancelled))
     }
 
@@ -60,19 +60,19 @@ extension Scheduler {
         _ indices: [UInt32],
         of id: GraphID,
         cancelled: Bool
-    ) throws(Refusal) -> [OperationID] {
+    ) throws(NumberedRefusal) -> [OperationID] {
         guard exists(id) else { throw unknown(.graph(id)) }
         let graph = graphs[id]
         // Otherwise the record of the graph's cancel, which concerns all its unfinished operations,
         // would concern these as well.
         guard !graph.isCancelled || graph.unfinished == 0 else {
-            throw .invalid(
-                field: "graph",
-                why: "it was cancelled, and \(graph.unfinished) of its operations have not finished"
-            )
+            let left = "\(graph.unfinished) of its operations have not finished"
+            let why = "it was cancelled, and \(left)"
+            throw .worded(.invalid(field: "graph", why: why))
         }
         guard !graph.isGone else {
-            throw .invalid(field: "graph", why: "it was dropped, and only its outcomes are kept")
+            let why = "it was dropped, and only its outcomes are kept"
+            throw .worded(.invalid(field: "graph", why: why))
         }
         if indices.isEmpty {
             return (graph.operations.indices).filter { index in
@@ -94,14 +94,12 @@ extension Scheduler {
         return chosen
     }
 
-    private func check(_ operation: OperationID, _ outcome: Outcome?) throws(Refusal) {
-        let field = "retry of “\(operation)”"
+    private func check(_ operation: OperationID, _ outcome: Outcome?) throws(NumberedRefusal) {
         switch outcome {
         case .failed, .cancelled: return
-        case nil: throw .invalid(field: field, why: "it has not finished")
-        case .succeeded: throw .invalid(field: field, why: "it succeeded, and is not run again")
-        case .skipped(let cause):
-            throw .invalid(field: field, why: "it was skipped because of “\(cause)”: retry that")
+        case nil: throw .notRetried(operation, why: "it has not finished")
+        case .succeeded: throw .notRetried(operation, why: "it succeeded, and is not run again")
+        case .skipped(let cause): throw .notRetriedAlone(operation, skippedFor: cause)
         }
     }
 

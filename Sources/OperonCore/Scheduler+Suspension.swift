@@ -10,7 +10,8 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         if let until = suspension?.until, until <= now.wall {
-            effects.refusals.append(.invalid(field: "until", why: "it has passed already"))
+            let past = Refusal.invalid(field: "until", why: "it has passed already")
+            effects.refusals.append(.worded(past))
             return
         }
         switch target {

@@ -94,8 +94,12 @@ extension Scheduler {
         _ path: [OperationID],
         into effects: inout Effects
     ) {
-        let cycle = Refusal.dependencyCycle(path: ([operation] + path).map(\.description))
-        goOn(operation, with: .refused(cycle.cutShort), hasRoom: false, into: &effects)
+        goOn(
+            operation,
+            with: .refused(.waitCycle(operation, path)),
+            hasRoom: false,
+            into: &effects
+        )
     }
 
     // MARK: - Cycles that could not be refused

@@ -77,10 +77,12 @@ extension Scheduler {
         }
         let awaited: [OperationID]
         switch judgement {
-        case .refused(let refusal): return .refused(refusal.cutShort)
+        case .refused(let refusal): return .refused(NumberedRefusal.worded(refusal).cutShort)
         case .operations(let operations): awaited = operations
         }
-        if let refusal = refusal(of: awaited, of: order.worker) { return .refused(refusal) }
+        if let refusal = refusal(of: awaited, of: order.worker) {
+            return .refused(.worded(refusal))
+        }
         var search = WaitSearch(
             from: awaited.filter { outcomeKind(of: $0) == nil },
             to: operation,
@@ -88,10 +90,7 @@ extension Scheduler {
         )
         let isChecked = configuration.violation != .allowsWaitCycles
         let result = isChecked ? lead(&search) : .none
-        if case .path(let path) = result {
-            let cycle = Refusal.dependencyCycle(path: ([operation] + path).map(\.description))
-            return .refused(cycle.cutShort)
-        }
+        if case .path(let path) = result { return .refused(.waitCycle(operation, path)) }
         let outcomes = awaited.map { outcomeKind(of: $0) }
         let wait = WaitState(
             held: order.held,

@@ -332,11 +332,11 @@ extension Scheduler {
                         answers: beat.sentAt,
                         acknowledged: workers[worker].handled,
                         resendFrom: resendFrom,
-                        orders: orders,
-                        verdicts: verdicts
+                        orders: orders
                     )
                 )
             ),
+            verdicts: verdicts,
             to: worker,
             into: &effects
         )

@@ -21,7 +21,7 @@ extension Scheduler {
         package var waits: [WaitOrder] = []
         /// Outputs that running operations ask for, likewise.
         package var reads: [ReadOrder] = []
-        package var refusals: [Refusal] = []
+        package var refusals: [NumberedRefusal] = []
         /// What commands did: one result for each command that was not refused.
         package var results: [CommandResult] = []
         package var notices: [Notice] = []
@@ -83,11 +83,19 @@ extension Scheduler {
         package var destination: Destination
         package var sequence: UInt64
         package var body: Body
+        /// Of a control message, which the shell adds them to with their refusals in words.
+        package var verdicts: [Verdict]
 
-        package init(destination: Destination, sequence: UInt64, body: Body) {
+        package init(
+            destination: Destination,
+            sequence: UInt64,
+            body: Body,
+            verdicts: [Verdict] = []
+        ) {
             self.destination = destination
             self.sequence = sequence
             self.body = body
+            self.verdicts = verdicts
         }
     }
 

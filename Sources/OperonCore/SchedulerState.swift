@@ -263,7 +263,7 @@ struct WorkerState: Sendable {
     /// `handled` when the last claim was seen: if it has not changed since, there is a gap.
     var handledAtClaim: UInt64 = 0
     /// Verdicts that it may not have received yet.
-    var verdicts: [Verdict] = []
+    var verdicts: [Scheduler.Verdict] = []
     /// One of its requests is being judged: nothing else from it is handled meanwhile.
     var isJudging = false
     /// The events that it sent after that request.

@@ -63,8 +63,11 @@ package struct OpenRequest: Hashable, Sendable {
     }
 }
 
-/// The answer to a request.
-package struct Verdict: Hashable, Sendable {
+/// The answer to a request, with its refusal in words.
+package typealias Verdict = VerdictOf<Refusal>
+
+/// The answer to a request, with a refusal of this type.
+package struct VerdictOf<Refused: Hashable & Sendable>: Hashable, Sendable {
     /// The number of the request.
     package var number: UInt64
     /// The number of the event that this answers.
@@ -80,7 +83,7 @@ package struct Verdict: Hashable, Sendable {
         /// The requested output; `nil`: that operation has no output.
         case output(Payload?)
         /// The request was refused and had no effect.
-        case refused(Refusal)
+        case refused(Refused)
         /// The verdict was lost with the coordinator process that gave it: ask again.
         case again
     }
@@ -89,5 +92,18 @@ package struct Verdict: Hashable, Sendable {
         self.number = number
         self.event = event
         self.content = content
+    }
+
+    /// The same answer with its refusal in another form.
+    package func mapRefusal<Other>(_ form: (Refused) -> Other) -> VerdictOf<Other> {
+        let content: VerdictOf<Other>.Content
+        switch self.content {
+        case .added(let count): content = .added(count)
+        case .ended(let outcomes): content = .ended(outcomes)
+        case .output(let output): content = .output(output)
+        case .refused(let refusal): content = .refused(form(refusal))
+        case .again: content = .again
+        }
+        return VerdictOf<Other>(number: number, event: event, content: content)
     }
 }

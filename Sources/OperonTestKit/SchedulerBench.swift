@@ -141,7 +141,8 @@ package struct SchedulerBench {
     package mutating func request(_ event: Scheduler.Event) throws(Refusal) {
         let before = effects.refusals.count
         drive(event)
-        if effects.refusals.count > before { throw effects.refusals[before] }
+        guard effects.refusals.count > before else { return }
+        throw effects.refusals[before].worded { "\($0.index)" }
     }
 
     package mutating func submit(_ graph: CompiledGraph) {

@@ -110,6 +110,11 @@ extension Simulator {
     private mutating func send(_ message: Scheduler.Message) {
         let body: CoordinatorMessage
         switch message.body {
+        case .plain(.control(var control)):
+            control.verdicts = message.verdicts.map { verdict in
+                verdict.mapRefusal { $0.worded { "\($0.index)" } }
+            }
+            body = .control(control)
         case .plain(let plain): body = plain
         case .dispatch(let acknowledged, let grants):
             body = .dispatch(

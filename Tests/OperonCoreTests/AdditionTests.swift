@@ -45,11 +45,8 @@ struct AdditionTests {
         #expect(found.graph.topology.operationCount == 1)
     }
 
-    private func verdicts(_ bench: SchedulerBench) -> [Verdict] {
-        bench.effects.messages.flatMap { message -> [Verdict] in
-            guard case .plain(.control(let control)) = message.body else { return [] }
-            return control.verdicts
-        }
+    private func verdicts(_ bench: SchedulerBench) -> [Scheduler.Verdict] {
+        bench.effects.messages.flatMap(\.verdicts)
     }
 
     @Test func `what it adds is stored before its outcome, though both come at once`() throws {
@@ -67,7 +64,7 @@ struct AdditionTests {
         let graph = held.operation.graph
         #expect(bench.effects.records.first == .operationsAdded(graph, first: 2, by: held))
         #expect(bench.effects.records.contains(.finished(held.operation, .succeeded)))
-        #expect(verdicts(bench) == [Verdict(number: 1, event: 2, content: .added(2))])
+        #expect(verdicts(bench) == [.init(number: 1, event: 2, content: .added(2))])
         #expect(bench.scheduler.operationCount(of: graph) == 4)
         #expect(!bench.scheduler.isFinished(graph))
     }
@@ -95,7 +92,7 @@ struct AdditionTests {
         let held = bench.attempt("a").held
         bench.send(.added(held, request), from: 0)
         try judge(&bench, adding: ["c"])
-        let verdict = Verdict(number: 1, event: 2, content: .added(1))
+        let verdict = Scheduler.Verdict(number: 1, event: 2, content: .added(1))
         let open = OpenRequest(number: 1, held: held, event: 2)
 
         for _ in 0..<2 {
@@ -110,7 +107,7 @@ struct AdditionTests {
         // Whoever lists it again is asked to tell of it anew: nobody remembers.
         bench.drain()
         bench.beat(from: 0, open: [open])
-        #expect(verdicts(bench) == [Verdict(number: 1, event: 2, content: .again)])
+        #expect(verdicts(bench) == [.init(number: 1, event: 2, content: .again)])
     }
 
     @Test func `a request whose event is on its way has no verdict yet`() throws {
@@ -130,7 +127,7 @@ struct AdditionTests {
 
         let refusal = Refusal.graphClosed(name: "graph0")
         #expect(
-            verdicts(bench) == [Verdict(number: 1, event: 2, content: .refused(refusal))]
+            verdicts(bench) == [.init(number: 1, event: 2, content: .refused(.worded(refusal)))]
         )
         #expect(bench.effects.records.isEmpty)
     }

@@ -64,7 +64,7 @@ import Testing
         bench.drain()
         bench.drive(.drainRequested(Incarnation(rawValue: 99)))
         let refusals = bench.drain().refusals
-        #expect(refusals == [.invalid(field: "worker", why: "it is not there")])
+        #expect(refusals == [.worded(.invalid(field: "worker", why: "it is not there"))])
     }
 
     // MARK: The worker

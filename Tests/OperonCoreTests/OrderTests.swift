@@ -131,11 +131,11 @@ struct OrderTests {
         bench.drain()
 
         bench.drive(.priorityRequested(id, .high))
-        #expect(bench.drain().refusals == [.alreadyStarted(name: "0/0")])
+        #expect(bench.drain().refusals == [.alreadyStarted(id)])
         bench.finish("a")
         bench.drain()
         bench.drive(.priorityRequested(id, .high))
-        #expect(bench.drain().refusals == [.alreadyFinished(name: "0/0")])
+        #expect(bench.drain().refusals == [.alreadyFinished(id)])
     }
 
     @Test func `operations without a priority take that of their queue`() throws {

@@ -7,11 +7,8 @@ import Testing
 struct ReadTests {
     private static let left = Payload(bytes: [49])
 
-    private func verdicts(_ bench: SchedulerBench) -> [Verdict] {
-        bench.effects.messages.flatMap { message -> [Verdict] in
-            guard case .plain(.control(let control)) = message.body else { return [] }
-            return control.verdicts
-        }
+    private func verdicts(_ bench: SchedulerBench) -> [Scheduler.Verdict] {
+        bench.effects.messages.flatMap(\.verdicts)
     }
 
     /// With “a”, which runs and asks for what “b” has left.
@@ -28,7 +25,8 @@ struct ReadTests {
         var bench = SchedulerBench()
         let order = try asking(&bench)
         bench.drive(.readJudged(order, .found(bench.id("b"), Self.left)))
-        guard case .refused(.invalid(field: "output", _)) = verdicts(bench).first?.content else {
+        guard case .refused(.worded(.invalid(field: "output", _))) = verdicts(bench).first?.content
+        else {
             Issue.record("\(verdicts(bench))")
             return
         }
@@ -52,7 +50,7 @@ struct ReadTests {
         bench.drain()
         let event = second.event
         bench.beat(from: 0, open: [OpenRequest(number: 7, held: held, event: event)])
-        #expect(verdicts(bench) == [Verdict(number: 7, event: event, content: .again)])
+        #expect(verdicts(bench) == [.init(number: 7, event: event, content: .again)])
     }
 
     @Test func `who does not run reads nothing`() throws {

@@ -41,7 +41,7 @@ struct StrangerTests {
 
     // MARK: Queues of what is added
 
-    private func verdict(_ queue: String) throws -> Verdict.Content? {
+    private func verdict(_ queue: String) throws -> Scheduler.Verdict.Content? {
         var bench = SchedulerBench()
         bench.join()
         try bench.submit(
@@ -67,11 +67,7 @@ struct StrangerTests {
         let base = try bench.scheduler.additionBase(inside: held.operation.graph)
         let addition = try CompiledAddition.compile(graph, to: base) { _ in nil }
         bench.drive(.additionJudged(order, .fits(addition)))
-        for message in bench.effects.messages {
-            guard case .plain(.control(let control)) = message.body else { continue }
-            if let verdict = control.verdicts.first { return verdict.content }
-        }
-        return nil
+        return bench.effects.messages.flatMap(\.verdicts).first?.content
     }
 
     @Test(arguments: ["default", "used", "defined", "later"])
@@ -81,7 +77,7 @@ struct StrangerTests {
 
     @Test(arguments: ["strange", "new"])
     func `a running operation adds to no queue that its graph has not`(queue: String) throws {
-        guard case .refused(.invalid(let field, _))? = try verdict(queue) else {
+        guard case .refused(.worded(.invalid(let field, _)))? = try verdict(queue) else {
             Issue.record("it was not refused")
             return
         }
@@ -119,11 +115,7 @@ struct StrangerTests {
         var answers: [[UInt64]] = []
         while !open.isEmpty, answers.count < 10 {
             bench.beat(from: worker, open: open)
-            var told: [UInt64] = []
-            for message in bench.drain().messages {
-                guard case .plain(.control(let control)) = message.body else { continue }
-                told += control.verdicts.map(\.number)
-            }
+            let told = bench.drain().messages.flatMap(\.verdicts).map(\.number)
             answers.append(told)
             open.removeAll { told.contains($0.number) }
         }
@@ -150,15 +142,9 @@ struct StrangerTests {
             let order = bench.effects.additions.removeFirst()
             bench.drive(.additionJudged(order, .refused(refusal)))
         }
-        var count = 0
-        for message in bench.effects.messages {
-            guard case .plain(.control(let control)) = message.body else { continue }
-            for verdict in control.verdicts {
-                #expect("\(verdict.content)".utf8.count < 20_000)
-                count += 1
-            }
-        }
-        #expect(count == refusals.count)
+        let verdicts = bench.effects.messages.flatMap(\.verdicts)
+        for verdict in verdicts { #expect("\(verdict.content)".utf8.count < 20_000) }
+        #expect(verdicts.count == refusals.count)
     }
 
     // MARK: Results

@@ -22,15 +22,12 @@ struct WaitTests {
         }
     }
 
-    private func verdicts(_ bench: SchedulerBench) -> [Verdict.Content] {
-        bench.effects.messages.flatMap { message -> [Verdict] in
-            guard case .plain(.control(let control)) = message.body else { return [] }
-            return control.verdicts
-        }.map(\.content)
+    private func verdicts(_ bench: SchedulerBench) -> [Scheduler.Verdict.Content] {
+        bench.effects.messages.flatMap(\.verdicts).map(\.content)
     }
 
-    private func cycle(_ bench: SchedulerBench, _ names: String...) -> Verdict.Content {
-        .refused(.dependencyCycle(path: names.map { bench.id($0).description }))
+    private func cycle(_ bench: SchedulerBench, _ names: String...) -> Scheduler.Verdict.Content {
+        .refused(.waitCycle(names.map { bench.id($0) }))
     }
 
     @Test func `on one slot what is waited for runs, and then what waited goes on first`() throws {
@@ -204,12 +201,12 @@ struct WaitTests {
         bench.drain()
         wait("a", in: &bench)
         let nothing = Refusal.invalid(field: "wait", why: "it names no operation")
-        #expect(verdicts(bench) == [.refused(nothing)])
+        #expect(verdicts(bench) == [.refused(.worded(nothing))])
         bench.drain()
         wait("a", for: "b", "c", "d", in: &bench)
         let limit = LimitName.awaitedOperations
         let many = Refusal.limitExceeded(limit: limit, value: 3, maximum: 2)
-        #expect(verdicts(bench) == [.refused(many)])
+        #expect(verdicts(bench) == [.refused(.worded(many))])
         bench.drain()
 
         wait("a", for: "b", "c", in: &bench)
@@ -236,7 +233,7 @@ struct WaitTests {
 
         let limit = LimitName.yieldedOperations
         let refusal = Refusal.limitExceeded(limit: limit, value: 2, maximum: 1)
-        #expect(verdicts(bench) == [.refused(refusal)])
+        #expect(verdicts(bench) == [.refused(.worded(refusal))])
     }
 
     @Test func `what is not listed any more waits no more, and counts again at once`() throws {

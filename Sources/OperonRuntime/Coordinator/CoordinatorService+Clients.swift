@@ -8,56 +8,14 @@ extension CoordinatorService {
     /// Gives the scheduler a command; throws a refusal as a client error.
     func request(_ event: Scheduler.Event) throws(ClientError) {
         try mayChange()
-        if let refusal = handle([event]) { throw ClientError(named(refusal)) }
+        if let refusal = handle([event]) { throw ClientError(worded(refusal)) }
     }
 
-    /// Replaces the numbers by which the scheduler knows operations with their names.
-    func named(_ refusal: Refusal) -> Refusal {
-        switch refusal {
-        case .alreadyStarted(let name): .alreadyStarted(name: named(name))
-        case .alreadyFinished(let name): .alreadyFinished(name: named(name))
-        case .dependencyCycle(let path): .dependencyCycle(path: path.map { named($0) })
-        case .unknownOperation(let name, let namedBy):
-            .unknownOperation(name: named(name), namedBy: named(namedBy))
-        // Such refusals also concern queues and keys, whose names may look like operation numbers.
-        case .invalid(let field, let why)
-        where ["dependencies", "retry", "completion"].contains { field.hasPrefix($0 + " of “") }:
-            .invalid(field: namedWithin(field), why: namedWithin(why))
-        case .invalid, .duplicateOperation, .alreadySubmitted, .graphClosed, .limitExceeded,
-            .unreachable:
-            refusal
+    /// Puts a refusal of the scheduler into words, for clients and for workers.
+    func worded(_ refusal: NumberedRefusal) -> Refusal {
+        refusal.worded { id in
+            Int(id.graph.rawValue) < contents.count ? name(of: id).name : "\(id.index)"
         }
-    }
-
-    /// Replaces operation numbers with names in dependency cycles. A cycle that was found among the
-    /// names of an addition consists of names already.
-    func named(_ message: CoordinatorMessage) -> CoordinatorMessage {
-        guard case .control(var control) = message else { return message }
-        for place in control.verdicts.indices {
-            guard case .refused(.dependencyCycle(let path)) = control.verdicts[place].content,
-                path.allSatisfy({ $0 == "…" || OperationID($0).map(scheduler.isKnown) == true })
-            else { continue }
-            let cycle = Refusal.dependencyCycle(path: path.map { named(operation: $0) })
-            control.verdicts[place].content = .refused(cycle)
-        }
-        return .control(control)
-    }
-
-    private func named(operation: String) -> String {
-        OperationID(operation).map { name(of: $0).name } ?? operation
-    }
-
-    private func namedWithin(_ text: String) -> String {
-        text.replacing(/“(\d+\/\d+)”/) { "“\(named(String($0.1)))”" }
-    }
-
-    /// Text after a space is not part of the number.
-    private func named(_ operation: String) -> String {
-        let end = operation.firstIndex(of: " ") ?? operation.endIndex
-        let numbers = operation[..<end].split(separator: "/").compactMap { UInt32($0) }
-        guard numbers.count == 2, Int(numbers[0]) < contents.count else { return operation }
-        let id = OperationID(graph: GraphID(rawValue: numbers[0]), index: numbers[1])
-        return "\(id.graph)/\(name(of: id).name)" + operation[end...]
     }
 
     /// Throws while the store cannot write, because no change could be promised then.

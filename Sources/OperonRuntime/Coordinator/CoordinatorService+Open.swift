@@ -59,7 +59,7 @@ extension CoordinatorService {
         keeping?.submitted.append(kept)
         // Checked before: the scheduler has nothing else to refuse.
         if let refusal = handle([.operationsAdded(graph, compiled)]) {
-            throw ClientError(named(refusal))
+            throw ClientError(worded(refusal))
         }
         register.keepAddition(of: kept, hash, maximum: limits.additionKeys)
         let view = view(of: graph, firstAdded: compiled.first)
@@ -268,14 +268,14 @@ extension CoordinatorService {
         of graph: GraphID,
         _ request: RetryRequest
     ) throws(ClientError) -> [OperationID] {
-        do throws(Refusal) {
+        do throws(NumberedRefusal) {
             return try scheduler.members(
                 ofRetry: operations,
                 of: graph,
                 cancelled: request.cancelled
             )
         } catch {
-            throw ClientError(named(error))
+            throw ClientError(worded(error))
         }
     }
 

@@ -215,7 +215,7 @@ package actor CoordinatorService {
 
     /// Cancels, suspends, sets a limit or a priority. Throws the first refusal.
     package func command(_ event: Scheduler.Event) throws(Refusal) {
-        if let refusal = handle([event]) { throw refusal }
+        if let refusal = handle([event]) { throw worded(refusal) }
     }
 
     /// Returns once the transport has been connected.
@@ -372,8 +372,8 @@ package actor CoordinatorService {
     /// Waiting events are handled together, and their effects are performed together, in order:
     /// that gives one message for many operations, and one call of the observer.
     @discardableResult
-    func handle(_ events: [Scheduler.Event]) -> Refusal? {
-        var refusal: Refusal?
+    func handle(_ events: [Scheduler.Event]) -> NumberedRefusal? {
+        var refusal: NumberedRefusal?
         var wakeAt: Timestamp?
         var nextDate: WallTime?
         var pending = events.filter { !mustWaitForStore($0) }
@@ -492,7 +492,10 @@ package actor CoordinatorService {
         var priority: UInt8 = QueuePriority.veryHigh.level
         let body: CoordinatorMessage
         switch message.body {
-        case .plain(let plain): body = named(plain)
+        case .plain(.control(var control)):
+            control.verdicts = message.verdicts.map { $0.mapRefusal(worded) }
+            body = .control(control)
+        case .plain(let plain): body = plain
         case .dispatch(let acknowledged, let grants):
             var operations: [DispatchedOperation] = []
             operations.reserveCapacity(grants.count)
