@@ -4,23 +4,24 @@ package import OperonModel
 package struct Edge: Hashable, Sendable {
     private let bits: UInt32
 
-    /// The condition takes two of the 32 bits; the greatest number stands for no operation.
-    static let operationCountMax = Int(UInt32.max >> 2)
+    /// How many of the 32 bits the condition takes.
+    private static let conditionBits: UInt32 = 2
+
+    /// The greatest number stands for no operation.
+    static let operationCountMax = Int(UInt32.max >> conditionBits)
 
     /// Stands where a dependency was removed.
     static let removed = Edge(bits: .max)
 
     package init(_ operation: UInt32, _ condition: DependencyCondition) {
-        bits = operation << 2 | Self.bits(of: condition)
+        bits = operation << Self.conditionBits | Self.bits(of: condition)
     }
 
-    /// Another condition would need a third bit, which would halve `operationCountMax`.
+    /// The raw value of each condition, as long as `conditionBits` are enough for it. A fifth
+    /// condition needs a third bit, which halves `operationCountMax`; nothing else depends on it.
     private static func bits(of condition: DependencyCondition) -> UInt32 {
         switch condition {
-        case .unlessFailed: 0
-        case .finished: 1
-        case .succeeded: 2
-        case .failed: 3
+        case .unlessFailed, .finished, .succeeded, .failed: UInt32(condition.rawValue)
         }
     }
 
@@ -28,16 +29,14 @@ package struct Edge: Hashable, Sendable {
 
     var isRemoved: Bool { bits == .max }
 
-    package var operation: UInt32 { bits >> 2 }
+    package var operation: UInt32 { bits >> Self.conditionBits }
 
     package var condition: DependencyCondition {
-        switch bits & 3 {
-        case 0: .unlessFailed
-        case 1: .finished
-        case 2: .succeeded
-        // Two bits have no other value.
-        case _: .failed
+        let rawValue = UInt8(bits & (1 << Self.conditionBits - 1))
+        guard let condition = DependencyCondition(rawValue: rawValue) else {
+            preconditionFailure("an edge is made from a condition")
         }
+        return condition
     }
 }
 
