@@ -1,4 +1,4 @@
-import OperonModel
+package import OperonModel
 
 /// The properties of a graph's operations: one column for each, 29 bytes per operation.
 struct OperationTable: Sendable {
@@ -46,20 +46,12 @@ struct OperationTable: Sendable {
         retries.append(0, count: levels.count)
     }
 
-    /// Changes an operation's state. These are the arrows of `docs/STATES.md`.
+    /// Changes an operation's state. `OperationState.mayBecome` says which changes there are.
     mutating func move(_ index: UInt32, to next: OperationState) {
-        let isArrow =
-            switch (state[index], next) {
-            case (.pending, .ready), (.pending, .finished): true
-            case (.ready, .pending), (.ready, .dispatched), (.ready, .executing),
-                (.ready, .finished):
-                true
-            case (.dispatched, .ready), (.dispatched, .executing), (.dispatched, .finished): true
-            case (.executing, .ready), (.executing, .finished): true
-            case (.finished, .pending): true
-            default: false
-            }
-        precondition(isArrow, "no operation that is \(state[index]) becomes \(next)")
+        precondition(
+            state[index].mayBecome(next),
+            "no operation that is \(state[index]) becomes \(next)"
+        )
         state[index] = next
     }
 
@@ -89,4 +81,20 @@ struct Column<Value: Sendable>: Sendable {
 
     /// The values in the order of the operations.
     var all: [Value] { values }
+}
+
+extension OperationState {
+    /// The arrows of `docs/STATES.md`. What comes back from a worker to `pending` becomes `ready`
+    /// first, within the same event.
+    package func mayBecome(_ next: OperationState) -> Bool {
+        switch (self, next) {
+        case (.pending, .ready), (.pending, .finished): true
+        case (.ready, .pending), (.ready, .dispatched), (.ready, .executing), (.ready, .finished):
+            true
+        case (.dispatched, .ready), (.dispatched, .executing), (.dispatched, .finished): true
+        case (.executing, .ready), (.executing, .finished): true
+        case (.finished, .pending): true
+        default: false
+        }
+    }
 }
