@@ -209,4 +209,43 @@ private final class OpenTransport: CoordinatorTransport {
             #expect(await service.waiterCount == 0)
         }
     }
+
+    @Test func `suspend with a wait is answered when the last recall is on the disk`()
+        async throws
+    {
+        try await withService { store, service, client, transport in
+            await join(service, over: transport)
+            let wait = OperationDescription(name: "a", work: .wait(.seconds(3_600)))
+            let graph = GraphDescription(name: "g", operations: [wait])
+            _ = try await client.submit(Submission(graph: graph))
+            let id = OperationID(graph: GraphID(rawValue: 0), index: 0)
+            try await reached(service) { $0.attempt(of: id) != nil }
+            let attempt = try #require(await service.query { $0.attempt(of: id)?.id })
+            let held = HeldAttempt(attempt: attempt, operation: id)
+            try await service.kept()
+
+            await store.holdSyncs()
+            let answered = Latch()
+            let answer = Task {
+                defer { answered.open() }
+                var request = SuspendRequest()
+                request.wait = 3_600
+                return try await client.suspend(.graph("g"), request)
+            }
+            // The first sync has the request, and only that.
+            await store.waitForHeldSync(number: 1)
+            await say(events(1, .returned(held)), to: service, over: transport)
+            try await reached(service) { $0.isEffective(.graph(id.graph)) }
+            await store.letSyncGo()
+            await store.waitForHeldSync(number: 2)
+
+            // It waits for the second, or has not.
+            while await service.waiterCount == 0, !answered.isOpen {
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            #expect(!answered.isOpen)
+            await store.letSyncGo(all: true)
+            #expect(try await answer.value.isEffective)
+        }
+    }
 }

@@ -81,27 +81,7 @@ extension CoordinatorService {
 
     // MARK: - Waiting
 
-    /// Waits up to that long until nothing of a suspended target can start; returns whether this is
-    /// so.
-    func waitUntilEffective(
-        _ target: Target,
-        within seconds: Double
-    ) async throws(ClientError) -> Bool {
-        await wait(within: seconds) { scheduler in
-            scheduler.isEffective(target)
-        }
-    }
-
-    /// Waits up to that long until the whole target has its outcomes; returns whether it has.
-    func waitUntilEnded(
-        _ target: Target,
-        within seconds: Double
-    ) async throws(ClientError) -> Bool {
-        await wait(within: seconds) { $0.unfinished(of: target).isEmpty }
-    }
-
-    /// Returns whether the condition becomes true within this time and its cause is synced: a power
-    /// cut does not undo an answer.
+    /// Returns whether the condition becomes true within this time.
     func wait(
         within seconds: Double,
         until isTrue: @escaping @Sendable (Scheduler) -> Bool
@@ -111,7 +91,7 @@ extension CoordinatorService {
             group.addTask {
                 while !Task.isCancelled {
                     let last = await self.lastEvent
-                    if await self.query(isTrue) { return await self.untilDurable() }
+                    if await self.query(isTrue) { return true }
                     guard await self.waitForEvents(after: last) > last else { return false }
                 }
                 return false

@@ -11,8 +11,7 @@ extension CoordinatorService {
     func add(
         _ addition: Submission,
         to graph: GraphID,
-        _ caller: String,
-        _ limits: Limits
+        _ caller: String
     ) async throws(ClientError) -> GraphView {
         let description = found(addition.graph, in: graph)
         let body: [UInt8]
@@ -29,15 +28,13 @@ extension CoordinatorService {
         let key = addition.idempotencyKey ?? ""
         let hash = ContentHash(of: body)
         if let use = try use(of: key, by: caller, inAdditionTo: graph, hash) {
-            let view = view(of: graph, firstAdded: use.first)
-            try await durable()
-            return view
+            return view(of: graph, firstAdded: use.first)
         }
         guard scheduler.isOpen(graph) else {
             throw ClientError(.graphClosed(name: register[graph].name))
         }
         let number = Int(graph.rawValue)
-        let compiled = try compile(description, to: graph, limits)
+        let compiled = try compile(description, to: graph)
         var kept = StoredContents(
             graph: graph,
             name: register[graph].name,
@@ -62,9 +59,7 @@ extension CoordinatorService {
             throw ClientError(worded(refusal))
         }
         register.keepAddition(of: kept, hash, maximum: limits.additionKeys)
-        let view = view(of: graph, firstAdded: compiled.first)
-        try await self.kept()
-        return view
+        return view(of: graph, firstAdded: compiled.first)
     }
 
     /// The earlier use of the key; `nil`: the key is new or empty.
@@ -133,8 +128,7 @@ extension CoordinatorService {
 
     private func compile(
         _ description: GraphDescription,
-        to graph: GraphID,
-        _ limits: Limits
+        to graph: GraphID
     ) throws(ClientError) -> CompiledAddition {
         do throws(Refusal) {
             return try CompiledAddition.compile(
@@ -215,19 +209,14 @@ extension CoordinatorService {
 
     /// Compiles a graph whose dependencies name operations of other graphs, as `GRAPH/OPERATION`.
     func compileAmongOthers(
-        _ description: GraphDescription,
-        _ limits: Limits
-    ) throws(Refusal) -> (GraphDescription, CompiledGraph) {
+        _ description: GraphDescription
+    ) throws(ClientError) -> (GraphDescription, CompiledGraph) {
         let found = found(description, in: nil)
-        let compiled = try CompiledGraph.compile(found, limits: limits)
-        return (found, compiled)
-    }
-
-    func close(_ graph: GraphID) async throws(ClientError) -> GraphView {
-        try request(.graphClosed(graph))
-        let view = view(of: graph)
-        try await kept()
-        return view
+        do throws(Refusal) {
+            return (found, try CompiledGraph.compile(found, limits: limits))
+        } catch {
+            throw ClientError(error)
+        }
     }
 
     /// Retries the named operations, or every operation that failed.
@@ -312,13 +301,6 @@ extension CoordinatorService {
     /// The selector that a person would write: `3/merge`.
     private func selector(_ operation: OperationID) -> String {
         "\(operation.graph)/\(name(of: operation).name)"
-    }
-
-    func setPriority(
-        ofQueue name: String,
-        to priority: QueuePriority
-    ) throws(ClientError) {
-        try request(.queuePrioritySet(queue: name, priority))
     }
 
     /// Returns when the worker has confirmed that it takes no new attempts.

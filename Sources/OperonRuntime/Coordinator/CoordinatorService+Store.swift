@@ -288,6 +288,24 @@ extension CoordinatorService {
         try await kept()
     }
 
+    /// Asks the store, which has everything by then that was decided before this call; `nil`: there
+    /// is no store.
+    ///
+    /// - Parameter isChanged: Whether the calling request has changed something, and so waits
+    ///   however long the store is in trouble.
+    func stored<Value: Sendable>(
+        isChanged: Bool = false,
+        _ ask: @Sendable (any OperationStore) async throws -> Value
+    ) async throws(ClientError) -> Value? {
+        guard let store else { return nil }
+        if isChanged { try await kept() } else { try await durable() }
+        do {
+            return try await ask(store)
+        } catch {
+            throw ClientError(.unavailable, "\(error)")
+        }
+    }
+
     /// Waits in the same way for a change that the calling request made. The change takes effect as
     /// soon as the store has room again, so a store in trouble is no reason to report a failure.
     ///

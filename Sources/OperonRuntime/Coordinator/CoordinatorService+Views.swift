@@ -164,12 +164,6 @@ extension CoordinatorService {
         return view
     }
 
-    /// The view of an operation that may have been dropped since it was found.
-    func current(_ operation: OperationID) throws(ClientError) -> OperationView {
-        try check(operation)
-        return view(of: operation)
-    }
-
     func page(
         of graph: GraphID,
         _ query: OperationQuery
@@ -274,6 +268,21 @@ extension CoordinatorService {
         detail.dependents = dependents.prefix(Self.dependentsMax).map { name(of: $0) }
         detail.moreDependents = max(0, dependents.count - Self.dependentsMax)
         detail.reasons = scheduler.explain(operation).map { view(of: $0, for: operation) }
+        return detail
+    }
+
+    /// The details with the attempts, which only the store has.
+    ///
+    /// - Parameter isChanged: Whether the caller has changed the operation.
+    func detail(
+        of operation: OperationID,
+        isChanged: Bool
+    ) async throws(ClientError) -> OperationDetail {
+        var detail = try detail(of: operation)
+        let attempts = try await stored(isChanged: isChanged) {
+            try await $0.attempts(of: operation)
+        }
+        detail.attempts = views(of: attempts ?? [])
         return detail
     }
 
