@@ -379,6 +379,18 @@ let package = Package(
         ),
 
         // Tests.
+        // A real coordinator in memory, its clients, and workers that do what a test says.
+        .target(
+            name: "ClusterKit",
+            dependencies: [
+                "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts",
+                "OperonRuntime", "OperonTesting",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+            ],
+            path: "Tests/ClusterKit",
+            swiftSettings: testSettings
+        ),
         .executableTarget(
             name: "test-worker",
             dependencies: ["Operon"],
@@ -558,8 +570,8 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "COperonProcess", "CZlib", "mandelbrot", "operon", "operon-worker", "test-worker",
-                "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTestKit",
+                "ClusterKit", "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel",
+                "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTesting",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Golden"],

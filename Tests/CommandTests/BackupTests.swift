@@ -1,6 +1,5 @@
 import Foundation
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// `operon backup`, of a coordinator that has work to do.
@@ -82,10 +81,10 @@ import Testing
 
     @Test(arguments: [SIGINT, SIGTERM])
     func `a copy that a signal interrupts leaves nothing`(signal: Int32) async throws {
-        try await FakeServer.play { server in
-            try await server.change { truth throws(ClientError) in truth.backupStalls = true }
+        try await LiveServer.play { server in
+            await server.tap.answerBackup(with: [UInt8](repeating: 7, count: 4_096), isWhole: false)
             let scene = server.scene
-            let program = try server.start(["backup", scene.path("copy.db")])
+            let program = try server.start("backup \(scene.path("copy.db"))")
             let draft = try await Self.draft(in: scene)
             #expect(draft.hasPrefix("copy.db.new-"))
             program.signal(signal)

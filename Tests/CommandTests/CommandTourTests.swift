@@ -1,7 +1,7 @@
 import Foundation
 import OperonModel
 import OperonPorts
-import OperonTestKit
+import OperonTesting
 import Testing
 
 /// What docs/COMMANDS.md shows is what the commands print.
@@ -11,8 +11,9 @@ import Testing
             .deletingLastPathComponent().deletingLastPathComponent()
         let page = root.appendingPathComponent("docs/COMMANDS.md")
         let documented = (try? String(contentsOf: page, encoding: .utf8)) ?? ""
-        try await FakeServer.play { server in
-            var tour = Tour(server: server)
+        let clock = ManualClock()
+        try await LiveServer.play(clock: clock, holdsAll: true) { server in
+            var tour = Tour(server, clock)
             try await tour.submit()
             try await tour.look()
             try await tour.steer()
@@ -39,63 +40,64 @@ import Testing
 
 /// Uses the commands one after the other, as somebody would.
 private struct Tour {
-    let server: FakeServer
+    private let server: LiveServer
+    private let clock: ManualClock
     private(set) var examples: [String] = []
 
-    init(server: FakeServer) { self.server = server }
+    init(_ server: LiveServer, _ clock: ManualClock) {
+        self.server = server
+        self.clock = clock
+    }
 
     /// Runs a command line and keeps what it printed: data first, then sentences.
     private mutating func run(_ line: String, code: Int32 = 0) async throws {
-        let words = line.matches(of: /"([^"]*)"|(\S+)/).map { String($0.1 ?? $0.2 ?? "") }
-        let ended = try await server.operon(words)
+        let ended = try await server.operon(line)
         #expect(ended.end == .exit(code), "\(line): \(ended.end)\n\(ended.errors)")
         var text = "$ operon \(line)\n" + ended.output + ended.errors
         if code != 0 { text += "$ echo $?\n\(code)\n" }
         examples.append(text)
     }
 
+    /// Ends an operation that has run for this long.
+    private func finish(
+        _ operation: String,
+        after seconds: Int,
+        _ failure: OperationError? = nil,
+        output: String = ""
+    ) async throws {
+        try await server.wait(for: operation, .executing)
+        clock.advance(by: .seconds(seconds))
+        try await server.finish(operation, failure, output: output)
+    }
+
     mutating func submit() async throws {
-        try await server.change { truth throws(ClientError) in
-            truth.workers = [
-                WorkerView(
-                    id: "00000000000000a1",
-                    name: "worker-1",
-                    host: "node-1",
-                    slots: 8,
-                    busySlots: 1,
-                    held: 1,
-                    status: "alive",
-                    queues: ["default"],
-                    kinds: ["command", "nothing", "wait"],
-                    heardSecondsAgo: 0.8
-                ),
-                WorkerView(
-                    id: "00000000000000a2",
-                    name: "worker-2",
-                    host: "node-2",
-                    slots: 4,
-                    busySlots: 0,
-                    held: 0,
-                    status: "alive",
-                    queues: ["default", "licensed"],
-                    kinds: ["command", "nothing", "wait", "MergeCounts"],
-                    heardSecondsAgo: 1.3
-                ),
-            ]
-        }
-        _ = try server.scene.write("wordcount.yaml", FakeServer.wordcount)
+        try await server.cluster.join(
+            "worker-1",
+            slots: 8,
+            host: "node-1",
+            queues: ["default"],
+            kinds: []
+        )
+        _ = try server.scene.write("wordcount.yaml", LiveServer.wordcount)
         try await run("submit wordcount.yaml --idempotency-key monday")
         try await run("submit wordcount.yaml --idempotency-key monday --output quiet")
     }
 
     mutating func look() async throws {
-        try await server.start("split")
-        try await server.change { truth throws(ClientError) in
-            let split = OperationSelector(graph: "@latest", operation: "split")
-            try truth.print(split, "creating file 'xaa'\ncreating file 'xab'\n")
-        }
-        try await server.finish("split", output: #"{"parts":2}"#)
-        try await server.start("count-a")
+        try await server.cluster.print(
+            OperationSelector(path: "0/split"),
+            "creating file 'xaa'\ncreating file 'xab'"
+        )
+        try await finish("0/split", after: 3, output: #"{"parts":2}"#)
+        try await server.wait(for: "0/count-a", .executing)
+        try await server.cluster.join(
+            "worker-2",
+            slots: 4,
+            host: "node-2",
+            queues: ["default", "licensed"],
+            kinds: ["MergeCounts"]
+        )
+        clock.advance(by: .seconds(1))
         try await run("list")
         try await run("list --output json")
         try await run("status")
@@ -134,26 +136,28 @@ private struct Tour {
         try await run("key list")
         try await run("key set db --limit 2")
         try await run("key show db")
+        try await server.wait(for: "0/count-b", .executing)
+        clock.advance(by: .milliseconds(800))
         try await run("workers")
         try await run("drain worker-2")
+        await server.tap.answerBackup(with: [UInt8](repeating: 7, count: 4_096))
         try await run("backup monday.db")
     }
 
     mutating func mend() async throws {
         try await run("cancel 0/count-b --reason \"wrong input\"")
-        try await server.finish("count-a", .failed(.exit(code: 2)))
+        try await server.wait(for: "0/count-b", .finished)
+        try await finish("0/count-a", after: 14, .exit(code: 2))
         try await run("watch 0", code: 1)
         try await run("wait 0", code: 1)
         try await run("explain 0/merge")
         try await run("dead")
         try await run("retry 0 --failed")
-        try await server.start("count-a")
-        try await server.finish("count-a")
-        try await server.start("merge")
-        try await server.finish("merge")
+        try await finish("0/count-a", after: 2)
+        try await finish("0/merge", after: 1)
         try await run("wait 0", code: 3)
         try await run("show 0/count-a")
-        try await run("events --after 18")
+        try await run("events --after 25")
     }
 
     mutating func extend() async throws {
@@ -168,11 +172,13 @@ private struct Tour {
         try await run("submit night.yaml --open")
         try await run("submit more.yaml --graph night")
         try await run("graph close night")
+        try await server.wait(for: "night/collect", .executing)
         try await run("cancel night/collect")
+        try await server.wait(for: "night/report", .executing)
         try await run("cancel night")
+        try await server.wait(for: "night/report", .finished)
         try await run("retry night --cancelled")
-        try await server.start("collect")
-        try await server.finish("collect", .failed(.signal(name: "SIGSEGV")))
+        try await finish("night/collect", after: 5, .signal(name: "SIGSEGV"))
         try await run("dead night --retry")
     }
 

@@ -137,7 +137,7 @@ import Testing
     private func onTheWay(_ golden: inout Explanations) async throws {
         try await LiveServer.play { server in
             let worker = try await server.join("worker", slots: 3)
-            worker.transport.hold()
+            worker.hold()
             try await server.submit("sent", "operations: { a: { operation: Play } }")
             try await golden.explain("it is on its way", "sent/a", server)
             try await server.run("cancel sent/a --reason typo")

@@ -1,2 +1,3 @@
-// The programs under test, and the scenes they play in: the same as for the fault tests.
+// The programs under test, the scenes they play in, and the coordinators that they ask.
+@_exported import ClusterKit
 @_exported import OperonFaultKit

@@ -1,6 +1,6 @@
 import OperonModel
 import OperonPorts
-import OperonTestKit
+import OperonTesting
 import Testing
 
 /// What the commands show on a terminal, of usual width and narrow.
@@ -8,8 +8,9 @@ import Testing
     @Test(arguments: [UInt16(80), 40])
     func `the commands fit a terminal as the golden file has it`(columns: UInt16) async throws {
         var golden = Golden("terminal-\(columns).txt")
-        try await FakeServer.play { server in
-            try await Self.prepare(server)
+        let clock = ManualClock()
+        try await LiveServer.play(clock: clock, holdsAll: true) { server in
+            try await Self.prepare(server, clock)
             for line in [
                 "list", "status", "status wordcount", "operations wordcount", "show 0/count-a",
                 "explain 0/merge", "workers", "queue list", "key list", "dead",
@@ -17,7 +18,7 @@ import Testing
                 "watch wordcount",
             ] {
                 let ended = try await server.operon(
-                    line.split(separator: " ").map(String.init),
+                    line,
                     streams: .terminal(columns: columns, rows: 24)
                 )
                 let screen = TerminalScreen(columns: Int(columns), ended.output)
@@ -30,51 +31,32 @@ import Testing
     }
 
     /// Something of everything, with names that do not fit.
-    private static func prepare(_ server: FakeServer) async throws {
+    private static func prepare(_ server: LiveServer, _ clock: ManualClock) async throws {
         try await server.submitWordcount()
-        _ = try server.scene.write(
-            "long.yaml",
-            "name: a-name-that-is-too-long-for-any-terminal-of-eighty-columns-and-then-some\n"
-                + "operations: { only: { run: ls } }"
+        try await server.submit(
+            "a-name-that-is-too-long-for-any-terminal-of-eighty-columns-and-then-some",
+            "operations: { only: { run: ls } }"
         )
-        _ = try await server.operon(["submit", "long.yaml"])
-        _ = try await server.operon(["suspend", "@latest", "--reason", "the disk is full"])
-        try await server.start("split", of: "wordcount")
-        try await server.finish("split", of: "wordcount")
-        try await server.start("count-a", of: "wordcount")
-        try await server.finish("count-a", of: "wordcount", .failed(.exit(code: 2)))
-        try await server.start("count-b", of: "wordcount")
-        try await server.finish("count-b", of: "wordcount")
-        try await server.change { truth throws(ClientError) in
-            truth.workers = [
-                worker("worker-1", host: "node-1.example.org", busy: 1, kinds: []),
-                worker(
-                    "a-worker-with-quite-a-long-name",
-                    host: "node-2.example.org",
-                    busy: 0,
-                    kinds: ["MergeCounts", "RenderFrame"]
-                ),
-            ]
+        try await server.run("suspend @latest --reason \"the disk is full\"")
+        for (name, host, kinds) in [
+            ("worker-1", "node-1.example.org", []),
+            ("a-worker-with-quite-a-long-name", "node-2.example.org", ["Count", "RenderFrame"]),
+        ] {
+            try await server.cluster.join(
+                name,
+                slots: 8,
+                host: host,
+                queues: ["default", "licensed"],
+                kinds: kinds
+            )
         }
-    }
-
-    private static func worker(
-        _ name: String,
-        host: String,
-        busy: Int,
-        kinds: [String]
-    ) -> WorkerView {
-        WorkerView(
-            id: "00000000000000a1",
-            name: name,
-            host: host,
-            slots: 8,
-            busySlots: busy,
-            held: busy,
-            status: "alive",
-            queues: ["default", "licensed"],
-            kinds: ["command", "nothing", "wait"] + kinds,
-            heardSecondsAgo: 0.8
-        )
+        let ends: [(String, OperationError?)] = [
+            ("split", nil), ("count-b", nil), ("count-a", .exit(code: 2)),
+        ]
+        for (name, failure) in ends {
+            try await server.wait(for: "wordcount/\(name)", .executing)
+            clock.advance(by: .seconds(1))
+            try await server.finish("wordcount/\(name)", failure)
+        }
     }
 }

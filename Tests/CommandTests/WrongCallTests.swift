@@ -1,7 +1,6 @@
 import Foundation
 import OperonHTTP
 import OperonModel
-import OperonTestKit
 import Testing
 
 /// What the commands say to somebody who uses them wrongly, or where nobody can answer: whole, so
@@ -206,39 +205,33 @@ import Testing
         var tokens = AccessTokens()
         tokens.add("ann", token: "the-token-of-ann-0123")
         tokens.add("eve", token: "the-token-of-eve-0123", scope: .read)
-        try await FakeServer.serve(FakeCoordinator(), tokens: tokens) { url in
-            try await Scene.play { scene in
-                _ = try scene.write("g.yaml", "operations: { a: { run: ls } }")
-                _ = try scene.write("wrong", "the-token-of-nobody-1\n")
-                _ = try scene.write("reader", "the-token-of-eve-0123\n")
-                _ = try scene.write("none", "")
-                for file in ["wrong", "reader", "none"] {
-                    let attributes = [FileAttributeKey.posixPermissions: 0o600]
-                    try FileManager.default.setAttributes(
-                        attributes,
-                        ofItemAtPath: scene.path(file)
-                    )
-                }
-                let environment = ["OPERON_COORDINATOR": url]
-                for line in [
-                    "list", "list --token-file wrong", "list --token-file none",
-                    "cancel 1 --token-file reader", "submit g.yaml --token-file reader",
-                ] {
-                    let ended = try await scene.operon(
-                        Self.arguments(line),
-                        environment: environment
-                    )
-                    #expect(ended.end == .exit(2), "\(line): \(ended.end)")
-                    golden.add(refused: line, ended)
-                }
-                for line in Self.asking where line.hasSuffix("nosuch") {
-                    let ended = try await scene.operon(
-                        Self.arguments(line) + ["--token-file", "wrong", "--output", "json"],
-                        environment: environment
-                    )
-                    #expect(ended.end == .exit(2) && ended.output == "", "\(line)")
-                    #expect(ended.errorLines.count == 2, "\(line): \(ended.errors)")
-                }
+        try await LiveServer.play(tokens: tokens) { server in
+            let scene = server.scene
+            _ = try scene.write("g.yaml", "operations: { a: { run: ls } }")
+            _ = try scene.write("wrong", "the-token-of-nobody-1\n")
+            _ = try scene.write("reader", "the-token-of-eve-0123\n")
+            _ = try scene.write("none", "")
+            for file in ["wrong", "reader", "none"] {
+                let attributes = [FileAttributeKey.posixPermissions: 0o600]
+                try FileManager.default.setAttributes(
+                    attributes,
+                    ofItemAtPath: scene.path(file)
+                )
+            }
+            for line in [
+                "list", "list --token-file wrong", "list --token-file none",
+                "cancel 1 --token-file reader", "submit g.yaml --token-file reader",
+            ] {
+                let ended = try await server.operon(line)
+                #expect(ended.end == .exit(2), "\(line): \(ended.end)")
+                golden.add(refused: line, ended)
+            }
+            for line in Self.asking where line.hasSuffix("nosuch") {
+                let ended = try await server.operon(
+                    line + " --token-file wrong --output json"
+                )
+                #expect(ended.end == .exit(2) && ended.output == "", "\(line)")
+                #expect(ended.errorLines.count == 2, "\(line): \(ended.errors)")
             }
         }
         try golden.check()

@@ -1,0 +1,158 @@
+import FoundationEssentials
+package import OperonPorts
+import OperonRuntime
+
+/// A call of a `TappedClient`: its name as in `CoordinatorClient`, and who made it.
+package struct ClientCall: Hashable, Sendable {
+    package let name: String
+    package let caller: String
+}
+
+/// What all clients of a test share: what they called, and what goes wrong with their calls.
+package actor ClientTap {
+    /// Every call in its order.
+    package private(set) var calls: [ClientCall] = []
+    /// Every submission and addition in its order.
+    package private(set) var submissions: [Submission] = []
+    private var failures: [String: [ClientError]] = [:]
+    private var held: [String: Latch] = [:]
+    private var readers: [Int: Reader] = [:]
+    private var streamCount = 0
+    private var copy: (bytes: [UInt8], isWhole: Bool)?
+    private var alias: (plain: String, other: String)?
+    private let changes = Changes()
+
+    /// Someone who reads a stream.
+    private struct Reader {
+        let isFollower: Bool
+        let end: @Sendable ((any Error)?) -> Void
+    }
+
+    package init() {}
+
+    // MARK: - For the test
+
+    /// The next call of this name fails so, and does nothing.
+    package func failNext(_ call: String, with error: ClientError) {
+        failures[call, default: []].append(error)
+    }
+
+    /// What is called by this name from now on is done, and answered when released.
+    package func hold(_ call: String) { held[call] = held[call] ?? Latch() }
+
+    /// Answers what was held, and holds no more.
+    package func release(_ call: String) { held.removeValue(forKey: call)?.open() }
+
+    /// What a copy of the store consists of from now on; `isWhole`: whether more than its first
+    /// half comes.
+    package func answerBackup(with bytes: [UInt8], isWhole: Bool = true) {
+        copy = (bytes, isWhole)
+    }
+
+    /// Answers have the second text wherever the coordinator's have the first.
+    package func disguise(_ plain: String, as other: String) { alias = (plain, other) }
+
+    /// Ends every stream of events and of logs, as a coordinator that leaves does.
+    package func endStreams(throwing error: (any Error)? = nil) {
+        for reader in readers.values { reader.end(error) }
+        readers = [:]
+    }
+
+    /// Returns when there are so many readers of events.
+    package func waitForWatchers(_ count: Int) async {
+        await wait { tap in tap.readers.values.count { !$0.isFollower } == count }
+    }
+
+    /// Returns when so many follow a log.
+    package func waitForFollowers(_ count: Int) async {
+        await wait { tap in tap.readers.values.count(where: \.isFollower) == count }
+    }
+
+    /// Returns when there were so many calls of this name.
+    package func waitForCalls(_ name: String, _ count: Int) async {
+        await wait { tap in tap.calls.count { $0.name == name } >= count }
+    }
+
+    private func wait(until isDone: (isolated ClientTap) -> Bool) async {
+        while !Task.isCancelled {
+            let seen = changes.count
+            if isDone(self) { return }
+            do { try await changes.wait(after: seen) } catch { return }
+        }
+    }
+
+    // MARK: - For the clients
+
+    func keep(_ submission: Submission) { submissions.append(submission) }
+
+    func begin(_ call: ClientCall) throws(ClientError) {
+        calls.append(call)
+        changes.note()
+        if let error = failures[call.name]?.first {
+            failures[call.name]?.removeFirst()
+            throw error
+        }
+    }
+
+    func end(_ call: String) async { await held[call]?.wait() }
+
+    func disguised<Answer>(_ answer: Answer) throws -> Answer {
+        guard let alias else { return answer }
+        if case .event(let view)? = answer as? ClientEvent {
+            return try ClientEvent.event(disguised(view)) as? Answer ?? answer
+        }
+        guard let value = answer as? any Codable else { return answer }
+        func disguised<Value: Codable>(_ value: Value) throws -> Value {
+            let encoder = JSONEncoder()
+            let quoted = String(decoding: try encoder.encode(alias.other), as: UTF8.self)
+            let text = String(decoding: try encoder.encode(value), as: UTF8.self)
+                .split(separator: alias.plain, omittingEmptySubsequences: false)
+                .joined(separator: String(quoted.dropFirst().dropLast()))
+            return try JSONDecoder().decode(Value.self, from: Data(text.utf8))
+        }
+        return try disguised(value) as? Answer ?? answer
+    }
+
+    /// The copy that the test has made; `nil`: the coordinator makes it.
+    var backup: StoreBackup? {
+        guard let copy else { return nil }
+        let half = copy.bytes.count / 2
+        let (pieces, continuation) = AsyncThrowingStream<[UInt8], any Error>.makeStream()
+        continuation.yield(Array(copy.bytes[..<half]))
+        if copy.isWhole {
+            continuation.yield(Array(copy.bytes[half...]))
+            continuation.finish()
+        }
+        return StoreBackup(byteCount: copy.bytes.count, pieces: pieces)
+    }
+
+    /// The stream, which the test can end.
+    func tapped<Element: Sendable>(
+        _ inner: AsyncThrowingStream<Element, any Error>,
+        isFollower: Bool
+    ) -> AsyncThrowingStream<Element, any Error> {
+        let (stream, continuation) = AsyncThrowingStream<Element, any Error>.makeStream()
+        let reading = Task {
+            do {
+                for try await element in inner { continuation.yield(try disguised(element)) }
+                continuation.finish()
+            } catch {
+                continuation.finish(throwing: error)
+            }
+        }
+        streamCount += 1
+        let id = streamCount
+        readers[id] = Reader(isFollower: isFollower) { continuation.finish(throwing: $0) }
+        continuation.onTermination = { [weak self] _ in
+            reading.cancel()
+            Task { await self?.remove(id) }
+        }
+        changes.note()
+        return stream
+    }
+
+    private func remove(_ id: Int) {
+        readers[id] = nil
+        changes.note()
+    }
+}

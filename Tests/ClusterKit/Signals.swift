@@ -1,0 +1,107 @@
+import NIOConcurrencyHelpers
+package import OperonModel
+package import OperonRuntime
+
+/// Counts what happens, for any number of tasks that wait for the next of it.
+package final class Changes: Sendable {
+    private struct State {
+        var count = 0
+        var waiters: [Latch] = []
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    package init() {}
+
+    package var count: Int { state.withLockedValue { $0.count } }
+
+    package func note() {
+        let waiters = state.withLockedValue { state in
+            defer { state.waiters = [] }
+            state.count += 1
+            return state.waiters
+        }
+        for waiter in waiters { waiter.open() }
+    }
+
+    /// Returns when more than `count` has happened.
+    ///
+    /// - Throws: `CancellationError`.
+    package func wait(after count: Int) async throws {
+        let latch = Latch()
+        state.withLockedValue { state in
+            if state.count > count { latch.open() } else { state.waiters.append(latch) }
+        }
+        await latch.wait()
+        try Task.checkCancellation()
+    }
+}
+
+/// Where the operations of scripted workers wait until the test lets them end.
+package actor Gates {
+    /// An operation at its gate.
+    private struct Visitor {
+        let invocation: Invocation
+        let passage: CheckedContinuation<InvocationEnd?, Never>
+    }
+
+    private var closed: Set<String> = []
+    private var holdsAll: Bool
+    private var visitors: [OperationID: Visitor] = [:]
+    private let arrivals = Changes()
+
+    package init(holdsAll: Bool) { self.holdsAll = holdsAll }
+
+    /// Holds the operations of this name from now on.
+    package func close(_ name: String) { closed.insert(name) }
+
+    /// Lets the operations of this name pass, now and later.
+    package func open(_ name: String) {
+        closed.remove(name)
+        for (id, visitor) in visitors where visitor.invocation.operation.name == name {
+            pass(id, nil)
+        }
+    }
+
+    /// Lets every operation pass, now and later.
+    package func openAll() {
+        (holdsAll, closed) = (false, [])
+        for id in Array(visitors.keys) { pass(id, nil) }
+    }
+
+    /// Ends this operation so, as soon as it is at its gate.
+    package func open(_ id: OperationID, _ end: InvocationEnd) async throws -> AttemptID {
+        let attempt = try await invocation(of: id).operation.held.attempt
+        pass(id, end)
+        return attempt
+    }
+
+    /// Returns the operation as soon as it is at its gate.
+    package func invocation(of id: OperationID) async throws -> Invocation {
+        while true {
+            let seen = arrivals.count
+            if let visitor = visitors[id] { return visitor.invocation }
+            try await arrivals.wait(after: seen)
+        }
+    }
+
+    private func pass(_ id: OperationID, _ end: InvocationEnd?) {
+        visitors.removeValue(forKey: id)?.passage.resume(returning: end)
+    }
+
+    /// Returns how the test ended the operation; `nil`: its gate is open.
+    func hold(_ invocation: Invocation) async -> InvocationEnd? {
+        guard holdsAll || closed.contains(invocation.operation.name) else { return nil }
+        let id = invocation.operation.held.operation
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { passage in
+                if Task.isCancelled { return passage.resume(returning: .stopped) }
+                visitors[id] = Visitor(invocation: invocation, passage: passage)
+                arrivals.note()
+            }
+        } onCancel: {
+            // Runs on this actor, and so after the visitor is known.
+            Task { await self.pass(id, .stopped) }
+        }
+    }
+}

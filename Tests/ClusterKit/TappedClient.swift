@@ -1,0 +1,236 @@
+package import OperonModel
+package import OperonPorts
+
+/// A coordinator as a client sees it, whose calls are recorded, and fail or wait when a test says
+/// so.
+package struct TappedClient: CoordinatorClient {
+    private let inner: any CoordinatorClient
+    private let caller: String
+    private let tap: ClientTap
+
+    /// - Parameter caller: The name that is recorded with the calls.
+    package init(_ inner: any CoordinatorClient, caller: String = "", _ tap: ClientTap) {
+        self.inner = inner
+        self.caller = caller
+        self.tap = tap
+    }
+
+    private func call<Answer: Sendable>(
+        _ name: String,
+        _ body: @Sendable (any CoordinatorClient) async throws -> Answer
+    ) async throws(ClientError) -> Answer {
+        let result: Result<Answer, ClientError>
+        do {
+            try await tap.begin(ClientCall(name: name, caller: caller))
+            result = .success(try await tap.disguised(body(inner)))
+        } catch let error as ClientError {
+            result = .failure(error)
+        } catch {
+            result = .failure(ClientError(.internal, "\(error)"))
+        }
+        await tap.end(name)
+        return try result.get()
+    }
+
+    package func submit(_ submission: Submission) async throws(ClientError) -> GraphView {
+        await tap.keep(submission)
+        return try await call("submit") { try await $0.submit(submission) }
+    }
+
+    package func add(
+        _ addition: Submission,
+        to graph: String
+    ) async throws(ClientError) -> GraphView {
+        await tap.keep(addition)
+        return try await call("add") { try await $0.add(addition, to: graph) }
+    }
+
+    package func close(graph: String) async throws(ClientError) -> GraphView {
+        try await call("close") { try await $0.close(graph: graph) }
+    }
+
+    package func graphs(_ query: GraphQuery) async throws(ClientError) -> GraphPage {
+        try await call("graphs") { try await $0.graphs(query) }
+    }
+
+    package func graph(_ graph: String) async throws(ClientError) -> GraphView {
+        try await call("graph") { try await $0.graph(graph) }
+    }
+
+    package func operations(
+        of graph: String,
+        _ query: OperationQuery
+    ) async throws(ClientError) -> OperationPage {
+        try await call("operations") { try await $0.operations(of: graph, query) }
+    }
+
+    package func operation(
+        _ operation: OperationSelector
+    ) async throws(ClientError) -> OperationDetail {
+        try await call("operation") { try await $0.operation(operation) }
+    }
+
+    package func explain(_ operation: OperationSelector) async throws(ClientError) -> Explanation {
+        try await call("explain") { try await $0.explain(operation) }
+    }
+
+    package func input(of operation: OperationSelector) async throws(ClientError) -> Payload? {
+        try await call("input") { try await $0.input(of: operation) }
+    }
+
+    package func output(of operation: OperationSelector) async throws(ClientError) -> Payload? {
+        try await call("output") { try await $0.output(of: operation) }
+    }
+
+    package func log(of operation: OperationSelector) async throws(ClientError) -> [LogView] {
+        try await call("log") { try await $0.log(of: operation) }
+    }
+
+    package func followLog(
+        of operation: OperationSelector
+    ) async throws(ClientError) -> AsyncThrowingStream<LogView, any Error> {
+        let stream = try await call("followLog") { try await $0.followLog(of: operation) }
+        return await tap.tapped(stream, isFollower: true)
+    }
+
+    package func cancel(
+        _ target: TargetSelector,
+        _ request: CancelRequest
+    ) async throws(ClientError) -> CommandView {
+        try await call("cancel") { try await $0.cancel(target, request) }
+    }
+
+    package func suspend(
+        _ target: TargetSelector,
+        _ request: SuspendRequest
+    ) async throws(ClientError) -> CommandView {
+        try await call("suspend") { try await $0.suspend(target, request) }
+    }
+
+    package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
+        try await call("resume") { try await $0.resume(target) }
+    }
+
+    package func retry(
+        graph: String,
+        _ request: RetryRequest
+    ) async throws(ClientError) -> CommandView {
+        try await call("retry") { try await $0.retry(graph: graph, request) }
+    }
+
+    package func complete(
+        _ operation: OperationSelector,
+        attempt: AttemptID?,
+        with completion: Completion
+    ) async throws(ClientError) -> OperationView {
+        try await call("complete") {
+            try await $0.complete(operation, attempt: attempt, with: completion)
+        }
+    }
+
+    package func setPriority(
+        of operation: OperationSelector,
+        to priority: QueuePriority
+    ) async throws(ClientError) -> OperationView {
+        try await call("setPriority") { try await $0.setPriority(of: operation, to: priority) }
+    }
+
+    package func addDependency(
+        of operation: OperationSelector,
+        on dependency: OperationSelector,
+        _ condition: DependencyCondition
+    ) async throws(ClientError) -> OperationDetail {
+        try await call("addDependency") {
+            try await $0.addDependency(of: operation, on: dependency, condition)
+        }
+    }
+
+    package func removeDependency(
+        of operation: OperationSelector,
+        on dependency: OperationSelector
+    ) async throws(ClientError) -> OperationDetail {
+        try await call("removeDependency") {
+            try await $0.removeDependency(of: operation, on: dependency)
+        }
+    }
+
+    package func queues() async throws(ClientError) -> [QueueView] {
+        try await call("queues") { try await $0.queues() }
+    }
+
+    package func queue(_ name: String) async throws(ClientError) -> QueueView {
+        try await call("queue") { try await $0.queue(name) }
+    }
+
+    package func operations(
+        ofQueue name: String,
+        _ query: QueueOperationQuery
+    ) async throws(ClientError) -> QueuePage {
+        try await call("operationsOfQueue") { try await $0.operations(ofQueue: name, query) }
+    }
+
+    package func waitUntilEmpty(
+        queue name: String,
+        within seconds: Double
+    ) async throws(ClientError) -> QueueView {
+        try await call("waitUntilEmpty") {
+            try await $0.waitUntilEmpty(queue: name, within: seconds)
+        }
+    }
+
+    package func setQueue(
+        _ name: String,
+        _ change: QueueChange
+    ) async throws(ClientError) -> QueueView {
+        try await call("setQueue") { try await $0.setQueue(name, change) }
+    }
+
+    package func resetQueue(_ name: String) async throws(ClientError) -> QueueView {
+        try await call("resetQueue") { try await $0.resetQueue(name) }
+    }
+
+    package func resetKey(_ name: String) async throws(ClientError) -> KeyView {
+        try await call("resetKey") { try await $0.resetKey(name) }
+    }
+
+    package func keys() async throws(ClientError) -> [KeyView] {
+        try await call("keys") { try await $0.keys() }
+    }
+
+    package func key(_ name: String) async throws(ClientError) -> KeyView {
+        try await call("key") { try await $0.key(name) }
+    }
+
+    package func setKey(_ settings: KeySettings) async throws(ClientError) -> KeyView {
+        try await call("setKey") { try await $0.setKey(settings) }
+    }
+
+    package func workers() async throws(ClientError) -> [WorkerView] {
+        try await call("workers") { try await $0.workers() }
+    }
+
+    package func drain(worker: String) async throws(ClientError) -> WorkerView {
+        try await call("drain") { try await $0.drain(worker: worker) }
+    }
+
+    package func status() async throws(ClientError) -> ClusterView {
+        try await call("status") { try await $0.status() }
+    }
+
+    package func backup() async throws(ClientError) -> StoreBackup {
+        try await call("backup") { client in
+            if let backup = await tap.backup { return backup }
+            return try await client.backup()
+        }
+    }
+
+    package func events(
+        after sequence: UInt64?,
+        graph: String?
+    ) async throws(ClientError) -> AsyncThrowingStream<ClientEvent, any Error> {
+        let stream = try await call("events") {
+            try await $0.events(after: sequence, graph: graph)
+        }
+        return await tap.tapped(stream, isFollower: false)
+    }
+}
