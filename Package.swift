@@ -409,20 +409,16 @@ let package = Package(
         ),
         .executableTarget(
             name: "test-api-server",
-            dependencies: [
-                "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts", "OperonTestKit",
-                .product(name: "Logging", package: "swift-log"),
-            ],
+            dependencies: ["ClusterKit", "OperonHTTP", "OperonModel", "OperonPorts"],
             path: "Tests/TestAPIServer",
             swiftSettings: testSettings
         ),
         .testTarget(
             name: "OperonTests",
             dependencies: [
-                "Operon", "OperonFoundation", "OperonTesting", "OperonAMQP", "OperonCore",
-                "OperonFaultKit", "OperonGraphFile", "OperonHTTP",
-                "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonTestKit", "OperonWire", "test-worker",
+                "ClusterKit", "Operon", "OperonFoundation", "OperonTesting", "OperonAMQP",
+                "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel",
+                "OperonPorts", "OperonRuntime", "OperonWire", "test-worker",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -541,7 +537,8 @@ let package = Package(
         .testTarget(
             name: "OperonHTTPTests",
             dependencies: [
-                "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts", "OperonTestKit",
+                "ClusterKit", "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel",
+                "OperonPorts", "OperonTesting",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -570,8 +567,8 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "COperonProcess", "CZlib", "mandelbrot", "operon", "operon-worker", "test-worker",
-                "ClusterKit", "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTesting",
+                "ClusterKit", "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP",
+                "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTesting",
                 .product(name: "Logging", package: "swift-log"),
             ],
             exclude: ["Golden"],

@@ -1,4 +1,5 @@
 import FoundationEssentials
+package import OperonModel
 package import OperonPorts
 import OperonRuntime
 
@@ -8,18 +9,26 @@ package struct ClientCall: Hashable, Sendable {
     package let caller: String
 }
 
+package struct ClientCompletion: Hashable, Sendable {
+    package let attempt: AttemptID?
+    package let completion: Completion
+}
+
 /// What all clients of a test share: what they called, and what goes wrong with their calls.
 package actor ClientTap {
     /// Every call in its order.
     package private(set) var calls: [ClientCall] = []
     /// Every submission and addition in its order.
     package private(set) var submissions: [Submission] = []
+    /// How external operations were completed, in order.
+    package private(set) var completions: [ClientCompletion] = []
+
     private var failures: [String: [ClientError]] = [:]
     private var held: [String: Latch] = [:]
     private var readers: [Int: Reader] = [:]
     private var streamCount = 0
     private var copy: (bytes: [UInt8], isWhole: Bool)?
-    private var alias: (plain: String, other: String)?
+    private var alias: (json: String, other: String)?
     private let changes = Changes()
 
     /// Someone who reads a stream.
@@ -49,8 +58,8 @@ package actor ClientTap {
         copy = (bytes, isWhole)
     }
 
-    /// Answers have the second text wherever the coordinator's have the first.
-    package func disguise(_ plain: String, as other: String) { alias = (plain, other) }
+    /// The JSON of answers has the second text wherever that of the coordinator has the first.
+    package func rewrite(_ json: String, as other: String) { alias = (json, other) }
 
     /// Ends every stream of events and of logs, as a coordinator that leaves does.
     package func endStreams(throwing error: (any Error)? = nil) {
@@ -85,6 +94,8 @@ package actor ClientTap {
 
     func keep(_ submission: Submission) { submissions.append(submission) }
 
+    func keep(_ completion: ClientCompletion) { completions.append(completion) }
+
     func begin(_ call: ClientCall) throws(ClientError) {
         calls.append(call)
         changes.note()
@@ -96,21 +107,19 @@ package actor ClientTap {
 
     func end(_ call: String) async { await held[call]?.wait() }
 
-    func disguised<Answer>(_ answer: Answer) throws -> Answer {
+    func rewritten<Answer>(_ answer: Answer) throws -> Answer {
         guard let alias else { return answer }
         if case .event(let view)? = answer as? ClientEvent {
-            return try ClientEvent.event(disguised(view)) as? Answer ?? answer
+            return try ClientEvent.event(rewritten(view)) as? Answer ?? answer
         }
         guard let value = answer as? any Codable else { return answer }
-        func disguised<Value: Codable>(_ value: Value) throws -> Value {
-            let encoder = JSONEncoder()
-            let quoted = String(decoding: try encoder.encode(alias.other), as: UTF8.self)
-            let text = String(decoding: try encoder.encode(value), as: UTF8.self)
-                .split(separator: alias.plain, omittingEmptySubsequences: false)
-                .joined(separator: String(quoted.dropFirst().dropLast()))
+        func rewritten<Value: Codable>(_ value: Value) throws -> Value {
+            let text = String(decoding: try JSONEncoder().encode(value), as: UTF8.self)
+                .split(separator: alias.json, omittingEmptySubsequences: false)
+                .joined(separator: alias.other)
             return try JSONDecoder().decode(Value.self, from: Data(text.utf8))
         }
-        return try disguised(value) as? Answer ?? answer
+        return try rewritten(value) as? Answer ?? answer
     }
 
     /// The copy that the test has made; `nil`: the coordinator makes it.
@@ -134,7 +143,7 @@ package actor ClientTap {
         let (stream, continuation) = AsyncThrowingStream<Element, any Error>.makeStream()
         let reading = Task {
             do {
-                for try await element in inner { continuation.yield(try disguised(element)) }
+                for try await element in inner { continuation.yield(try rewritten(element)) }
                 continuation.finish()
             } catch {
                 continuation.finish(throwing: error)

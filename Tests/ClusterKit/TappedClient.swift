@@ -22,7 +22,7 @@ package struct TappedClient: CoordinatorClient {
         let result: Result<Answer, ClientError>
         do {
             try await tap.begin(ClientCall(name: name, caller: caller))
-            result = .success(try await tap.disguised(body(inner)))
+            result = .success(try await tap.rewritten(body(inner)))
         } catch let error as ClientError {
             result = .failure(error)
         } catch {
@@ -123,8 +123,10 @@ package struct TappedClient: CoordinatorClient {
         attempt: AttemptID?,
         with completion: Completion
     ) async throws(ClientError) -> OperationView {
-        try await call("complete") {
-            try await $0.complete(operation, attempt: attempt, with: completion)
+        try await call("complete") { client in
+            let view = try await client.complete(operation, attempt: attempt, with: completion)
+            await tap.keep(ClientCompletion(attempt: attempt, completion: completion))
+            return view
         }
     }
 

@@ -21,7 +21,8 @@ package final class TestCluster: Sendable {
         package var holdsAll = true
         package var version = "0.0.0"
 
-        package init() {}
+        /// Nothing is sent to a worker for which it has no slot, so that a test can count.
+        package init() { scheduler.readAheadCountMax = 0 }
     }
 
     package typealias Script = @Sendable (Invocation) async -> InvocationEnd
@@ -99,8 +100,10 @@ package final class TestCluster: Sendable {
     /// Ends an operation as soon as it runs on a worker. Returns when the coordinator knows it.
     package func finish(
         _ operation: OperationSelector,
-        _ end: InvocationEnd = .returned(.empty)
+        _ failure: OperationError? = nil,
+        output: Payload = .empty
     ) async throws {
+        let end = failure.map { InvocationEnd.failed($0) } ?? .returned(output)
         let attempt = try await gates.open(id(of: operation), end)
         try await wait { client in
             try await client.operation(operation).attempts.contains {

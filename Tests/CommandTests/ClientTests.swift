@@ -237,7 +237,8 @@ import Testing
         try await LiveServer.play(holdsAll: true) { server in
             // Names that no coordinator takes, and one of another version may send all the same.
             let name = "a\u{1B}]0;title\u{07}\u{202E}b\u{1B}[2Jc"
-            await server.tap.disguise("plain", as: name)
+            let json = String(decoding: try JSONEncoder().encode(name), as: UTF8.self)
+            await server.tap.rewrite(#""plain""#, as: json)
             try await server.submit("plain", "operations: { plain: { run: ls } }")
             try await server.join("plain", slots: 1)
             try await server.cluster.print(OperationSelector(path: "0/0"), name)

@@ -33,8 +33,6 @@ final class LiveServer {
         options.clock = clock
         options.holdsAll = holdsAll
         options.script = script
-        // Whatever is sent has a slot, so that a test can count.
-        options.scheduler.readAheadCountMax = 0
         if let dispatchedBytes { options.scheduler.limits.dispatchedBytes = dispatchedBytes }
         let api = try TestAPI.configuration(tokens: tokens)
         try await TestCluster.run(options) { cluster in
@@ -98,7 +96,8 @@ final class LiveServer {
     ) async throws {
         try await cluster.finish(
             OperationSelector(path: operation),
-            failure.map { .failed($0) } ?? .returned(Payload(bytes: Array(output.utf8)))
+            failure,
+            output: Payload(bytes: Array(output.utf8))
         )
     }
 

@@ -5,7 +5,6 @@ import NIOConcurrencyHelpers
 import OperonHTTP
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// Who may use the API, and from where.
@@ -144,7 +143,7 @@ import Testing
 
     @Test func `a request to another name is refused while no token is wanted`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            let port = scene.address.port
+            let port = scene.port
             for host in [
                 "localhost", "localhost:\(port)", "127.0.0.1", "[::1]:\(port)", "LOCALHOST",
             ] {
@@ -164,7 +163,9 @@ import Testing
 
     @Test func `a page of another site changes nothing`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            var submission = Submission(graph: .diamond)
+            submission.isOpen = true
+            _ = try await scene.coordinator.submit(submission)
             let foreign = [
                 "https://evil.example", "null", "http://localhost:1", "http://evil.localhost",
                 "file://", "",
@@ -176,7 +177,7 @@ import Testing
             }
             let site = ["Sec-Fetch-Site": "cross-site"]
             #expect(try await scene.raw("POST", "/v1/graphs/0/close", site).status == 403)
-            #expect(await scene.fake.world.calls.contains { $0.name == "close" } == false)
+            #expect(await scene.tap.calls.contains { $0.name == "close" } == false)
             let own = ["Origin": "http://\(scene.address)"]
             #expect(try await scene.raw("POST", "/v1/graphs/0/close", own).status == 200)
         }
@@ -244,7 +245,7 @@ import Testing
 
     @Test func `it listens on this machine only`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            let port = String(scene.address.port, radix: 16, uppercase: true)
+            let port = String(scene.port, radix: 16, uppercase: true)
             let padded = String(repeating: "0", count: 4 - port.count) + port
             var addresses: [Substring] = []
             for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -265,7 +266,7 @@ import Testing
     @Test func `a port that is taken is said`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             let configuration = try HTTPServerConfiguration(
-                listen: scene.address,
+                listen: try #require(scene.address.tcp),
                 allowsAnyUser: true
             )
             let server = HTTPServer(
@@ -273,7 +274,7 @@ import Testing
                 codec: NoCodec(),
                 health: .good,
                 logger: .init(label: "test"),
-                client: { _ in FakeCoordinator() }
+                client: { _ in preconditionFailure("Nobody calls it.") }
             )
             let error = await #expect(throws: HTTPServerError.self) { try await server.run() }
             #expect(error?.code == .addressInUse)
@@ -292,7 +293,7 @@ import Testing
             codec: NoCodec(),
             health: .good,
             logger: Logger(label: "test") { _ in Said(lines: said) },
-            client: { _ in FakeCoordinator() }
+            client: { _ in preconditionFailure("Nobody calls it.") }
         )
         let (listening, address) = AsyncStream<ListenAddress>.makeStream()
         let running = Task { try await server.run { address.yield($0) } }

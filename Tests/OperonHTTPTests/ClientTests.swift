@@ -2,7 +2,6 @@ import Foundation
 import OperonHTTP
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// What a client says when nobody answers, or the wrong one does.
@@ -57,7 +56,7 @@ import Testing
         let certificates = try Certificates()
         let tls = TLSFiles(certificate: certificates.server, key: certificates.key)
         try await Scene.play(tls: tls, tokens: AccessTests.tokens) { (scene: Scene) async throws in
-            let url = "https://localhost:\(scene.address.port)"
+            let url = "https://localhost:\(scene.port)"
             func configuration(_ url: String, _ authority: String?)
                 -> HTTPCoordinatorClient.Configuration
             {
@@ -68,7 +67,7 @@ import Testing
             try await Scene.client(configuration(url, certificates.authority)) { client in
                 #expect(try await client.status().epoch == 1)
                 let stream = try await client.events(after: nil, graph: nil)
-                await scene.fake.world.waitForWatchers(1)
+                await scene.tap.waitForWatchers(1)
                 _ = try await client.setQueue("q", QueueChange())
                 var iterator = stream.makeAsyncIterator()
                 #expect(try await iterator.next() != nil)
@@ -77,11 +76,11 @@ import Testing
             #expect(stranger?.code == .unreachable)
             #expect(stranger?.message.contains("cannot be trusted") == true)
             let misnamed = try await failure(
-                configuration("https://127.0.0.1:\(scene.address.port)", certificates.authority)
+                configuration("https://127.0.0.1:\(scene.port)", certificates.authority)
             )
             #expect(misnamed?.code == .unreachable)
             let plain = try await failure(
-                configuration("http://127.0.0.1:\(scene.address.port)", certificates.authority)
+                configuration("http://127.0.0.1:\(scene.port)", certificates.authority)
             )
             #expect(plain?.code == .unreachable)
         }

@@ -5,7 +5,6 @@ import NIOPosix
 import OperonHTTP
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// Clients that are slow, silent or too many: each costs what its limit says, and no more.
@@ -31,7 +30,7 @@ import Testing
         limits.bodyTime = .seconds(3)
         limits.bodyBytesPerSecond = 1 << 20
         try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            let answer = try await RawSocket.open(scene.address.port) { inbound, outbound in
+            let answer = try await RawSocket.open(scene.port) { inbound, outbound in
                 try await outbound.write(.init(string: Self.head))
                 let dripping = Task {
                     while true {
@@ -48,7 +47,7 @@ import Testing
 
             let quick = try await scene.json("POST", "/v1/graphs", Self.graph)
             #expect(quick.status == 201)
-            #expect(await scene.fake.world.submissions.count == 1)
+            #expect(await scene.tap.submissions.count == 1)
         }
     }
 
@@ -69,7 +68,7 @@ import Testing
         limits.bodyBytesInAll = 1_000
         try await Scene.play(limits: limits) { (scene: Scene) async throws in
             // Returns when the server closes.
-            let bytes = try await RawSocket.open(scene.address.port) { inbound, outbound in
+            let bytes = try await RawSocket.open(scene.port) { inbound, outbound in
                 try await outbound.write(.init(string: Self.head))
                 let most = String(repeating: " ", count: 990)
                 try await outbound.write(Self.piece(most))
@@ -87,7 +86,7 @@ import Testing
         var limits = HTTPLimits()
         limits.bodyBytesInAll = 1_000
         try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            try await RawSocket.open(scene.address.port) { inbound, outbound in
+            try await RawSocket.open(scene.port) { inbound, outbound in
                 try await outbound.write(.init(string: Self.head))
                 try await outbound.write(Self.piece(String(repeating: " ", count: 990)))
                 try await Self.waitForBodies(of: 990, in: scene)
@@ -110,7 +109,7 @@ import Testing
         limits.bodyBytesInAll = 1_000
         try await Scene.play(limits: limits) { (scene: Scene) async throws in
             for _ in 0..<3 {
-                try await RawSocket.open(scene.address.port) { _, outbound in
+                try await RawSocket.open(scene.port) { _, outbound in
                     try await outbound.write(.init(string: Self.head))
                     try await outbound.write(Self.piece(String(repeating: " ", count: 990)))
                     try await Self.waitForBodies(of: 990, in: scene)
@@ -134,7 +133,7 @@ import Testing
         limits.connections = 20
         limits.reservedConnections = 2
         try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            let port = scene.address.port
+            let port = scene.port
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<200 {
                     group.addTask {
@@ -169,7 +168,7 @@ import Testing
             try await scene.client { client in
                 let first = try await client.events(after: nil, graph: nil)
                 let second = try await client.events(after: nil, graph: nil)
-                await scene.fake.world.waitForWatchers(2)
+                await scene.tap.waitForWatchers(2)
                 #expect(try await scene.raw("GET", "/healthz").status == 200)
                 #expect(try await scene.raw("GET", "/metrics").status == 200)
                 let refused = try await scene.raw("GET", "/v1/status")
@@ -194,10 +193,10 @@ import Testing
             tokens: AccessTests.tokens,
             limits: limits
         ) { (scene: Scene) async throws in
-            #expect(try await Self.untilClosed(scene.address.port, saying: "").isEmpty)
+            #expect(try await Self.untilClosed(scene.port, saying: "").isEmpty)
             guard !isTLS else { return }
             let half = "GET /healthz HTTP/1.1\r\nHost: a"
-            #expect(try await Self.untilClosed(scene.address.port, saying: half).isEmpty)
+            #expect(try await Self.untilClosed(scene.port, saying: half).isEmpty)
         }
     }
 
@@ -221,9 +220,9 @@ import Testing
         // Long enough to ask for the first time, however busy the machine is.
         limits.headTime = .seconds(2)
         try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            let kept = try await Kept(scene.address.port)
+            let kept = try await Kept(scene.port)
             // Another one, opened later, is closed for its silence: so much time has passed.
-            #expect(try await Self.untilClosed(scene.address.port, saying: "").isEmpty)
+            #expect(try await Self.untilClosed(scene.port, saying: "").isEmpty)
             try await kept.ask()
             try await kept.close()
         }

@@ -3,7 +3,6 @@ import NIOCore
 import OperonHTTP
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// What is wrong with a request is said, as a problem, and never an error of the server.
@@ -83,17 +82,20 @@ import Testing
                 "Transfer-Encoding: nonsense\r\n\r\n{}",
             ] {
                 let bytes = Array((head + rest).utf8)
-                let answer = RawAnswer(try await RawSocket.ask(scene.address.port, bytes))
+                let answer = RawAnswer(try await RawSocket.ask(scene.port, bytes))
                 expectProblem(answer, 400)
             }
-            #expect(await scene.fake.world.submissions.isEmpty)
+            #expect(await scene.tap.submissions.isEmpty)
         }
     }
 
     @Test func `names reach no terminal with what it would act on`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             let name = "a\u{9B}31m\u{7F}\u{202E}b"
-            _ = try await scene.fake.submit(Submission(graph: .of(name, [("x", [])])))
+            // The coordinator takes no such name; one of another version might.
+            let json = String(decoding: try JSONEncoder().encode(name), as: UTF8.self)
+            await scene.tap.rewrite(#""plain""#, as: json)
+            _ = try await scene.coordinator.submit(Submission(graph: .of("plain", [("x", [])])))
             let answer = try await scene.raw("GET", "/v1/graphs/0")
             #expect(answer.text.contains(#""name": "a\u009b31m\u007f\u202eb""#))
             let client = try await scene.client { try await $0.graph("0") }
@@ -103,7 +105,7 @@ import Testing
 
     @Test func `a body is read strictly`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
             let path = "/v1/graphs/diamond/suspend"
             let bodies = [
                 ("{\"reasn\":\"x\"}", "reasn"), ("{\"reason\":1}", "reason"), ("[]", "object"),
@@ -127,7 +129,7 @@ import Testing
             )
             expectProblem(try await scene.json("POST", "/v1/graphs/0/resume", "{}"), 400, "body")
             expectProblem(try await scene.raw("PUT", "/v1/graphs/0/operations/0/priority"), 400)
-            #expect(await scene.fake.world.calls.contains { $0.name == "suspend" } == false)
+            #expect(await scene.tap.calls.contains { $0.name == "suspend" } == false)
             #expect(try await scene.raw("POST", path).status == 200)
         }
     }
@@ -155,7 +157,7 @@ import Testing
             expectProblem(try await scene.raw("POST", path), 400, "empty")
             let other = #"{"outcome":"succeeded","attempt":"9.9"}"#
             expectProblem(try await scene.json("POST", path, other), 409, "9.9")
-            #expect(await scene.fake.world.truth.completions.isEmpty)
+            #expect(await scene.tap.completions.isEmpty)
 
             let outputs = [
                 "1.0", "18446744073709551616", "null", #""a\"}\\""#, "{}",
@@ -171,7 +173,7 @@ import Testing
                 )
                 #expect(answer.status == 200, "\(answer.text)")
                 let bytes = Array(output.utf8)
-                let completions = await scene.fake.world.truth.completions
+                let completions = await scene.tap.completions
                 #expect(completions.last?.completion == .succeeded(Payload(bytes: bytes)))
             }
         }
@@ -228,7 +230,7 @@ import Testing
             let request =
                 "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                 + "application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces
-            let bytes = try await RawSocket.ask(scene.address.port, Array(request.utf8))
+            let bytes = try await RawSocket.ask(scene.port, Array(request.utf8))
             expectProblem(RawAnswer(bytes), 413, "1000")
             try await scene.client { client in
                 let graph = GraphDescription.of("long", (0..<1_000).map { ("operation-\($0)", []) })
@@ -245,7 +247,7 @@ import Testing
             for text in [
                 "nonsense\r\n\r\n", "GET / HTTP/1.1\r\nX: " + String(repeating: "x", count: 99_999),
             ] {
-                let bytes = try await RawSocket.ask(scene.address.port, Array(text.utf8))
+                let bytes = try await RawSocket.ask(scene.port, Array(text.utf8))
                 expectProblem(RawAnswer(bytes), 400, "HTTP/1.1")
             }
         }
@@ -257,7 +259,7 @@ import Testing
         try await Scene.play(limits: limits) { (scene: Scene) async throws in
             // Returns when the server closes.
             let bytes = try? await RawSocket.ask(
-                scene.address.port,
+                scene.port,
                 Array("POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nContent-Le".utf8)
             )
             #expect(bytes?.isEmpty != false)
@@ -271,7 +273,7 @@ import Testing
                 "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                 + "Content-Type: application/json\r\nExpect: 100-continue\r\n"
                 + "Content-Length: \(body.utf8.count)\r\n\r\n"
-            let text = try await RawSocket.open(scene.address.port) { inbound, outbound in
+            let text = try await RawSocket.open(scene.port) { inbound, outbound in
                 try await outbound.write(.init(string: head))
                 var text = ""
                 for try await piece in inbound {
@@ -287,13 +289,12 @@ import Testing
 
     @Test func `answers tell browsers to do nothing with them`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.fake.submit(Submission(graph: .diamond))
-            try await scene.fake.world.change { truth throws(ClientError) in
-                let html = Payload(contentType: "text/html", bytes: Array("<script>".utf8))
-                try truth.finish(OperationSelector("0", "top"), output: html)
-                let bad = Payload(contentType: "a/b\r\nX-Bad: 1", bytes: [1])
-                try truth.finish(OperationSelector("0", "left"), output: bad)
-            }
+            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
+            try await scene.cluster.join("worker", slots: 2)
+            let html = Payload(contentType: "text/html", bytes: Array("<script>".utf8))
+            try await scene.cluster.finish(OperationSelector("0", "top"), output: html)
+            let split = Payload(contentType: "a/b\r\nX-Bad: 1", bytes: [1])
+            try await scene.cluster.finish(OperationSelector("0", "left"), output: split)
             let answer = try await scene.raw("GET", "/v1/graphs/0/operations/top/output")
             #expect(answer.fields["content-type"] == "text/html")
             #expect(answer.fields["x-content-type-options"] == "nosniff")
@@ -310,11 +311,11 @@ import Testing
         try await Scene.play { (scene: Scene) async throws in
             let answer = try await scene.raw("GET", "/v1/workers")
             #expect(answer.text == "{\n  \"workers\": []\n}\n")
-            _ = try await scene.fake.submit(Submission(graph: .of("q\"[{:,\\", [("a", [])])))
+            _ = try await scene.coordinator.submit(Submission(graph: .of("q\"[{:,\\", [("a", [])])))
             let graph = try await scene.raw("GET", "/v1/graphs/0")
             #expect(graph.text.contains("\n  \"name\": \"q\\\"[{:,\\\\\",\n"))
             let view = try JSONDecoder().decode(GraphView.self, from: Data(graph.body))
-            #expect(view == (try await scene.fake.graph("0")))
+            #expect(view == (try await scene.coordinator.graph("0")))
         }
     }
 }

@@ -2,7 +2,6 @@ import Foundation
 import OperonHTTP
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// Every method of the port means the same over HTTP as in the same process.
@@ -14,8 +13,8 @@ import Testing
                 submission.isOpen = true
                 submission.traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
                 let view = try await client.submit(submission)
-                #expect(view == (try await scene.fake.graph("diamond")))
-                let sent = try #require(await scene.fake.world.submissions.first)
+                #expect(view == (try await scene.coordinator.graph("diamond")))
+                let sent = try #require(await scene.tap.submissions.first)
                 #expect(sent.graph == submission.graph)
                 #expect(sent.traceParent == submission.traceParent)
                 #expect(sent.isOpen)
@@ -25,14 +24,14 @@ import Testing
                 query.name = "diamond"
                 query.limit = 1
                 let page = try await client.graphs(query)
-                #expect(page == (try await scene.fake.graphs(query)))
+                #expect(page == (try await scene.coordinator.graphs(query)))
                 #expect(page.graphs.count == 1)
 
                 let more = Submission(graph: .of("", [("after", ["end"])]))
                 let added = try await client.add(more, to: "@latest")
                 #expect(added.counts.total == 5 && added.firstAdded == 4)
                 #expect(try await client.close(graph: "0").isOpen == false)
-                #expect(try await client.graph("diamond") == scene.fake.graph("diamond"))
+                #expect(try await client.graph("diamond") == scene.coordinator.graph("diamond"))
             }
         }
     }
@@ -65,7 +64,7 @@ import Testing
                     )
                     #expect(view.state == .finished)
                 }
-                let sent = await scene.fake.world.truth.completions.last
+                let sent = await scene.tap.completions.last
                 #expect(sent?.completion == completion)
                 #expect((sent?.attempt == nil) == (index % 2 > 0))
             }
@@ -74,23 +73,13 @@ import Testing
 
     @Test func `operations are listed page by page, and each is shown`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.fake.submit(Submission(graph: .diamond))
-            try await scene.fake.world.change { truth throws(ClientError) in
-                try truth.start(OperationSelector("diamond", "top"))
-                try truth.print(
-                    OperationSelector("diamond", "top"),
-                    "colour \u{1B}[31mred\u{1B}[0m\n"
-                )
-                try truth.finish(
-                    OperationSelector("diamond", "top"),
-                    output: Payload(
-                        contentType: "text/csv; header=present",
-                        bytes: [97, 44, 255, 0]
-                    )
-                )
-                try truth.start(OperationSelector("diamond", "left"))
-                try truth.finish(OperationSelector("diamond", "left"), .failed(.exit(code: 2)))
-            }
+            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
+            try await scene.cluster.join("worker", slots: 2)
+            let top = OperationSelector("diamond", "top")
+            try await scene.cluster.print(top, "colour \u{1B}[31mred\u{1B}[0m")
+            let output = Payload(contentType: "text/csv; header=present", bytes: [97, 44, 255, 0])
+            try await scene.cluster.finish(top, output: output)
+            try await scene.cluster.finish(OperationSelector("diamond", "left"), .exit(code: 2))
             try await scene.client { client in
                 var query = OperationQuery()
                 query.limit = 3
@@ -106,14 +95,15 @@ import Testing
                 failed.queue = "default"
                 #expect(try await client.operations(of: "0", failed).operations.count == 1)
 
+                let direct = scene.coordinator
                 for name in ["top", "left", "right", "end"] {
                     let selector = OperationSelector("diamond", name)
-                    #expect(try await client.operation(selector) == scene.fake.operation(selector))
-                    #expect(try await client.explain(selector) == scene.fake.explain(selector))
+                    #expect(try await client.operation(selector) == direct.operation(selector))
+                    #expect(try await client.explain(selector) == direct.explain(selector))
                     #expect(
-                        try await client.output(of: selector) == scene.fake.output(of: selector)
+                        try await client.output(of: selector) == direct.output(of: selector)
                     )
-                    #expect(try await client.log(of: selector) == scene.fake.log(of: selector))
+                    #expect(try await client.log(of: selector) == direct.log(of: selector))
                 }
                 let output = try #require(
                     await client.output(of: OperationSelector("diamond", "top"))
@@ -131,7 +121,7 @@ import Testing
 
     @Test func `commands say what they did`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
             try await scene.client { client in
                 var suspend = SuspendRequest()
                 suspend.reason = "maintenance"
@@ -158,23 +148,29 @@ import Testing
                 cancel.cascade = true
                 let answer = try await client.cancel(.operation(selector), cancel)
                 #expect(answer.finished == 4)
-                #expect(answer.named.first?.name == "top")
                 var retry = RetryRequest()
                 retry.cancelled = true
                 #expect(try await client.retry(graph: "diamond", retry).affected == 4)
                 #expect(try await client.cancel(.queue("default"), CancelRequest()).finished == 4)
                 let end = try await client.graph("diamond")
                 #expect(end.exitCode == 3)
-                #expect(end == (try await scene.fake.graph("diamond")))
+                #expect(end == (try await scene.coordinator.graph("diamond")))
                 #expect(try await client.cancel(.graph("diamond"), CancelRequest()).affected == 0)
+
+                try await scene.cluster.join("worker", slots: 1)
+                _ = try await client.submit(Submission(graph: .of("runs", [("a", [])])))
+                try await scene.cluster.wait(for: OperationSelector("runs", "a"), .executing)
+                let running = try await client.cancel(.graph("runs"), CancelRequest())
+                #expect(running.running == 1)
+                #expect(running.named.map(\.name) == ["a"])
             }
         }
     }
 
     @Test func `dependencies come and go, across graphs too`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.fake.submit(Submission(graph: .of("a", [("one", [])])))
-            _ = try await scene.fake.submit(Submission(graph: .of("b", [("two", [])])))
+            _ = try await scene.coordinator.submit(Submission(graph: .of("a", [("one", [])])))
+            _ = try await scene.coordinator.submit(Submission(graph: .of("b", [("two", [])])))
             try await scene.client { client in
                 let (two, one) = (OperationSelector("b", "two"), OperationSelector("a", "one"))
                 let with = try await client.addDependency(of: two, on: one, .finished)
@@ -189,22 +185,11 @@ import Testing
 
     @Test func `queues, workers and the cluster are shown and changed`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            try await scene.fake.world.change { truth throws(ClientError) in
-                truth.workers = [
-                    WorkerView(
-                        id: "a1",
-                        name: "süd/1",
-                        host: "h",
-                        slots: 4,
-                        busySlots: 1,
-                        held: 1,
-                        status: "alive",
-                        queues: ["q"],
-                        kinds: ["wait"],
-                        heardSecondsAgo: 0.25
-                    )
-                ]
-            }
+            try await scene.cluster.join("süd/1", slots: 4, queues: ["q"])
+            var graph = GraphDescription.of("g", [("a", [])])
+            graph.operations[0].queue = "q"
+            _ = try await scene.coordinator.submit(Submission(graph: graph))
+            try await scene.cluster.wait(for: OperationSelector("g", "a"), .executing)
             try await scene.client { client in
                 var change = QueueChange()
                 change.maxConcurrentOperationCount = 3
@@ -224,22 +209,23 @@ import Testing
                     _ = try await client.resetQueue("other")
                 }
                 #expect(unknown?.code == .notFound)
-                #expect(try await client.queues() == scene.fake.queues())
-                #expect(try await client.workers() == scene.fake.workers())
+                #expect(try await client.queues() == scene.coordinator.queues())
+                #expect(try await client.workers() == scene.coordinator.workers())
                 #expect(try await client.drain(worker: "süd/1").status == "draining")
-                #expect(try await client.status() == scene.fake.status())
+                #expect(try await client.status() == scene.coordinator.status())
             }
         }
     }
 
     @Test func `the operations of a queue are listed, and its end waited for`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            for _ in 0..<2 { _ = try await scene.fake.submit(Submission(graph: .diamond)) }
+            for _ in 0..<2 { _ = try await scene.coordinator.submit(Submission(graph: .diamond)) }
             try await scene.client { client in
                 var query = QueueOperationQuery()
                 query.limit = 6
                 let first = try await client.operations(ofQueue: "default", query)
-                #expect(first == (try await scene.fake.operations(ofQueue: "default", query)))
+                let direct = try await scene.coordinator.operations(ofQueue: "default", query)
+                #expect(first == direct)
                 #expect(first.next == "1/2")
                 query.after = first.next
                 let second = try await client.operations(ofQueue: "default", query)
@@ -253,7 +239,7 @@ import Testing
 
                 let queue = try await client.waitUntilEmpty(queue: "default", within: 0.5)
                 #expect(queue.unfinished == 8)
-                #expect(queue == (try await scene.fake.queue("default")))
+                #expect(queue == (try await scene.coordinator.queue("default")))
                 let other = await #expect(throws: ClientError.self) {
                     _ = try await client.waitUntilEmpty(queue: "other", within: 1)
                 }
@@ -271,7 +257,7 @@ import Testing
             let input = Payload(bytes: Array("{\"radius\": 2}".utf8))
             var graph = GraphDescription.of("a", [("one", []), ("two", [])])
             graph.operations[0].work = .registered(kind: "Blur", input: input)
-            _ = try await scene.fake.submit(Submission(graph: graph))
+            _ = try await scene.coordinator.submit(Submission(graph: graph))
             try await scene.client { client in
                 let shown = try await client.input(of: OperationSelector("a", "one"))
                 let none = try await client.input(of: OperationSelector("a", "two"))
@@ -284,10 +270,9 @@ import Testing
         try await Scene.play { (scene: Scene) async throws in
             var graph = GraphDescription.of("a", [("one", []), ("two", [])])
             for index in 0..<2 { graph.operations[index].exclusive = ["data/µ"] }
-            _ = try await scene.fake.submit(Submission(graph: graph))
-            try await scene.fake.world.change { truth throws(ClientError) in
-                try truth.start(OperationSelector("a", "one"))
-            }
+            _ = try await scene.coordinator.submit(Submission(graph: graph))
+            try await scene.cluster.join("worker", slots: 1)
+            try await scene.cluster.wait(for: OperationSelector("a", "one"), .executing)
             try await scene.client { client in
                 let key = try await client.setKey(KeySettings(name: "data/µ", limit: 3))
                 #expect(key.limit == 3 && key.held == 1 && key.waiting == 1)
@@ -314,7 +299,7 @@ import Testing
     @Test func `a copy of the store comes whole, or is known not to be`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             let bytes = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
-            try await scene.fake.world.change { truth throws(ClientError) in truth.backup = bytes }
+            await scene.tap.answerBackup(with: bytes)
             try await scene.client { client in
                 let backup = try await client.backup()
                 #expect(backup.byteCount == bytes.count)
@@ -322,7 +307,7 @@ import Testing
                 for try await piece in backup.pieces { copy += piece }
                 #expect(copy == bytes)
                 let busy = ClientError(.unavailable, "Another backup is on its way.")
-                await scene.fake.world.failNext("backup", with: busy)
+                await scene.tap.failNext("backup", with: busy)
                 await #expect(throws: busy) { _ = try await client.backup() }
             }
         }
@@ -339,7 +324,7 @@ import Testing
             try await scene.client { client in
                 let graph = GraphDescription.of(name, [(name, []), ("next", [name])])
                 _ = try await client.submit(Submission(graph: graph))
-                #expect(await scene.fake.world.submissions.first?.graph == graph)
+                #expect(await scene.tap.submissions.first?.graph == graph)
                 #expect(try await client.graph(name).name == name)
                 let selector = OperationSelector(name, name)
                 #expect(try await client.operation(selector).operation.name == name)
@@ -371,7 +356,7 @@ import Testing
         try await Scene.play { (scene: Scene) async throws in
             try await scene.client { client in
                 for error in errors {
-                    await scene.fake.world.failNext("status", with: error)
+                    await scene.tap.failNext("status", with: error)
                     await #expect(throws: error) { _ = try await client.status() }
                 }
             }
@@ -409,7 +394,7 @@ import Testing
                 )
                 let view = try await client.submit(Submission(graph: graph))
                 #expect(view.counts.total == 100_000)
-                #expect(await scene.fake.world.submissions.first?.graph == graph)
+                #expect(await scene.tap.submissions.first?.graph == graph)
             }
         }
     }

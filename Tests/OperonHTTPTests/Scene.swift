@@ -1,21 +1,28 @@
 import Foundation
 import Logging
 import NIOCore
+import OperonCore
 import OperonGraphFile
 import OperonHTTP
 import OperonModel
 import OperonPorts
-import OperonTestKit
+import OperonTesting
 import Testing
 
-/// A coordinator in memory, the real server around it on a free port, and clients of it.
+/// A coordinator in memory whose clock stands still, the real server around it on a free port, and
+/// clients of it.
 struct Scene: Sendable {
-    let fake: FakeCoordinator
+    let cluster: TestCluster
+    /// What the clients called.
+    let tap: ClientTap
     let server: HTTPServer
-    let address: HTTPAddress
+    let address: ListenAddress
     let scheme: String
 
+    var port: Int { address.tcp?.port ?? 0 }
     var url: String { "\(scheme)://\(address)" }
+    /// As the server sees it.
+    var coordinator: any CoordinatorClient { cluster.client(of: "") }
 
     /// Plays something with a server that stops at the end, however it ends.
     static func play(
@@ -23,40 +30,43 @@ struct Scene: Sendable {
         tokens: String? = nil,
         health: HTTPHealth = .good,
         limits: HTTPLimits = HTTPLimits(),
+        storedEvents: Int? = nil,
         _ body: @Sendable @escaping (Scene) async throws -> Void
     ) async throws {
-        let fake = FakeCoordinator()
-        var configuration = try HTTPServerConfiguration(
-            listen: HTTPAddress(host: "127.0.0.1", port: 0),
-            tls: tls,
-            tokens: tokens.map { text in
-                try AccessTokens(file: try Scratch.file("tokens", text, mode: 0o600))
-            } ?? AccessTokens(),
-            allowsAnyUser: tokens == nil
-        )
-        configuration.limits = limits
-        let server = HTTPServer(
-            configuration,
-            codec: GraphFileCodec(),
-            health: health,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            client: { fake.as($0) }
-        )
-        let (addresses, continuation) = AsyncStream<ListenAddress>.makeStream()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                defer { continuation.finish() }
-                try await server.run { continuation.yield($0) }
+        let tokens = try tokens.map { text in
+            try AccessTokens(file: try Scratch.file("tokens", text, mode: 0o600))
+        }
+        var api = try TestAPI.configuration(tls: tls, tokens: tokens ?? AccessTokens())
+        api.limits = limits
+        let scheme = tls == nil ? "http" : "https"
+        try await play(api, health, scheme: scheme, storedEvents: storedEvents, body)
+    }
+
+    static func play(
+        _ api: HTTPServerConfiguration,
+        _ health: HTTPHealth = .good,
+        scheme: String = "unix",
+        storedEvents: Int? = nil,
+        _ body: @Sendable @escaping (Scene) async throws -> Void
+    ) async throws {
+        var options = TestCluster.Options()
+        options.clock = ManualClock()
+        if let storedEvents { options.scheduler.limits.storedEvents = storedEvents }
+        try await TestCluster.run(options) { cluster in
+            let tap = ClientTap()
+            try await TestAPI.serve(api, health: health) { caller in
+                TappedClient(cluster.client(of: caller), caller: caller, tap)
+            } _: { server, address in
+                try await body(
+                    Scene(
+                        cluster: cluster,
+                        tap: tap,
+                        server: server,
+                        address: address,
+                        scheme: scheme
+                    )
+                )
             }
-            var iterator = addresses.makeAsyncIterator()
-            if let address = await iterator.next()?.tcp {
-                let scheme = tls == nil ? "http" : "https"
-                let scene = Scene(fake: fake, server: server, address: address, scheme: scheme)
-                defer { server.stop() }
-                try await body(scene)
-            }
-            server.stop()
-            try await group.waitForAll()
         }
     }
 
@@ -93,10 +103,8 @@ struct Scene: Sendable {
     func submitExternal(_ name: String) async throws {
         let operation = OperationDescription(name: "a", work: .external(input: .empty))
         let graph = GraphDescription(name: name, operations: [operation])
-        _ = try await fake.submit(Submission(graph: graph))
-        try await fake.world.change { truth throws(ClientError) in
-            try truth.start(OperationSelector(name, "a"))
-        }
+        _ = try await coordinator.submit(Submission(graph: graph))
+        try await cluster.wait(for: OperationSelector(name, "a"), .executing)
     }
 
     /// What a raw request gets: status, fields in lower case, and body.
@@ -114,7 +122,7 @@ struct Scene: Sendable {
         if !body.isEmpty, fields["Content-Length"] == nil {
             head += "Content-Length: \(body.count)\r\n"
         }
-        return try await RawAnswer(RawSocket.ask(address.port, Array(head.utf8) + [13, 10] + body))
+        return try await RawAnswer(RawSocket.ask(port, Array(head.utf8) + [13, 10] + body))
     }
 
     func json(

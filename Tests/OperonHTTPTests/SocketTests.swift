@@ -5,7 +5,6 @@ import OperonGraphFile
 import OperonHTTP
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// A server on a socket of its user.
@@ -16,14 +15,15 @@ import Testing
     {
         let folder = try Scratch.folder().path
         let path = folder + "/operon.sock"
-        try await SocketScene.play(path) { (fake: FakeCoordinator) async throws in
+        try await Scene.play(HTTPServerConfiguration(socket: path)) { (scene: Scene) async throws in
+            #expect(scene.address == .socket(path))
             #expect(try mode(of: path) == 0o600)
-            _ = try await fake.submit(Submission(graph: .diamond))
+            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
             try await Scene.client(.init(url: "unix:\(path)")) {
                 (client: HTTPCoordinatorClient) async throws in
                 #expect(try await client.graph("diamond").name == "diamond")
                 let stream = try await client.events(after: nil, graph: nil)
-                await fake.world.waitForWatchers(1)
+                await scene.tap.waitForWatchers(1)
                 _ = try await client.setQueue("q", QueueChange())
                 var iterator = stream.makeAsyncIterator()
                 #expect(try await iterator.next() != nil)
@@ -36,7 +36,7 @@ import Testing
         async throws
     {
         let path = try Scratch.folder().path + "/operon.sock"
-        try await SocketScene.play(path) { (fake: FakeCoordinator) async throws in
+        try await Scene.play(HTTPServerConfiguration(socket: path)) { (scene: Scene) async throws in
             func status(_ method: String, _ target: String, _ field: String) async throws -> Int {
                 let head = "\(method) \(target) HTTP/1.1\r\nConnection: close\r\n\(field)\r\n\r\n"
                 return RawAnswer(try await RawSocket.ask(path, head)).status
@@ -53,7 +53,7 @@ import Testing
             }
             let site = "Host: localhost\r\nSec-Fetch-Site: cross-site"
             #expect(try await status("POST", "/v1/queues/q/cancel", site) == 403)
-            #expect(await fake.world.calls.contains { $0.name == "cancel" } == false)
+            #expect(await scene.tap.calls.contains { $0.name == "cancel" } == false)
         }
     }
 
@@ -65,9 +65,9 @@ import Testing
         let dead = try LocalConnection.listen(path)
         close(dead)
         #expect(FileManager.default.fileExists(atPath: path))
-        try await SocketScene.play(path) { (_: FakeCoordinator) async throws in
+        try await Scene.play(HTTPServerConfiguration(socket: path)) { (_: Scene) async throws in
             let second = await #expect(throws: HTTPServerError.self) {
-                try await SocketScene.play(path) { _ in }
+                try await Scene.play(HTTPServerConfiguration(socket: path)) { _ in }
             }
             #expect(second?.code == .addressInUse)
             #expect(second?.message.contains("--listen unix:PATH") == true)
@@ -80,7 +80,7 @@ import Testing
         let other = try LocalConnection.listen(path)
         defer { close(other) }
         let third = await #expect(throws: HTTPServerError.self) {
-            try await SocketScene.play(path) { _ in }
+            try await Scene.play(HTTPServerConfiguration(socket: path)) { _ in }
         }
         #expect(third?.code == .addressInUse)
     }
@@ -92,7 +92,7 @@ import Testing
         let long = folder + "/" + String(repeating: "a", count: 120)
         for (path, word) in [(file, "is not a socket"), (long, "is longer than the 107 bytes")] {
             let error = await #expect(throws: HTTPServerError.self) {
-                try await SocketScene.play(path) { _ in }
+                try await Scene.play(HTTPServerConfiguration(socket: path)) { _ in }
             }
             #expect(error?.message.contains(word) == true, "\(error?.message ?? "")")
         }
@@ -101,7 +101,7 @@ import Testing
         #expect(chmod(folder, 0o777) == 0)
         let shared = folder + "/shared.sock"
         let error = await #expect(throws: HTTPServerError.self) {
-            try await SocketScene.play(shared) { _ in }
+            try await Scene.play(HTTPServerConfiguration(socket: shared)) { _ in }
         }
         #expect(error?.code == .unsafe)
         #expect(error?.message.contains("chmod go-w") == true)
@@ -173,38 +173,6 @@ import Testing
     private func mode(of path: String) throws -> Int? {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         return (attributes[.posixPermissions] as? NSNumber)?.intValue
-    }
-}
-
-/// The real server around a coordinator in memory, on a socket.
-private enum SocketScene {
-    static func play(
-        _ path: String,
-        _ body: @Sendable @escaping (FakeCoordinator) async throws -> Void
-    ) async throws {
-        let fake = FakeCoordinator()
-        let server = HTTPServer(
-            HTTPServerConfiguration(socket: path),
-            codec: GraphFileCodec(),
-            health: .good,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            client: { fake.as($0) }
-        )
-        let (addresses, continuation) = AsyncStream<ListenAddress>.makeStream()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                defer { continuation.finish() }
-                try await server.run { continuation.yield($0) }
-            }
-            for await address in addresses {
-                #expect(address == .socket(path))
-                defer { server.stop() }
-                try await body(fake)
-                break
-            }
-            server.stop()
-            try await group.waitForAll()
-        }
     }
 }
 

@@ -4,7 +4,6 @@ import NIOCore
 import OperonHTTP
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// Streams of events and of logs, and what becomes of them when connections break.
@@ -23,13 +22,13 @@ import Testing
 
     @Test func `events come as they happen, of one graph if one is named`() async throws {
         try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.fake.submit(Submission(graph: .diamond))
+            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
             try await scene.client { client in
                 let stream = try await client.events(after: nil, graph: nil)
                 let of = try await client.events(after: 0, graph: "diamond")
-                await scene.fake.world.waitForWatchers(2)
-                _ = try await scene.fake.setQueue("q", QueueChange())
-                _ = try await scene.fake.suspend(.graph("diamond"), SuspendRequest())
+                await scene.tap.waitForWatchers(2)
+                _ = try await scene.coordinator.setQueue("q", QueueChange())
+                _ = try await scene.coordinator.suspend(.graph("diamond"), SuspendRequest())
                 let kinds = try await Self.sequences(stream, 2).map(Self.kind)
                 #expect(kinds == ["queueSet", "suspended"])
                 let own = try await Self.sequences(of, 2).map(Self.kind)
@@ -39,7 +38,7 @@ import Testing
                 }
                 #expect(error?.code == .notFound)
             }
-            await scene.fake.world.waitForWatchers(0)
+            await scene.tap.waitForWatchers(0)
         }
     }
 
@@ -58,17 +57,17 @@ import Testing
             } _: { client in
                 let stream = try await client.events(after: nil, graph: nil)
                 var iterator = stream.makeAsyncIterator()
-                await scene.fake.world.waitForWatchers(1)
+                await scene.tap.waitForWatchers(1)
                 for round in 0..<5 {
-                    _ = try await scene.fake.setQueue("seen-\(round)", QueueChange())
+                    _ = try await scene.coordinator.setQueue("seen-\(round)", QueueChange())
                     guard case .event(let seen)? = try await iterator.next() else {
                         Issue.record("no event")
                         return
                     }
                     #expect(seen.queue == "seen-\(round)")
-                    await scene.fake.world.endStreams()
+                    await scene.tap.endStreams()
                     // While nobody listens.
-                    _ = try await scene.fake.setQueue("missed-\(round)", QueueChange())
+                    _ = try await scene.coordinator.setQueue("missed-\(round)", QueueChange())
                     guard case .event(let missed)? = try await iterator.next() else {
                         Issue.record("no event")
                         return
@@ -83,9 +82,10 @@ import Testing
     }
 
     @Test func `events that are not kept any more are told as a gap`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            for index in 1...9 { _ = try await scene.fake.setQueue("\(index)", QueueChange()) }
-            try await scene.fake.world.change { $0.forgetEvents(through: 6) }
+        try await Scene.play(storedEvents: 3) { (scene: Scene) async throws in
+            for index in 1...9 {
+                _ = try await scene.coordinator.setQueue("\(index)", QueueChange())
+            }
             try await scene.client { client in
                 let stream = try await client.events(after: 2, graph: nil)
                 let found = try await Self.sequences(stream, 4)
@@ -106,7 +106,7 @@ import Testing
     ) async throws -> [String] {
         let more = fields.map { "\($0.key): \($0.value)\r\n" }.joined()
         let head = "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(more)\r\n"
-        return try await RawSocket.open(scene.address.port) { inbound, outbound in
+        return try await RawSocket.open(scene.port) { inbound, outbound in
             try await outbound.write(.init(string: head))
             var text = ""
             for try await piece in inbound {
@@ -124,33 +124,27 @@ import Testing
     @Test func `a log is followed to its end`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             let selector = OperationSelector("g/1", "a b")
-            _ = try await scene.fake.submit(Submission(graph: .of("g/1", [("a b", [])])))
-            try await scene.fake.world.change { truth throws(ClientError) in
-                try truth.start(selector)
-            }
+            _ = try await scene.coordinator.submit(Submission(graph: .of("g/1", [("a b", [])])))
+            try await scene.cluster.join("worker", slots: 1)
+            try await scene.cluster.wait(for: selector, .executing)
             try await scene.client { client in
                 let stream = try await client.followLog(of: selector)
-                await scene.fake.world.waitForFollowers(1)
+                await scene.tap.waitForFollowers(1)
                 var iterator = stream.makeAsyncIterator()
-                try await scene.fake.world.change { truth throws(ClientError) in
-                    try truth.print(selector, "one\ntwo\r\n\u{1B}[1m")
-                }
+                try await scene.cluster.print(selector, "one\ntwo\r\n\u{1B}[1m")
                 let first = try await iterator.next()
-                #expect(first?.text == "one\ntwo\r\n\u{1B}[1m")
+                #expect(first?.text == "one\ntwo\r\n\u{1B}[1m\n")
                 #expect(first?.isTail == false)
-                await scene.fake.world.endStreams(throwing: ClientError(.unavailable, "leaves"))
+                await scene.tap.endStreams(throwing: ClientError(.unavailable, "leaves"))
                 await #expect(throws: ClientError(.unavailable, "leaves")) {
                     _ = try await iterator.next()
                 }
-                let again = try await client.followLog(of: selector)
-                await scene.fake.world.waitForFollowers(1)
-                try await scene.fake.world.change { truth throws(ClientError) in
-                    try truth.print(selector, "three")
-                    try truth.finish(selector)
-                }
-                var texts: [String] = []
-                for try await log in again { texts.append(log.text) }
-                #expect(texts == ["three"])
+                iterator = try await client.followLog(of: selector).makeAsyncIterator()
+                await scene.tap.waitForFollowers(1)
+                try await scene.cluster.print(selector, "three")
+                #expect(try await iterator.next()?.text == "three\n")
+                try await scene.cluster.finish(selector)
+                #expect(try await iterator.next() == nil)
             }
         }
     }
@@ -158,18 +152,17 @@ import Testing
     @Test func `a stream is opened where another has just ended`() async throws {
         try await Scene.play { (scene: Scene) async throws in
             let selector = OperationSelector("g", "a")
-            _ = try await scene.fake.submit(Submission(graph: .of("g", [("a", [])])))
-            try await scene.fake.world.change { truth throws(ClientError) in
-                try truth.start(selector)
-            }
+            _ = try await scene.coordinator.submit(Submission(graph: .of("g", [("a", [])])))
+            try await scene.cluster.join("worker", slots: 1)
+            try await scene.cluster.wait(for: selector, .executing)
             try await scene.client { client in
                 for _ in 0..<300 {
                     let stream = try await client.followLog(of: selector)
-                    await scene.fake.world.waitForFollowers(1)
+                    await scene.tap.waitForFollowers(1)
                     // Its connection is kept, and closed by the coordinator when the client may
                     // be about to use it again.
                     let why = ClientError(.unavailable, "leaves")
-                    await scene.fake.world.endStreams(throwing: why)
+                    await scene.tap.endStreams(throwing: why)
                     await #expect(throws: why) { for try await _ in stream {} }
                 }
             }
@@ -202,7 +195,7 @@ import Testing
 
     @Test func `a server that stops ends its streams and its readers come to another`() async throws
     {
-        let configuration = NIOLockedValueBox<HTTPAddress?>(nil)
+        let configuration = NIOLockedValueBox<ListenAddress?>(nil)
         try await Scene.play { (scene: Scene) async throws in
             configuration.withLockedValue { $0 = scene.address }
             try await scene.client {

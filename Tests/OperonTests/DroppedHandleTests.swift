@@ -101,7 +101,7 @@ import Testing
                 .on(Asker.self)
             )
             let inside = try #require(await keeper.inside)
-            try await FakedCluster.serve(inside.client) { url in
+            try await RemoteCluster.serve(inside.client) { url in
                 let cluster = Cluster.remote(url)
                 try await body(Dropped(cluster, keptBy: inside))
                 await cluster.close()

@@ -47,7 +47,7 @@ import Testing
         try await withCluster { cluster in
             try await body(cluster)
             let inside = try #require(await cluster.inside)
-            try await FakedCluster.serve(inside.client) { url in
+            try await RemoteCluster.serve(inside.client) { url in
                 let far = Cluster.remote(url)
                 try await body(far)
                 await far.close(within: .zero)

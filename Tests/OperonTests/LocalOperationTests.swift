@@ -1,8 +1,8 @@
+import ClusterKit
 import Operon
 import OperonGraphFile
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// Blocks of this program, and a coordinator that does not answer as it should.
@@ -57,29 +57,28 @@ import Testing
     }
 
     @Test func howABlockEndedIsSaidUntilItIsHeard() async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             for call in ["operation", "complete"] {
                 for code in [ClientError.Code.unavailable, .timedOut] {
-                    await play.world.failNext(call, with: ClientError(code, "not now"))
+                    await play.tap.failNext(call, with: ClientError(code, "not now"))
                 }
             }
             let block = try await play.queue.addLocal { _ in 7 }
-            try await play.start(block)
             #expect(try await block.value == 7)
-            #expect(await play.world.calls.count { $0.name == "complete" } == 3)
-            #expect(await play.completions() == [.succeeded(Payload(bytes: Array("7".utf8)))])
+            #expect(await play.tap.calls.count { $0.name == "complete" } == 3)
+            let completions = await play.tap.completions.map(\.completion)
+            #expect(completions == [.succeeded(Payload(bytes: Array("7".utf8)))])
         }
     }
 
     @Test func whatTheCoordinatorDoesNotTakeIsAFailure() async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             let refusal = Refusal.limitExceeded(limit: .payloadBytes, value: 3, maximum: 2)
-            await play.world.failNext(
+            await play.tap.failNext(
                 "complete",
                 with: ClientError(.tooLarge, "\(refusal)", refusal: refusal)
             )
             let block = try await play.queue.addLocal { _ in 700 }
-            try await play.start(block)
             let error = await #expect(throws: OperationError.self) { try await block.value }
             #expect(error?.thrown(as: Refusal.self) == refusal)
         }
@@ -87,32 +86,33 @@ import Testing
 
     @Test(arguments: ["operation", "complete"])
     func whoeverWaitsForABlockIsToldThatItCannotEnd(call: String) async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             let error = ClientError(.forbidden, "You may only look.")
-            await play.world.failNext(call, with: error)
-            await play.world.failNext("complete", with: error)
+            await play.tap.failNext(call, with: error)
+            await play.tap.failNext("complete", with: error)
             let block = try await play.queue.addLocal { _ in 7 }
-            try await play.start(block)
             let told = await #expect(throws: OperonError.self) { try await block.value }
             #expect(told?.code == .forbidden)
-            #expect(await play.completions().isEmpty)
+            #expect(await play.tap.completions.isEmpty)
         }
     }
 
     @Test func anAttemptThatIsOverSaysNothing() async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             let over = Refusal.alreadyFinished(name: "block")
-            await play.world.failNext(
+            await play.tap.failNext(
                 "complete",
                 with: ClientError(.conflict, "\(over)", refusal: over)
             )
             let block = try await play.queue.addLocal { _ in 7 }
-            try await play.start(block)
-            await play.world.waitForCalls("complete", 1)
+            await play.tap.waitForCalls("complete", 1)
             let id = try #require(block.id)
-            try await play.world.change { truth throws(ClientError) in
-                try truth.finish(OperationSelector(id), .cancelled(reason: "enough"))
-            }
+            var cancel = CancelRequest()
+            cancel.reason = "enough"
+            _ = try await play.coordinator.client.cancel(
+                .operation(OperationSelector(id)),
+                cancel
+            )
             #expect(try await block.finalOutcome() == .cancelled(reason: "enough"))
         }
     }

@@ -1,7 +1,7 @@
+import ClusterKit
 import Operon
 import OperonModel
 import OperonPorts
-import OperonTestKit
 import Testing
 
 /// Whoever waits is told, whatever becomes of the answers of a coordinator.
@@ -9,17 +9,17 @@ import Testing
     private static let forbidden = ClientError(.forbidden, "You may only look.")
 
     @Test func whoeverWaitsForWhatIsRefusedIsTold() async throws {
-        try await FakedCluster.play { play in
-            await play.world.failNext("submit", with: Self.forbidden)
-            await play.world.hold("submit")
+        try await RemoteCluster.play { play in
+            await play.tap.failNext("submit", with: Self.forbidden)
+            await play.tap.hold("submit")
             let handle = OperationHandle(Nothing())
             let adding = Task { try await play.queue.addOperation(handle) }
-            await play.world.waitForCalls("submit", 1)
+            await play.tap.waitForCalls("submit", 1)
             let waiting = Task { try await handle.finalOutcome() }
             let cancelling = Task { try await handle.cancel(reason: "no need") }
             // Both wait for the answer by now; one that did not come so far is told at once.
             for _ in 0..<100 { await Task.yield() }
-            await play.world.letGo("submit")
+            await play.tap.release("submit")
             await #expect(throws: OperonError.self) { try await adding.value }
             await #expect(throws: OperonError.self) { try await waiting.value }
             try await cancelling.value
@@ -29,18 +29,17 @@ import Testing
             let id = try #require(handle.id)
             let outcome = try await handle.finalOutcome()
             #expect(outcome == .cancelled(reason: "no need"))
-            let graph = await play.world.truth.graphs[Int(id.graph.rawValue)]
-            #expect(graph.operations[Int(id.index)].outcome == outcome)
+            let there = try await play.coordinator.client.operation(OperationSelector(id))
+            #expect(there.operation.outcome == .cancelled)
+            #expect(there.operation.reason == "no need")
         }
     }
 
     @Test func `a suspension that a worker has not confirmed is told as such`() async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             _ = try await play.queue.addOperation(Nothing())
             try await play.queue.suspend()
-            try await play.world.change { truth throws(ClientError) in
-                truth.suspensionsAreEffective = false
-            }
+            await play.tap.rewrite(#""isEffective":true"#, as: #""isEffective":false"#)
             let error = await #expect(throws: OperonError.self) {
                 try await play.queue.suspend(reason: "disk is full")
             }
@@ -50,10 +49,10 @@ import Testing
     }
 
     @Test func whoeverWaitsForWhatIsInLineIsToldThatItIsClosed() async throws {
-        try await FakedCluster.play { play in
-            await play.world.hold("submit")
+        try await RemoteCluster.play { play in
+            await play.tap.hold("submit")
             let first = Task { try await play.queue.addOperation(Nothing()) }
-            await play.world.waitForCalls("submit", 1)
+            await play.tap.waitForCalls("submit", 1)
             let second = OperationHandle(Nothing())
             let adding = Task { try await play.queue.addOperation(second) }
             let waiting = Task {
@@ -65,101 +64,96 @@ import Testing
             for end in [await adding.result.map { _ in }, await waiting.result.map { _ in }] {
                 #expect(throws: OperonError.self) { try end.get() }
             }
-            await play.world.letGo("submit")
+            await play.tap.release("submit")
             _ = await first.result
         }
     }
 
     @Test func whoMayNotListenAnyMoreIsTold() async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             let handle = try await play.queue.addOperation(Nothing())
-            await play.world.waitForWatchers(1)
-            await play.world.failNext("events", with: Self.forbidden)
-            await play.world.endStreams()
+            await play.tap.waitForWatchers(1)
+            await play.tap.failNext("events", with: Self.forbidden)
+            await play.tap.endStreams()
             let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
             #expect(error?.code == .forbidden)
         }
     }
 
     @Test func refusalsThatLastAreToldAfterThePatience() async throws {
-        try await FakedCluster.play(patience: .milliseconds(300)) { play in
+        try await RemoteCluster.play(patience: .milliseconds(300)) { play in
             let handle = try await play.queue.addOperation(Nothing())
-            await play.world.waitForWatchers(1)
-            for _ in 0..<20 { await play.world.failNext("events", with: Self.forbidden) }
-            await play.world.endStreams()
+            await play.tap.waitForWatchers(1)
+            for _ in 0..<20 { await play.tap.failNext("events", with: Self.forbidden) }
+            await play.tap.endStreams()
             let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
             #expect(error?.code == .forbidden)
-            #expect(await play.world.calls.count { $0.name == "events" } > 2)
+            #expect(await play.tap.calls.count { $0.name == "events" } > 2)
         }
     }
 
     @Test func whatBelongsToNobodyHereIsForgotten() async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             let first = try await play.queue.addOperation(Nothing())
             let graph = "\(try #require(first.id).graph)"
-            await play.world.waitForWatchers(1)
-            await play.world.hold("add")
+            await play.tap.waitForWatchers(1)
+            await play.tap.hold("add")
             let adding = Task { try await play.queue.addOperation(Nothing()) }
-            await play.world.waitForCalls("add", 1)
+            await play.tap.waitForCalls("add", 1)
             // Meanwhile somebody else adds two; one ends, of the other it is the turn.
-            try await play.world.change { truth throws(ClientError) in
-                let names = ["ends", "starts"]
-                let operations = names.map {
-                    OperationDescription(name: $0, work: .external(input: .empty))
-                }
-                let more = GraphDescription(name: "more", operations: operations)
-                _ = try truth.add(Submission(graph: more), to: graph, by: "somebody")
-                try truth.start(OperationSelector(graph: graph, operation: "starts"))
-                try truth.finish(OperationSelector(graph: graph, operation: "ends"), .succeeded)
+            let operations = ["ends", "starts"].map {
+                OperationDescription(name: $0, work: .external(input: .empty))
             }
+            let more = GraphDescription(name: "more", operations: operations)
+            let somebody = play.coordinator.client(of: "somebody")
+            _ = try await somebody.add(Submission(graph: more), to: graph)
+            let ends = OperationSelector(graph: graph, operation: "ends")
+            _ = try await somebody.complete(ends, attempt: nil, with: .succeeded(.empty))
             while try await play.cluster.earlyCount < 2 { await Task.yield() }
-            await play.world.letGo("add")
+            await play.tap.release("add")
             let second = try await adding.value
             while try await play.cluster.earlyCount > 0 { await Task.yield() }
-            try await play.world.change { truth throws(ClientError) in
-                try truth.finish(
-                    OperationSelector(graph: graph, operation: second.name),
-                    .succeeded
-                )
-            }
+            try await play.coordinator.join("worker", slots: 2, kinds: ["Nothing"])
+            try await play.coordinator.finish(
+                OperationSelector(graph: graph, operation: second.name)
+            )
             #expect(try await second.finalOutcome() == .succeeded)
         }
     }
 
     @Test func whatEndsBeforeItsAdditionIsAnsweredIsTold() async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             let first = try await play.queue.addOperation(Nothing())
-            await play.world.waitForWatchers(1)
-            await play.world.hold("add")
+            await play.tap.waitForWatchers(1)
+            await play.tap.hold("add")
             let last = OperationHandle(Nothing()).after(first)
             let adding = Task { try await play.queue.addOperation(last) }
-            await play.world.waitForCalls("add", 1)
+            await play.tap.waitForCalls("add", 1)
             // It is asked why it was skipped, and not told.
-            await play.world.failNext("operation", with: ClientError(.unavailable, "not now"))
+            await play.tap.failNext("operation", with: ClientError(.unavailable, "not now"))
             let id = try #require(first.id)
-            try await play.world.change { truth throws(ClientError) in
-                try truth.finish(OperationSelector(id), .failed(.exit(code: 1)))
-            }
+            try await play.coordinator.join("worker", slots: 1, kinds: ["Nothing"])
+            try await play.coordinator.finish(OperationSelector(id), .exit(code: 1))
             // The stream was cut, and begun again behind what was asked anew.
-            await play.world.waitForCalls("events", 2)
-            await play.world.waitForCalls("operation", 2)
-            await play.world.letGo("add")
+            await play.tap.waitForCalls("events", 2)
+            await play.tap.waitForCalls("operation", 2)
+            await play.tap.release("add")
             try await adding.value
             #expect(try await last.finalOutcome() == .skipped(cause: id))
         }
     }
 
     @Test func aCoordinatorThatDoesNotAnswerHoldsNoProgram() async throws {
-        try await FakedCluster.play { play in
+        try await RemoteCluster.play { play in
             let handle = try await play.queue.addOperation(Nothing())
-            await play.world.hold("close")
+            await play.tap.hold("close")
             let start = ContinuousClock.now
             await play.cluster.close(within: .zero)
             // A call has a minute.
             #expect(ContinuousClock.now - start < .seconds(40))
             let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
             #expect(error?.code == .closed)
-            await play.world.letGo("close")
+            await play.tap.release("close")
         }
     }
 

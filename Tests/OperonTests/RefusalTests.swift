@@ -78,7 +78,7 @@ import Testing
         try await keeper.register(.on(Nothing.self))
         let inside = try #require(await keeper.inside)
         var answers: [Refusal?] = []
-        try await FakedCluster.serve(inside.client) { url in
+        try await RemoteCluster.serve(inside.client) { url in
             let far = Cluster.remote(url)
             for cluster in [keeper, far] {
                 var options = OperationOptions()
@@ -208,7 +208,7 @@ import Testing
     ) async throws {
         let keeper = Cluster.inProcess(slots: 1)
         let inside = try #require(await keeper.inside)
-        try await FakedCluster.serve(inside.client) { url in
+        try await RemoteCluster.serve(inside.client) { url in
             let far = Cluster.remote(url)
             for cluster in [keeper, far] {
                 let refusal = await #expect(throws: Refusal.self) {
@@ -226,7 +226,7 @@ import Testing
         let keeper = Cluster.inProcess(slots: 2)
         try await keeper.register(.on(Nothing.self))
         let inside = try #require(await keeper.inside)
-        try await FakedCluster.serve(inside.client) { url in
+        try await RemoteCluster.serve(inside.client) { url in
             let far = Cluster.remote(url)
             for cluster in [keeper, far] {
                 let queue = OperationQueue(cluster: cluster)

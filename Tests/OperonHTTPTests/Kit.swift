@@ -1,0 +1,2 @@
+// The coordinator behind the server.
+@_exported import ClusterKit
