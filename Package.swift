@@ -556,8 +556,8 @@ let package = Package(
         .testTarget(
             name: "ClusterTests",
             dependencies: [
-                "operon-worker", "OperonAMQP", "OperonCore", "OperonFaultKit", "OperonModel",
-                "OperonPorts", "OperonRuntime", "OperonSQLite",
+                "operon-worker", "ClusterKit", "OperonAMQP", "OperonCore", "OperonFaultKit",
+                "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],

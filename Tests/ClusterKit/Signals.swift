@@ -37,6 +37,44 @@ package final class Changes: Sendable {
     }
 }
 
+/// What a test has noted, and those who wait until it has noted something.
+package final class Recorder<State: Sendable>: Sendable {
+    package struct TooLate: Error {}
+
+    private let state: NIOLockedValueBox<State>
+    private let changes = Changes()
+
+    package init(_ state: State) { self.state = NIOLockedValueBox(state) }
+
+    package var current: State { state.withLockedValue { $0 } }
+
+    package func change(_ body: (inout State) -> Void) {
+        state.withLockedValue { body(&$0) }
+        changes.note()
+    }
+
+    /// Returns when this holds.
+    ///
+    /// - Throws: `TooLate` after two minutes.
+    package func wait(until isDone: @escaping @Sendable (State) -> Bool) async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask { [self] in
+                while true {
+                    let seen = changes.count
+                    if isDone(current) { return true }
+                    try await changes.wait(after: seen)
+                }
+            }
+            group.addTask {
+                try await Task.sleep(for: .seconds(120))
+                return false
+            }
+            defer { group.cancelAll() }
+            guard try await group.next() == true else { throw TooLate() }
+        }
+    }
+}
+
 /// Where the operations of scripted workers wait until the test lets them end.
 package actor Gates {
     /// An operation at its gate.

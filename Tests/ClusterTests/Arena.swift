@@ -1,3 +1,4 @@
+import ClusterKit
 import Foundation
 import Logging
 import NIOPosix
@@ -21,7 +22,7 @@ struct Arena: Sendable {
     let client: LocalCoordinator
     let service: CoordinatorService
     let stage: Stage
-    let history: History
+    let history: Recorder<History>
 
     /// Runs `body` when the worker is welcome; then everything is closed.
     static func play(
@@ -41,13 +42,13 @@ struct Arena: Sendable {
         )
         let incarnation = Incarnation(rawValue: .random(in: 1...UInt64.max))
         let wire = try Wire(way, epoch: scheduler.epoch, incarnation)
-        let history = History()
+        let history = Recorder(History())
         let service = CoordinatorService(
             scheduler: scheduler,
             transport: wire.coordinator,
             logger: logger,
             restored: restored
-        ) { notices, now in history.note(notices, at: now) }
+        ) { notices, _ in history.note(notices) }
         let arena = Arena(
             client: LocalCoordinator(service: service, caller: "ann", version: "0"),
             service: service,

@@ -1,3 +1,4 @@
+import ClusterKit
 import Foundation
 import Logging
 import NIOPosix
@@ -11,7 +12,7 @@ import OperonRuntime
 /// A coordinator and workers of this process, which know one another through the broker alone.
 struct Cluster: Sendable {
     let coordinator: CoordinatorService
-    let history: History
+    let history: Recorder<History>
 
     /// Runs `body` when all workers are welcome; then everything is closed.
     static func play(
@@ -24,7 +25,7 @@ struct Cluster: Sendable {
         let users = try BrokerUsers()
         let configuration = try AMQPConfiguration(url: users.coordinator, prefix: prefix)
         let workerConfiguration = try AMQPConfiguration(url: users.worker, prefix: prefix)
-        let history = History()
+        let history = Recorder(History())
         let coordinator = CoordinatorService(
             scheduler: Scheduler(
                 configuration: Scheduler.Configuration(),
@@ -39,7 +40,7 @@ struct Cluster: Sendable {
                 group: MultiThreadedEventLoopGroup.singleton
             ),
             logger: logger
-        ) { notices, now in history.note(notices, at: now) }
+        ) { notices, _ in history.note(notices) }
         let processes = try ProcessRunner(ProcessRunner.Configuration(environment: [:]))
         let workers = (0..<count).map {
             worker(
@@ -122,8 +123,8 @@ struct ClusterFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What the coordinator said, and those who wait until it has said something.
-final class History: @unchecked Sendable {
+/// What the coordinator said.
+struct History: Sendable {
     struct Attempt: Sendable {
         let operation: OperationID
         let id: AttemptID
@@ -135,80 +136,25 @@ final class History: @unchecked Sendable {
         var ending: Scheduler.AttemptEnding?
     }
 
-    struct State: Sendable {
-        var workerCount = 0
-        /// In the order of their grants.
-        var attempts: [Attempt] = []
-        var finished: [OperationID] = []
-        /// The last outcome of each that has one.
-        var outcomes: [OperationID: OutcomeKind] = [:]
-        /// In order, once for each attempt.
-        var started: [OperationID] = []
-        var resumed: [OperationID] = []
-        var limit = 0
-    }
+    var workerCount = 0
+    /// In the order of their grants.
+    var attempts: [Attempt] = []
+    var finished: [OperationID] = []
+    /// The last outcome of each that has one.
+    var outcomes: [OperationID: OutcomeKind] = [:]
+    /// In order, once for each attempt.
+    var started: [OperationID] = []
+    var resumed: [OperationID] = []
+    var limit = 0
+}
 
-    // Everything below is touched under this lock alone.
-    private let lock = NSLock()
-    private var state = State()
-    private var waiters: [Waiter] = []
-
-    private struct Waiter {
-        let isDone: @Sendable (State) -> Bool
-        let continuation: CheckedContinuation<Void, Never>
-    }
-
-    var current: State { lock.withLock { state } }
-
-    func setLimit(_ limit: Int) { lock.withLock { state.limit = limit } }
-
-    func note(_ notices: [Scheduler.Notice], at now: Timestamp) {
-        let done = lock.withLock {
-            for notice in notices { state.note(notice) }
-            let state = state
-            let done = waiters.filter { $0.isDone(state) }
-            waiters.removeAll { $0.isDone(state) }
-            return done
-        }
-        for waiter in done { waiter.continuation.resume() }
-    }
-
-    /// Returns when this holds.
-    ///
-    /// - Throws: `ClusterFailure` after two minutes.
-    func wait(until isDone: @escaping @Sendable (State) -> Bool) async throws {
-        try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                await self.waitUntil(isDone)
-                return true
-            }
-            group.addTask {
-                try await Task.sleep(for: .seconds(120))
-                return false
-            }
-            let isDone = try await group.next() ?? false
-            group.cancelAll()
-            guard !isDone else { return }
-            // Lets go of who still waits, so that the failure is heard.
-            for waiter in self.lock.withLock({ self.waiters }) { waiter.continuation.resume() }
-            self.lock.withLock { self.waiters = [] }
-            throw ClusterFailure("it did not happen within two minutes")
-        }
-    }
-
-    private func waitUntil(_ isDone: @escaping @Sendable (State) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isDone = lock.withLock {
-                if isDone(state) { return true }
-                waiters.append(Waiter(isDone: isDone, continuation: continuation))
-                return false
-            }
-            if isDone { continuation.resume() }
-        }
+extension Recorder<History> {
+    func note(_ notices: [Scheduler.Notice]) {
+        change { history in for notice in notices { history.note(notice) } }
     }
 }
 
-extension History.State {
+extension History {
     mutating func note(_ notice: Scheduler.Notice) {
         switch notice {
         case .workerJoined: workerCount += 1

@@ -1,3 +1,4 @@
+import ClusterKit
 import OperonCore
 import OperonModel
 import OperonRuntime
@@ -58,17 +59,17 @@ import Testing
                     work: .wait(.milliseconds(number % 50 < 10 ? 200 : 1 + number * 7 % 10))
                 )
             }
-            cluster.history.setLimit(3)
+            cluster.history.change { $0.limit = 3 }
             let id = try await cluster.submit(Self.graph(operations, settings))
             try await cluster.history.wait { $0.finished.count >= 150 }
             // A grant of the moment between the note and the command is judged too mildly, never
             // too severely; the same below, the other way round.
-            cluster.history.setLimit(5)
+            cluster.history.change { $0.limit = 5 }
             let raisedAt = SystemClock.now()
             try await cluster.coordinator.command(.queueLimitSet(queue: Self.queue, maximum: 5))
             try await cluster.history.wait { $0.finished.count >= 300 }
             try await cluster.coordinator.command(.queueLimitSet(queue: Self.queue, maximum: 2))
-            cluster.history.setLimit(2)
+            cluster.history.change { $0.limit = 2 }
             await cluster.coordinator.waitUntilFinished(id)
 
             let attempts = cluster.history.current.attempts.filter { $0.start != nil }

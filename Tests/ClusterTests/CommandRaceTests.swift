@@ -1,3 +1,4 @@
+import ClusterKit
 import OperonCore
 import OperonModel
 import OperonPorts

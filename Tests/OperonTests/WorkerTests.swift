@@ -1,3 +1,4 @@
+import ClusterKit
 import Foundation
 import Operon
 import OperonCore

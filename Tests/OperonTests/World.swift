@@ -1,3 +1,4 @@
+import ClusterKit
 import Foundation
 import Logging
 import NIOPosix
@@ -32,7 +33,7 @@ final class World: Sendable {
 
     let way: Way
     let coordinator: CoordinatorService
-    let record: Record
+    let record: Recorder<Record>
     private let hub: InProcessHub
     private let prefix: String
 
@@ -68,7 +69,7 @@ final class World: Sendable {
 
     private init(_ way: Way) throws {
         self.way = way
-        let record = Record()
+        let record = Recorder(Record())
         self.record = record
         hub = InProcessHub()
         prefix = "test.\(UUID().uuidString.prefix(13))."
@@ -95,7 +96,9 @@ final class World: Sendable {
             ),
             transport: transport,
             logger: Self.logger
-        ) { notices, _ in record.note(notices) }
+        ) { notices, _ in
+            record.change { record in for notice in notices { record.note(notice) } }
+        }
     }
 
     /// Runs a worker until its task is cancelled, or it has drained.
@@ -168,8 +171,8 @@ struct WorldFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What the coordinator said, and those who wait until it has said something.
-final class Record: @unchecked Sendable {
+/// What the coordinator said.
+struct Record: Sendable {
     struct Entry: Sendable {
         var outcome: Outcome?
         /// Of its last attempt.
@@ -183,69 +186,19 @@ final class Record: @unchecked Sendable {
         var tail: String { String(decoding: result?.logTail ?? [], as: UTF8.self) }
     }
 
-    struct State: Sendable {
-        var workers: [String] = []
-        var names: [Incarnation: String] = [:]
-        var entries: [OperationID: Entry] = [:]
+    var workers: [String] = []
+    var names: [Incarnation: String] = [:]
+    var entries: [OperationID: Entry] = [:]
 
-        subscript(operation: OperationID) -> Entry { entries[operation] ?? Entry() }
+    subscript(operation: OperationID) -> Entry { entries[operation] ?? Entry() }
 
-        /// By its place in the first graph.
-        subscript(index: Int) -> Entry {
-            self[OperationID(graph: GraphID(rawValue: 0), index: UInt32(index))]
-        }
-    }
-
-    // Everything below is touched under this lock alone.
-    private let lock = NSLock()
-    private var state = State()
-    private var waiters: [UInt64: Waiter] = [:]
-    private var nextWaiter: UInt64 = 0
-
-    private struct Waiter {
-        let isDone: @Sendable (State) -> Bool
-        let continuation: CheckedContinuation<Bool, Never>
-    }
-
-    var current: State { lock.withLock { state } }
-
-    func note(_ notices: [Scheduler.Notice]) {
-        let done = lock.withLock {
-            for notice in notices { state.note(notice) }
-            let done = waiters.filter { $0.value.isDone(state) }
-            for waiter in done { waiters[waiter.key] = nil }
-            return done
-        }
-        for waiter in done { waiter.value.continuation.resume(returning: true) }
-    }
-
-    /// Returns when this holds.
-    ///
-    /// - Throws: `WorldFailure` after two minutes.
-    func wait(until isDone: @escaping @Sendable (State) -> Bool) async throws {
-        let id = lock.withLock {
-            nextWaiter += 1
-            return nextWaiter
-        }
-        let timeout = Task {
-            try await Task.sleep(for: .seconds(120))
-            lock.withLock { waiters.removeValue(forKey: id) }?.continuation
-                .resume(returning: false)
-        }
-        defer { timeout.cancel() }
-        let isInTime = await withCheckedContinuation { continuation in
-            let isDone = lock.withLock {
-                if isDone(state) { return true }
-                waiters[id] = Waiter(isDone: isDone, continuation: continuation)
-                return false
-            }
-            if isDone { continuation.resume(returning: true) }
-        }
-        guard isInTime else { throw WorldFailure("it did not happen within two minutes") }
+    /// By its place in the first graph.
+    subscript(index: Int) -> Entry {
+        self[OperationID(graph: GraphID(rawValue: 0), index: UInt32(index))]
     }
 }
 
-extension Record.State {
+extension Record {
     mutating func note(_ notice: Scheduler.Notice) {
         switch notice {
         case .workerJoined(let worker, _, _):
