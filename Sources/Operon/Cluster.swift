@@ -129,15 +129,15 @@ public final class Cluster: Sendable {
     }
 
     /// The coordinator in this process, and its client.
-    package struct Inside: Sendable {
+    package struct EmbeddedCoordinator: Sendable {
         package let host: CoordinatorHost
         package let client: LocalCoordinator
         package var service: CoordinatorService { host.service }
     }
 
     /// `nil` if the cluster is remote.
-    package var inside: Inside? {
-        get async throws { (try await session().backend as? LocalBackend)?.inside }
+    package var embedded: EmbeddedCoordinator? {
+        get async throws { (try await session().backend as? LocalBackend)?.embedded }
     }
 
     /// See `Session.earlyCount`.
@@ -156,7 +156,7 @@ public final class Cluster: Sendable {
         for kind in kinds { session.backend.register(kind) }
     }
 
-    // MARK: - Life
+    // MARK: - Closing
 
     /// Connects, if the cluster is not connected yet.
     ///

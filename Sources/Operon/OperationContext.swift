@@ -118,8 +118,8 @@ public struct OperationContext: Sendable {
         var graph = GraphDescription(name: "added", operations: descriptions)
         graph.order = .submission
         let body: [UInt8]
-        do throws(InsideError) {
-            body = try InsideClient.body(of: graph)
+        do throws(OperationSocketError) {
+            body = try OperationSocketClient.body(of: graph)
         } catch {
             throw OperonError(.invalid, error.message)
         }

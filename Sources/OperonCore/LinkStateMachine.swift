@@ -255,7 +255,7 @@ extension LinkStateMachine {
         // Sixteen doublings make almost an hour. Beyond that, only the limit matters.
         let doubled = configuration.pauseMin * (1 << min(failures - 1, 16))
         let whole = min(doubled, limit).nanoseconds
-        return .nanoseconds(whole / 2 + Int64(Double(whole / 2) * generator.chance()))
+        return .nanoseconds(whole / 2 + Int64(Double(whole / 2) * generator.fraction()))
     }
 }
 

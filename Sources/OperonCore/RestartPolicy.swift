@@ -7,7 +7,7 @@ package struct RestartPolicy: Sendable {
         /// The longest pause: a host whose problem is solved is back within half a minute.
         package var pauseMax = Duration.seconds(30)
         /// After a run of this length, earlier ends no longer count.
-        package var goodLife = Duration.seconds(60)
+        package var stableAfter = Duration.seconds(60)
         /// Exit codes that another start would not change: 0 is a drain, 2 a usage error, 130 and
         /// 143 a request to end at once.
         package var finalCodes: Set<Int32> = [0, 2, 130, 143]
@@ -30,7 +30,7 @@ package struct RestartPolicy: Sendable {
 
     private let configuration: Configuration
     private var generator: SeededGenerator
-    /// Ends since the last run of at least `goodLife`.
+    /// Ends since the last run of at least `stableAfter`.
     private var ends = 0
 
     package init(configuration: Configuration = Configuration(), seed: UInt64) {
@@ -49,7 +49,7 @@ package struct RestartPolicy: Sendable {
         case .notStarted where wasAsked: return .end(code: 0)
         case .exit, .signal, .notStarted: break
         }
-        ends = lived >= configuration.goodLife ? 1 : ends + 1
+        ends = lived >= configuration.stableAfter ? 1 : ends + 1
         return .restart(after: nextPause())
     }
 

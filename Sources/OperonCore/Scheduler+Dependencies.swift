@@ -242,7 +242,7 @@ extension Scheduler {
         guard state(of: operation) == .pending else { return }
         countDependencies(of: operation)
         guard graphs[waiting: operation] == 0 else { return }
-        letGo(operation, at: now, into: &effects)
+        releaseOrSkip(operation, at: now, into: &effects)
         drainWorklist(at: now, into: &effects)
     }
 
@@ -266,7 +266,7 @@ extension Scheduler {
         graphs.move(operation, to: .pending)
         countDependencies(of: operation)
         if waiting == 0 {
-            letGo(operation, at: now, into: &effects)
+            releaseOrSkip(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
         }
         return true

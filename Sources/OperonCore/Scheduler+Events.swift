@@ -87,7 +87,7 @@ extension Scheduler {
             started(place, at: start, into: &effects)
             finished(place, result, start: start, end: end, at: now, into: &effects)
         case .returned:
-            comeBack(place, .returned, at: now, into: &effects)
+            requeue(place, .returned, at: now, into: &effects)
         case .added, .yielded, .read: break  // Handled above.
         }
     }
@@ -127,11 +127,11 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         if result.end == .crashed {
-            comeBack(place, .crashed, at: now, into: &effects)
+            requeue(place, .crashed, at: now, into: &effects)
             return
         }
         if case .notYet(let pause) = result.end {
-            comeBack(place, .returned, after: pause, at: now, into: &effects)
+            requeue(place, .returned, after: pause, at: now, into: &effects)
             return
         }
         let attempt = removeAttempt(place)
@@ -198,7 +198,7 @@ extension Scheduler {
         graphs[retries: operation] += 1
         let pause = graphs.policy(of: operation).retry.pause(
             before: Int(graphs[retries: operation]),
-            chance: generator.chance()
+            randomness: generator.fraction()
         )
         graphs.move(operation, to: .ready)
         graphs[flags: operation].insert(.comesBack)

@@ -1,7 +1,7 @@
 package import OperonModel
 
 // Workers request outputs that were too large for a dispatch. This file decides whether they may;
-// the shell and its `OutputDesk` decide what an answer contains and when it is sent.
+// the shell and its `OutputServer` decide what an answer contains and when it is sent.
 extension Scheduler {
     /// A worker's request that is to be answered.
     package struct FetchOrder: Hashable, Sendable {

@@ -41,7 +41,7 @@ extension Scheduler {
             let operation = OperationID(graph: id, index: index)
             // A skip of another operation may have finished it already.
             guard state(of: operation) == .pending else { continue }
-            letGo(operation, at: now, into: &effects)
+            releaseOrSkip(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
         }
         if count == 0 { hasNothingToDo(id, at: now, into: &effects) }
@@ -315,12 +315,12 @@ extension Scheduler {
         guard
             graphs[waiting: dependent] == 0 || configuration.violation == .releasesEarly
         else { return }
-        letGo(dependent, at: now, into: &effects)
+        releaseOrSkip(dependent, at: now, into: &effects)
     }
 
     /// Nothing holds a pending operation back any more: it becomes ready, or is added to the list
     /// of operations to skip, which `drainWorklist` processes.
-    mutating func letGo(
+    mutating func releaseOrSkip(
         _ operation: OperationID,
         at now: Moment,
         into effects: inout Effects

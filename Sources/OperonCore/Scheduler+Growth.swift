@@ -96,7 +96,7 @@ extension Scheduler {
             guard graphs[id].operations.state[index] == .pending,
                 graphs[id].operations.waiting[index] == 0
             else { continue }
-            letGo(operation, at: now, into: &effects)
+            releaseOrSkip(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
         }
         forgetUnused(addition.graph.queues)

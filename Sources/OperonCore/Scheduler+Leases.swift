@@ -111,7 +111,7 @@ extension Scheduler {
                 configuration.violation == .restartsWhatRuns
                 ? now.monotonic : patienceEnd(of: attempt)
             if end <= now.monotonic {
-                comeBack(place, .lost, at: now, into: &effects)
+                requeue(place, .lost, at: now, into: &effects)
             } else {
                 attempts.update(place) { $0.isAwaited = true }
                 arm(.patience(place: place, attempt.id), at: end)
@@ -137,7 +137,7 @@ extension Scheduler {
             workers[worker].claim = nil
             effects.notices.append(.workerLost(workers[worker].identity))
         }
-        for place in places(of: worker) { comeBack(place, .lost, at: now, into: &effects) }
+        for place in places(of: worker) { requeue(place, .lost, at: now, into: &effects) }
     }
 
     /// The attempts of a worker, oldest first.
@@ -177,6 +177,6 @@ extension Scheduler {
             arm(.patience(place: place, id), at: next)
             return
         }
-        comeBack(place, .lost, at: now, into: &effects)
+        requeue(place, .lost, at: now, into: &effects)
     }
 }

@@ -6,7 +6,7 @@ extension Scheduler {
     /// An attempt ended without a result. The operation goes to the front of its priority, unless
     /// it was cancelled meanwhile or has lost too many attempts. If it asked for a pause, it does
     /// not start before the pause is over.
-    mutating func comeBack(
+    mutating func requeue(
         _ place: UInt32,
         _ ending: AttemptEnding,
         after pause: Duration = .zero,

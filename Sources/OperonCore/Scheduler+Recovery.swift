@@ -82,7 +82,7 @@ extension Scheduler {
                 let forgets = configuration.violation == .forgetsAdditions
                 try restore(stored, compiled, forgets ? added.dropLast() : added, at: now)
             } else {
-                try restoreRemains(of: stored)
+                try restoreDropped(of: stored)
             }
         }
         for (place, stored) in state.graphs.enumerated() {
@@ -278,7 +278,7 @@ extension Scheduler {
     }
 
     /// Restores a dropped graph: its number, and the outcomes of its operations.
-    private mutating func restoreRemains(of stored: StoredGraph) throws(RestoreError) {
+    private mutating func restoreDropped(of stored: StoredGraph) throws(RestoreError) {
         var outcomes = stored.outcomes
         if !stored.isTombstone {
             guard stored.finishedAt != nil else {

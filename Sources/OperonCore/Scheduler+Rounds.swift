@@ -35,7 +35,7 @@ extension Scheduler {
             guard graphs[state: operation] == .pending,
                 graphs[waiting: operation] == 0
             else { continue }
-            letGo(operation, at: now, into: &effects)
+            releaseOrSkip(operation, at: now, into: &effects)
             drainWorklist(at: now, into: &effects)
         }
         var result = CommandResult()

@@ -169,7 +169,7 @@ extension Scheduler {
         else { return nil }
         var longest = policy.delay ?? .zero
         if stored.retries > 0 {
-            longest = max(longest, policy.retry.pause(before: Int(stored.retries), chance: 1))
+            longest = max(longest, policy.retry.pause(before: Int(stored.retries), randomness: 1))
         }
         return longest
     }

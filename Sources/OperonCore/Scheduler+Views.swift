@@ -244,7 +244,7 @@ extension Scheduler {
 
     /// Whether an operation was skipped although it was no failure handler. It is no loss if a
     /// handler for a failure that did not happen is skipped.
-    package func hasWant(_ id: GraphID) -> Bool {
+    package func skippedMoreThanHandlers(_ id: GraphID) -> Bool {
         let graph = graphs[id]
         guard graph.counts[Int(OutcomeKind.skipped.rawValue)] > 0 else { return false }
         for index in graph.operations.indices where graph.operations.outcome[index] == .skipped {

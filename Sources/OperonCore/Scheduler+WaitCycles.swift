@@ -94,7 +94,7 @@ extension Scheduler {
         _ path: [OperationID],
         into effects: inout Effects
     ) {
-        goOn(
+        answerWait(
             operation,
             with: .refused(.waitCycle(operation, path)),
             hasRoom: false,

@@ -73,7 +73,7 @@ extension Scheduler {
             // Only one wait at a time: the worker has dropped the other one, as its next beat would
             // show.
             endWait(of: operation)
-            effects.notices.append(.wentOn(operation, known.held.attempt, hasRoom: false))
+            effects.notices.append(.waitEnded(operation, known.held.attempt, hasRoom: false))
         }
         let awaited: [OperationID]
         switch judgement {
@@ -202,11 +202,11 @@ extension Scheduler {
                 queues[queue].hasRoom || configuration.violation == .resumesBeyondLimit
             else { continue }
             let outcomes = wait.outcomes.map { $0 ?? .skipped }
-            goOn(operation, with: .ended(outcomes), hasRoom: true, into: &effects)
+            answerWait(operation, with: .ended(outcomes), hasRoom: true, into: &effects)
         }
     }
 
-    mutating func goOn(
+    mutating func answerWait(
         _ operation: OperationID,
         with content: Verdict.Content,
         hasRoom: Bool,
@@ -215,7 +215,7 @@ extension Scheduler {
         guard let wait = waits[operation] else { return }
         let worker = worker(of: operation)
         endWait(of: operation)
-        effects.notices.append(.wentOn(operation, wait.held.attempt, hasRoom: hasRoom))
+        effects.notices.append(.waitEnded(operation, wait.held.attempt, hasRoom: hasRoom))
         let verdict = Verdict(number: wait.number, event: wait.event, content: content)
         give(verdict, to: worker, into: &effects)
     }
@@ -266,7 +266,7 @@ extension Scheduler {
                 !listed.contains(wait.number)
             else { continue }
             endWait(of: attempt.operation)
-            effects.notices.append(.wentOn(attempt.operation, attempt.id, hasRoom: false))
+            effects.notices.append(.waitEnded(attempt.operation, attempt.id, hasRoom: false))
         }
     }
 

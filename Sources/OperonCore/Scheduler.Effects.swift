@@ -186,7 +186,7 @@ extension Scheduler {
         /// The operation goes on after a wait. `hasRoom`: it has its slot and place again.
         /// Otherwise it goes on before its wait was over, and more operations run than the limits
         /// allow.
-        case wentOn(OperationID, AttemptID, hasRoom: Bool)
+        case waitEnded(OperationID, AttemptID, hasRoom: Bool)
         /// An attempt that was reported lost goes on.
         case resumed(OperationID, AttemptID, worker: Incarnation)
         /// `start` is `nil` if the attempt never started, or was lost before its worker reported
@@ -223,7 +223,7 @@ extension Scheduler {
         var restsOnRecords: Bool {
             switch self {
             case .workerBusy, .superseded, .eventRefused, .log, .progress: false
-            case .operationsAdded, .ready, .granted, .started, .yielded, .wentOn, .resumed,
+            case .operationsAdded, .ready, .granted, .started, .yielded, .waitEnded, .resumed,
                 .attemptEnded, .result, .finished, .retry, .graphFinished, .graphClosedIdle,
                 .workerJoined, .workerLost, .workerDraining:
                 true

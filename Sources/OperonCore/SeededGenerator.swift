@@ -14,7 +14,7 @@ package struct SeededGenerator: RandomNumberGenerator, Hashable, Sendable {
     }
 
     /// Uniform in 0..<1, with 53 bits.
-    package mutating func chance() -> Double {
+    package mutating func fraction() -> Double {
         Double(next() >> 11) * 0x1p-53
     }
 }

@@ -49,7 +49,7 @@ extension WorkerAgent {
 
     /// Starts the most urgent waiting attempts, while there are slots, room for their results, and
     /// an unexpired right to start them.
-    mutating func startWhatMay(at now: Timestamp, into effects: inout Effects) {
+    mutating func admit(at now: Timestamp, into effects: inout Effects) {
         guard link == .welcomed || configuration.violation == .startsBeforeWelcome else { return }
         startFetched(at: now, into: &effects)
         while runningCount + fetcher.count < configuration.slots,

@@ -87,7 +87,7 @@ package struct WorkerAgent: Sendable {
         }
         beatIfDue(at: now, into: &effects)
         resumeYielded(into: &effects)
-        startWhatMay(at: now, into: &effects)
+        admit(at: now, into: &effects)
         endExclusive(at: now, into: &effects)
         fetchInputs(at: now, into: &effects)
         reportStarts(at: now)

@@ -33,9 +33,9 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         self.jitter = jitter
     }
 
-    /// The pause before retry number `retry` (from 1). `chance`, in 0…<1, selects the value
+    /// The pause before retry number `retry` (from 1). `randomness`, in 0…<1, selects the value
     /// within the jitter.
-    public func pause(before retry: Int, chance: Double) -> Duration {
+    public func pause(before retry: Int, randomness: Double) -> Duration {
         var seconds = delay.seconds
         let longest = maxDelay.seconds
         var step = 1
@@ -45,7 +45,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
             seconds *= factor
             step += 1
         }
-        let jittered = min(seconds, longest) * (1 - jitter + 2 * jitter * chance)
+        let jittered = min(seconds, longest) * (1 - jitter + 2 * jitter * randomness)
         // A policy may allow centuries; 64 bits of nanoseconds hold 292 years.
         return .nanoseconds(Int64(exactly: (max(0, jittered) * 1e9).rounded(.down)) ?? .max)
     }

@@ -153,7 +153,7 @@ extension Simulator {
             && workers.contains {
                 $0.incarnation == address.incarnation && $0.connection == address.connection
             }
-        guard !isThere, returns.chance() < 0.7 else { return }
+        guard !isThere, returns.fraction() < 0.7 else { return }
         ledger.met(.messageReturned)
         let delay = Duration.microseconds(100 + Int64(returns.next() % 5_000))
         at(now + delay, .returned(connection: coordinatorConnection, address))

@@ -66,9 +66,9 @@ extension Simulator {
     }
 
     /// Whether somebody is there to be asked; else it is asked later.
-    private mutating func isAnswered(_ happening: Happening) -> Bool {
+    private mutating func isAnswered(_ step: Step) -> Bool {
         guard store?.isAlive == false else { return true }
-        at(now + .milliseconds(200), happening)
+        at(now + .milliseconds(200), step)
         return false
     }
 

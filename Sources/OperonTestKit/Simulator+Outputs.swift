@@ -110,7 +110,7 @@ extension Simulator {
                 workers[index].inputs[operation.held.attempt] = []
             case .abandon(let attempt, _): workers[index].inputs[attempt] = nil
             case .check(let hash, let bytes):
-                if scenario.isDamaging, !isHealed, work.chance() < 0.05 {
+                if scenario.isDamaging, !isHealed, work.fraction() < 0.05 {
                     ledger.met(.outputDamaged)
                     advance(.checked(hash, isRight: false), index, incarnation)
                 } else {

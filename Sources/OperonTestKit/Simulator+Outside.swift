@@ -15,7 +15,7 @@ extension Simulator {
     }
 
     private mutating func someCompletion() -> Completion {
-        if outside.chance() < scenario.failure {
+        if outside.fraction() < scenario.failure {
             return .failed(.thrown(type: "Test", message: "", payload: []))
         }
         return outside.next() % 8 == 0 ? .cancelled(reason: "test") : .succeeded(.empty)

@@ -122,7 +122,7 @@ extension Simulator {
     mutating func committed(life: Int) {
         guard let batch = store?.committing, store?.life == life else { return }
         if dies(.beforeRecords) { return }
-        if !batch.isEmpty, !isHealed, disk.chance() < scenario.commitFailure {
+        if !batch.isEmpty, !isHealed, disk.fraction() < scenario.commitFailure {
             ledger.met(.commitFailed)
             at(now + .milliseconds(50), .committed(life: life))
             return
@@ -207,7 +207,7 @@ extension Simulator {
     mutating func dies(_ point: CrashPoint) -> Bool {
         guard let crash = store?.crash, crash.point == point, !isHealed else { return false }
         // Some leave before.
-        if point == .betweenMessages, disk.chance() < 0.5 { return false }
+        if point == .betweenMessages, disk.fraction() < 0.5 { return false }
         store?.crash = nil
         ledger.met(.coordinatorKilled)
         switch point {
@@ -253,7 +253,7 @@ extension Simulator {
         store.durable = store.image
         store.durableLedger = ledger.kept
         self.store = store
-        if !isHealed, disk.chance() < 0.2 {
+        if !isHealed, disk.fraction() < 0.2 {
             ledger.met(.recoveryInterrupted)
             self.store?.life += 1
             at(now + .milliseconds(300), .coordinatorStarted(life: life + 1))
@@ -267,7 +267,7 @@ extension Simulator {
             self.store?.isAlive = true
             coordinatorAliveSince = now
             self.store?.decided = store.image
-            desk = OutputDesk(limits: Self.smallPieces(restored.configuration.limits))
+            desk = OutputServer(limits: Self.smallPieces(restored.configuration.limits))
             noteRestored(store.image.state)
             children.restore(store.image.state)
             // Nobody was told that it was taken: it is submitted again.

@@ -23,7 +23,7 @@ extension Simulator {
         _ incarnation: Incarnation
     ) -> Bool {
         guard scenario.waiting > 0, !isPoison(held.operation),
-            inside.chance() < scenario.waiting
+            inside.fraction() < scenario.waiting
         else { return true }
         let count = UInt64(scheduler.operationCount(of: held.operation.graph))
         guard count > 0 else { return true }
@@ -36,10 +36,10 @@ extension Simulator {
     /// Whether it waits for what it has added.
     func waitsForChildren(_ operation: OperationID) -> Bool {
         guard scenario.waiting > 0 else { return false }
-        var chance = chance(of: operation)
-        _ = chance.next()
-        _ = chance.next()
-        return chance.next() % 2 == 0
+        var randomness = randomness(of: operation)
+        _ = randomness.next()
+        _ = randomness.next()
+        return randomness.next() % 2 == 0
     }
 
     mutating func awaits(
@@ -222,7 +222,7 @@ extension SimulatorLedger {
         if kept.inFlight.remove(operation) != nil { kept.yielded.insert(operation) }
     }
 
-    mutating func wentOn(_ operation: OperationID, hasRoom: Bool) {
+    mutating func waitEnded(_ operation: OperationID, hasRoom: Bool) {
         guard kept.yielded.remove(operation) != nil else { return }
         if hasRoom { takePlace(operation) } else { kept.inFlight.insert(operation) }
     }

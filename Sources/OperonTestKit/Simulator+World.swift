@@ -37,8 +37,8 @@ struct SimulatedWorker {
 
 // What happens in the world, and what each side's effects do to it.
 extension Simulator {
-    mutating func perform(_ happening: Happening) {
-        switch happening {
+    mutating func perform(_ step: Step) {
+        switch step {
         case .coordinatorUp: connectCoordinator()
         case .coordinatorDown: disconnectCoordinator()
         case .coordinatorWake:
@@ -114,7 +114,7 @@ extension Simulator {
     }
 
     mutating func isLost() -> Bool {
-        guard !isHealed, scenario.loss > 0, network.chance() < scenario.loss else { return false }
+        guard !isHealed, scenario.loss > 0, network.fraction() < scenario.loss else { return false }
         ledger.met(.messageLost)
         return true
     }
@@ -238,7 +238,7 @@ extension Simulator {
     private mutating func kill(_ index: Int) {
         guard workers[index].agent != nil else { return }
         ledger.met(.workerKilled)
-        endLife(of: index)
+        endProcess(of: index)
         at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
     }
 
@@ -280,7 +280,7 @@ extension Simulator {
     }
 
     /// Whatever it ran ends with it.
-    private mutating func endLife(of index: Int) {
+    private mutating func endProcess(of index: Int) {
         let old = workers[index]
         for attempt in old.running { ledger.stopped(attempt) }
         workers[index] = SimulatedWorker(
@@ -294,7 +294,7 @@ extension Simulator {
     /// Its life ends in good order, and another begins.
     private mutating func leave(_ index: Int) {
         guard workers[index].agent != nil else { return }
-        endLife(of: index)
+        endProcess(of: index)
         at(now + .milliseconds(Int64(network.next() % 10_000)), .workerBoot(index))
     }
 
@@ -414,13 +414,13 @@ extension Simulator {
             report(held, .crashed, index)
             return
         }
-        if scenario.notYet > 0, !isHealed, outside.chance() < scenario.notYet {
+        if scenario.notYet > 0, !isHealed, outside.fraction() < scenario.notYet {
             ledger.met(.notYet)
             let pause = Duration.milliseconds(Int64(outside.next() % 8_000))
             report(held, .notYet(after: pause), index)
             return
         }
-        let fails = work.chance() < scenario.failure
+        let fails = work.fraction() < scenario.failure
         report(held, fails ? .failed(.exit(code: 1)) : .succeeded, index)
     }
 
@@ -440,7 +440,7 @@ extension Simulator {
         let attempt: AttemptID
         switch stop {
         case .cancel(let id):
-            guard work.chance() < 0.7 else {
+            guard work.fraction() < 0.7 else {
                 // It goes on to its end; but waits no more.
                 workers[index].stopping.insert(id)
                 withdrawAll(of: id, index, incarnation)
@@ -469,7 +469,7 @@ extension Simulator {
         var body = CoordinatorMessage.dispatch(
             Dispatch(acknowledged: 0, operations: [operation(grant)])
         )
-        if store != nil, network.chance() < 0.5 {
+        if store != nil, network.fraction() < 0.5 {
             // It believes that nothing here is its own any more, and that all was heard.
             let stops = workers[index].running.sorted().map { attempt in
                 Order.stop(HeldAttempt(attempt: attempt, operation: held.operation))

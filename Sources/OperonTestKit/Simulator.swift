@@ -33,7 +33,7 @@ package struct Simulator {
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
     /// The coordinator's, for outputs that workers fetch.
-    var desk: OutputDesk
+    var desk: OutputServer
     var coordinatorIsUp = false
     var coordinatorUpSince = Timestamp.zero
     /// Counts the coordinator's connections: what was sent to an old one is lost.
@@ -64,9 +64,9 @@ package struct Simulator {
 
     package var ledger = SimulatorLedger()
     package var coverage: SimulatorCoverage { ledger.coverage }
-    /// Is given each happening with its time in seconds, to read how a seed failed.
+    /// Is given each step with its time in seconds, to read how a seed failed.
     package var trace: ((String) -> Void)?
-    /// Looks at the scheduler after each happening: what is wrong, or `nil`.
+    /// Looks at the scheduler after each step: what is wrong, or `nil`.
     package var inspector: ((Scheduler) -> String?)?
 
     package init(seed: UInt64, scenario: SimulatorScenario) {
@@ -87,7 +87,7 @@ package struct Simulator {
         // Small enough that names are forgotten and searches are led on in later events.
         configuration.unusedKindsMax = 1
         if seed % 3 == 0 { configuration.searchVisitsMax = 2 }
-        desk = OutputDesk(limits: Self.smallPieces(configuration.limits))
+        desk = OutputServer(limits: Self.smallPieces(configuration.limits))
         scheduler = Scheduler(
             configuration: configuration,
             reign: Reign(rawValue: 7),
@@ -110,14 +110,14 @@ package struct Simulator {
         }
         scenario.growth = .drawn(from: seed)
         var inside = SeededGenerator(seed: seed ^ 0x6164_6473_0000_0000)
-        if inside.next() % 3 == 0 { scenario.addition = 0.1 + inside.chance() * 0.4 }
+        if inside.next() % 3 == 0 { scenario.addition = 0.1 + inside.fraction() * 0.4 }
         var waiting = SeededGenerator(seed: seed ^ 0x6177_6169_7400_0000)
-        if waiting.next() % 3 == 0 { scenario.waiting = 0.1 + waiting.chance() * 0.5 }
+        if waiting.next() % 3 == 0 { scenario.waiting = 0.1 + waiting.fraction() * 0.5 }
         scenario.drawKeys(from: seed)
         var outside = SeededGenerator(seed: seed ^ 0x6170_7072_6f76_616c)
-        if outside.next() % 3 == 0 { scenario.external = 0.1 + outside.chance() * 0.4 }
+        if outside.next() % 3 == 0 { scenario.external = 0.1 + outside.fraction() * 0.4 }
         var pausing = SeededGenerator(seed: seed ^ 0x6e6f_7420_7965_7400)
-        if pausing.next() % 3 == 0 { scenario.notYet = 0.1 + pausing.chance() * 0.4 }
+        if pausing.next() % 3 == 0 { scenario.notYet = 0.1 + pausing.fraction() * 0.4 }
         scenario.drawDates(from: seed)
         if scenario.hasStore {
             var pruning = SeededGenerator(seed: seed ^ 0x7072_756e_6500_0000)
@@ -134,7 +134,7 @@ package struct Simulator {
         case tick(Tick.Way)
     }
 
-    enum Happening {
+    enum Step {
         case coordinatorUp
         case coordinatorDown
         case coordinatorWake
@@ -181,7 +181,7 @@ package struct Simulator {
     struct Entry: Comparable {
         let time: Timestamp
         let order: UInt64
-        let happening: Happening
+        let step: Step
 
         static func < (left: Entry, right: Entry) -> Bool {
             (left.time, left.order) < (right.time, right.order)
@@ -194,8 +194,8 @@ package struct Simulator {
     /// hour must do for whatever is left.
     static let faultPhase = Duration.seconds(60)
     static let drainBound = Duration.seconds(1_800)
-    /// More happenings than any healthy run needs: a livelock.
-    static let happeningsMax = 200_000
+    /// More steps than any healthy run needs: a livelock.
+    static let eventsMax = 200_000
 
     /// Runs to the end. The first thing that did not hold, or `nil`.
     package mutating func run() -> String? {
@@ -205,12 +205,12 @@ package struct Simulator {
         while let entry = agenda.popMin() {
             now = max(now, entry.time)
             count += 1
-            guard count <= Self.happeningsMax else { return "livelock: \(count) happenings" }
+            guard count <= Self.eventsMax else { return "livelock: \(count) steps" }
             guard now <= end else { return notDrained() }
-            if let trace { trace("\(now.nanoseconds / 1_000) µs \(entry.happening)") }
+            if let trace { trace("\(now.nanoseconds / 1_000) µs \(entry.step)") }
             ledger.now = now
             ledger.wall = moment.wall
-            perform(entry.happening)
+            perform(entry.step)
             ledger.fold(now.nanoseconds)
             if let broken = ledger.violation ?? scheduler.violatedInvariant() { return broken }
             if let broken = inspector?(scheduler) { return broken }
@@ -253,8 +253,8 @@ package struct Simulator {
         return nil
     }
 
-    mutating func at(_ time: Timestamp, _ happening: Happening) {
-        agenda.insert(Entry(time: time, order: entries, happening: happening))
+    mutating func at(_ time: Timestamp, _ step: Step) {
+        agenda.insert(Entry(time: time, order: entries, step: step))
         entries += 1
     }
 }
@@ -338,7 +338,7 @@ extension Simulator {
         for _ in 0..<scenario.coordinatorDeaths {
             let crash = SimulatedStore.Crash(
                 point: CrashPoint.allCases[Int(disk.next() % UInt64(CrashPoint.allCases.count))],
-                isPowerCut: disk.chance() < 0.3
+                isPowerCut: disk.fraction() < 0.3
             )
             at(moment(in: &disk, from: start, seconds: 50), .coordinatorDies(crash))
         }
@@ -357,7 +357,7 @@ extension Simulator {
             let time = some()
             let patience = Duration.milliseconds(Int64(faults.next() % 10_000))
             let index = worker()
-            let drain = Happening.workerDrained(index, deadline: time + patience)
+            let drain = Step.workerDrained(index, deadline: time + patience)
             at(time, faults.next() % 2 == 0 ? .drainAsked(index) : drain)
         }
     }

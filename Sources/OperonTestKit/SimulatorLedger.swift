@@ -34,7 +34,7 @@ package struct SimulatorLedger {
     var expected: [GrownLedger.Piece] = []
     /// Who went on without a place in the step that is recorded. These are the effects of several
     /// events, so a place may have been taken before. Only counted.
-    private var wentOnBeyondLimit: Set<OperationID> = []
+    private var resumedBeyondLimit: Set<OperationID> = []
     /// Pauses that were over when they were recorded. Only looked up.
     var emptyPauses: Set<EmptyPause> = []
     /// What running operations were told that they have added.
@@ -125,7 +125,7 @@ package struct SimulatorLedger {
     mutating func takePlace(_ operation: OperationID) {
         guard isLimited(operation) else { return }
         kept.inFlight.insert(operation)
-        let count = kept.inFlight.subtracting(wentOnBeyondLimit).count
+        let count = kept.inFlight.subtracting(resumedBeyondLimit).count
         if let limit = kept.limit, count > limit {
             broken("\(count) in flight in a queue of \(limit)")
         }
@@ -233,13 +233,13 @@ package struct SimulatorLedger {
 
     /// What goes on for want of a wait may wait anew.
     private mutating func followPlaces(_ notices: [Scheduler.Notice]) {
-        wentOnBeyondLimit = []
+        resumedBeyondLimit = []
         for notice in notices {
             switch notice {
             case .yielded(let operation, _): gavePlaceBack(operation)
-            case .wentOn(let operation, _, hasRoom: false):
-                wentOn(operation, hasRoom: false)
-                wentOnBeyondLimit.insert(operation)
+            case .waitEnded(let operation, _, hasRoom: false):
+                waitEnded(operation, hasRoom: false)
+                resumedBeyondLimit.insert(operation)
             default: continue
             }
         }
@@ -249,8 +249,8 @@ package struct SimulatorLedger {
         if case .graphFinished(let graph) = notice, kept.grown.open.contains(graph) {
             broken("graph \(graph) finished and is open")
         }
-        if case .wentOn(let operation, _, hasRoom: true) = notice {
-            wentOn(operation, hasRoom: true)
+        if case .waitEnded(let operation, _, hasRoom: true) = notice {
+            waitEnded(operation, hasRoom: true)
         }
         guard case .attemptEnded(let operation, let attempt, let ending, _, _) = notice else {
             return

@@ -87,7 +87,7 @@ package struct SimulatorScenario: Sendable {
     /// The swarm: what this seed draws.
     package static func drawn(from generator: inout SeededGenerator) -> SimulatorScenario {
         var scenario = SimulatorScenario()
-        func chance(_ probability: Double) -> Bool { generator.chance() < probability }
+        func chance(_ probability: Double) -> Bool { generator.fraction() < probability }
         func some(_ range: ClosedRange<Int>, _ probability: Double) -> Int {
             chance(probability) ? Int.random(in: range, using: &generator) : 0
         }
@@ -98,7 +98,7 @@ package struct SimulatorScenario: Sendable {
         scenario.delayMax = [1, 5, 50, 500][Int.random(in: 0...3, using: &generator)]
         scenario.eventLag = [0, 0, 20, 3_000][Int.random(in: 0...3, using: &generator)]
         scenario.durationMax = [1, 50, 2_000, 20_000][Int.random(in: 0...3, using: &generator)]
-        if chance(0.3) { scenario.failure = generator.chance() * 0.5 }
+        if chance(0.3) { scenario.failure = generator.fraction() * 0.5 }
         if chance(0.5) { scenario.retryLimit = UInt16.random(in: 1...3, using: &generator) }
         scenario.usesKeys = chance(0.2)
         scenario.suspensions = some(1...3, 0.3)
@@ -106,7 +106,7 @@ package struct SimulatorScenario: Sendable {
         scenario.limitChanges = some(1...4, 0.3)
         scenario.priorityChanges = some(1...3, 0.2)
         guard chance(0.75) else { return scenario }
-        if chance(0.5) { scenario.loss = generator.chance() * 0.3 }
+        if chance(0.5) { scenario.loss = generator.fraction() * 0.3 }
         scenario.cuts = some(1...4, 0.55)
         scenario.coordinatorCuts = some(1...2, 0.25)
         scenario.brokerCrashes = some(1...2, 0.25)
@@ -122,10 +122,10 @@ package struct SimulatorScenario: Sendable {
     /// What a seed draws whose coordinator has a store. One that is free of faults stays so.
     package mutating func drawStore(from generator: inout SeededGenerator) {
         hasStore = true
-        isTimed = generator.chance() < 0.5
+        isTimed = generator.fraction() < 0.5
         guard !isFaultFree else { return }
         coordinatorDeaths = Int.random(in: 0...5, using: &generator)
-        if generator.chance() < 0.4 { commitFailure = generator.chance() * 0.4 }
+        if generator.fraction() < 0.4 { commitFailure = generator.fraction() * 0.4 }
     }
 
     /// From a stream of its own.
@@ -145,7 +145,7 @@ package struct SimulatorScenario: Sendable {
     /// From a stream of its own. The clock is also set where nothing waits for a date.
     package mutating func drawDates(from seed: UInt64) {
         var generator = SeededGenerator(seed: seed ^ 0x6461_7465_7300_0000)
-        if generator.next() % 3 == 0 { dates = 0.1 + generator.chance() * 0.4 }
+        if generator.next() % 3 == 0 { dates = 0.1 + generator.fraction() * 0.4 }
         if generator.next() % 2 == 0 { clockSteps = 1 + Int(generator.next() % 4) }
     }
 
@@ -156,10 +156,10 @@ package struct SimulatorScenario: Sendable {
         with generator: inout SeededGenerator
     ) -> CompiledGraph {
         changed(graph) { policy in
-            if generator.chance() < dates {
+            if generator.fraction() < dates {
                 policy.notBefore = start + .milliseconds(Int64(generator.next() % 40_000))
             }
-            if generator.chance() < dates / 2 {
+            if generator.fraction() < dates / 2 {
                 policy.deadline = start + .milliseconds(5_000 + Int64(generator.next() % 50_000))
             }
         }
@@ -171,7 +171,7 @@ package struct SimulatorScenario: Sendable {
         with generator: inout SeededGenerator
     ) -> CompiledGraph {
         changed(graph) { policy in
-            if generator.chance() < 0.3 {
+            if generator.fraction() < 0.3 {
                 policy.delay = .milliseconds(Int64(generator.next() % 8_000))
             }
         }
@@ -187,7 +187,7 @@ package struct SimulatorScenario: Sendable {
 
     func drawExternal(_ policy: inout OperationPolicy, from generator: inout SeededGenerator) {
         // The one that kills workers stays with them.
-        guard external > 0, generator.chance() < external, policy.kind < 2 else { return }
+        guard external > 0, generator.fraction() < external, policy.kind < 2 else { return }
         policy.kind = Self.externalKind
         if generator.next() % 2 == 0 {
             policy.timeout = .milliseconds(100 + Int64(generator.next() % 20_000))
@@ -229,7 +229,7 @@ package struct SimulatorScenario: Sendable {
             next.kind = UInt32.random(in: 0...1, using: &generator.generator)
             next.priority = QueuePriority.allCases.randomElement(using: &generator.generator)
             next.retry = RetryPolicy(limit: retryLimit, delay: .milliseconds(100))
-            if usesKeys, generator.generator.chance() < 0.4 { next.keys = [0] }
+            if usesKeys, generator.generator.fraction() < 0.4 { next.keys = [0] }
             // In some seeds, and without a draw, so that all others stay as they are.
             next.cancelsSiblings = operations % 5 == 0 && index % 2 == 0
             if hasPoison, index == operations - 1 { next.kind = 2 }

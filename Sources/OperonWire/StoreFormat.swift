@@ -96,17 +96,17 @@ package enum StoreFormat {
         return try KeySettings(message)
     }
 
-    package static func encode(_ happening: Happening) throws(WireError) -> [UInt8] {
-        guard happening.error != nil else { return HappeningBytes(happening).bytes }
-        return try encodeInGeneral(happening)
+    package static func encode(_ event: ClusterEvent) throws(WireError) -> [UInt8] {
+        guard event.error != nil else { return ClusterEventBytes(event).bytes }
+        return try encodeInGeneral(event)
     }
 
-    static func encodeInGeneral(_ happening: Happening) throws(WireError) -> [UInt8] {
-        try serialized(ProtoStoredHappening(happening))
+    static func encodeInGeneral(_ event: ClusterEvent) throws(WireError) -> [UInt8] {
+        try serialized(ProtoClusterEvent(event))
     }
 
-    package static func decodeHappening(_ bytes: [UInt8]) throws(WireError) -> Happening {
-        try Happening(try parse(bytes))
+    package static func decodeEvent(_ bytes: [UInt8]) throws(WireError) -> ClusterEvent {
+        try ClusterEvent(try parse(bytes))
     }
 
     private static func serialized(_ message: some Message) throws(WireError) -> [UInt8] {
@@ -298,33 +298,33 @@ extension RetryPolicy {
 
 // MARK: - Cluster events
 
-extension ProtoStoredHappening {
-    fileprivate init(_ happening: Happening) {
+extension ProtoClusterEvent {
+    fileprivate init(_ event: ClusterEvent) {
         self.init()
-        atNanoseconds = UInt64(bitPattern: happening.at.nanosecondsSince1970)
-        kind = UInt32(happening.kind.rawValue)
-        if let graph = happening.graph { self.graph = graph.rawValue }
-        if let operation = happening.operation { index = operation.index }
-        if let outcome = happening.outcome { self.outcome = UInt32(outcome.rawValue) + 1 }
-        if let attempt = happening.attempt {
+        atNanoseconds = UInt64(bitPattern: event.at.nanosecondsSince1970)
+        kind = UInt32(event.kind.rawValue)
+        if let graph = event.graph { self.graph = graph.rawValue }
+        if let operation = event.operation { index = operation.index }
+        if let outcome = event.outcome { self.outcome = UInt32(outcome.rawValue) + 1 }
+        if let attempt = event.attempt {
             attemptEpoch = attempt.epoch.rawValue
             attemptNumber = attempt.number
         }
-        if let ending = happening.ending { self.ending = UInt32(ending.rawValue) }
-        if let error = happening.error { self.error = ProtoOperationError(error) }
-        if let worker = happening.worker { self.worker = worker.rawValue }
-        workerName = happening.workerName
-        queue = happening.queue
-        by = happening.by
-        reason = happening.reason
-        key = happening.key
+        if let ending = event.ending { self.ending = UInt32(ending.rawValue) }
+        if let error = event.error { self.error = ProtoOperationError(error) }
+        if let worker = event.worker { self.worker = worker.rawValue }
+        workerName = event.workerName
+        queue = event.queue
+        by = event.by
+        reason = event.reason
+        key = event.key
     }
 }
 
-extension Happening {
-    fileprivate init(_ proto: ProtoStoredHappening) throws(WireError) {
+extension ClusterEvent {
+    fileprivate init(_ proto: ProtoClusterEvent) throws(WireError) {
         guard let raw = UInt8(exactly: proto.kind), let kind = Kind(rawValue: raw) else {
-            throw .missing("happening.kind")
+            throw .missing("event.kind")
         }
         let at = Int64(bitPattern: proto.atNanoseconds)
         self.init(kind, at: WallTime(nanosecondsSince1970: at))

@@ -173,7 +173,7 @@ extension History {
             outcomes[operation] = outcome.kind
         case .started(let operation, _, _): started.append(operation)
         case .resumed(let operation, _, _): resumed.append(operation)
-        case .ready, .result, .retry, .yielded, .wentOn, .graphFinished, .workerDraining,
+        case .ready, .result, .retry, .yielded, .waitEnded, .graphFinished, .workerDraining,
             .workerBusy,
             .operationsAdded, .graphClosedIdle, .superseded, .eventRefused, .log, .progress:
             return

@@ -7,9 +7,9 @@ import Testing
 /// A coordinator that keeps its graphs is killed, and started again on the same file.
 @Suite(.serialized) struct CoordinatorDeathTests {
     /// The operations of this graph ask for nothing.
-    @Test(arguments: FailPoint.allCases.filter { $0 != .requestInHand })
+    @Test(arguments: CrashPoint.allCases.filter { $0 != .requestInHand })
     func `a coordinator that dies between two steps loses nothing and repeats nothing`(
-        point: FailPoint
+        point: CrashPoint
     ) async throws {
         try await Scene.play { scene in
             let (file, graph) = try scene.writeGraph(layers: 4, width: 3, milliseconds: 50...150)

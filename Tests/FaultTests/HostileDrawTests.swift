@@ -101,8 +101,8 @@ import Testing
         var graphs = 0
         for _ in 0..<3_000 {
             let bytes = requests.next().bytes
-            guard let length = InsideFormat.length(bytes[...]), length == bytes.count - 4,
-                let request = try? InsideFormat.decodeRequest(Array(bytes.dropFirst(4)))
+            guard let length = OperationSocketFormat.length(bytes[...]), length == bytes.count - 4,
+                let request = try? OperationSocketFormat.decodeRequest(Array(bytes.dropFirst(4)))
             else { continue }
             switch request.what {
             case .add(let operations):

@@ -239,13 +239,13 @@ import Testing
         )
     }
 
-    private func desk(chunkBytes: Int = 10) -> OutputDesk {
+    private func desk(chunkBytes: Int = 10) -> OutputServer {
         var limits = Limits()
         limits.chunkBytes = chunkBytes
-        return OutputDesk(limits: limits)
+        return OutputServer(limits: limits)
     }
 
-    private func numbers(_ answers: [OutputDesk.Answer]?) -> [UInt64] {
+    private func numbers(_ answers: [OutputServer.Answer]?) -> [UInt64] {
         (answers ?? []).map { answer in
             switch answer {
             case .piece(let request): request.number

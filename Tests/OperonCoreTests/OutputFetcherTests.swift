@@ -392,13 +392,13 @@ import Testing
     /// is left gets exactly what it needs, in its order.
     @Test(arguments: 0..<200)
     func `whatever is lost on the way, everybody gets its inputs`(seed: Int) {
-        var chance = SeededGenerator(seed: UInt64(seed))
+        var randomness = SeededGenerator(seed: UInt64(seed))
         var bench = Bench()
         var wanted: [AttemptID: [NamedInput]] = [:]
         for number: UInt64 in 1...12 {
             var operation = Self.operation(number)
-            operation.inputs = (0..<Int.random(in: 1...5, using: &chance)).map { _ in
-                let output = UInt32.random(in: 1...15, using: &chance)
+            operation.inputs = (0..<Int.random(in: 1...5, using: &randomness)).map { _ in
+                let output = UInt32.random(in: 1...15, using: &randomness)
                 return Self.input(output, bytes: Int(output) * 3)
             }
             wanted[attempt(number)] = operation.inputs.map {
@@ -407,13 +407,13 @@ import Testing
             bench.begin(operation)
         }
         for _ in 0..<5_000 {
-            bench.perform(isRight: chance.chance() > 0.05)
+            bench.perform(isRight: randomness.fraction() > 0.05)
             if bench.requests.isEmpty, bench.fetcher.openRequests.isEmpty { break }
-            switch Int.random(in: 0..<20, using: &chance) {
+            switch Int.random(in: 0..<20, using: &randomness) {
             case 0: bench.requests = []  // All that is on its way is lost.
-            case 1: bench.requests.shuffle(using: &chance)
+            case 1: bench.requests.shuffle(using: &randomness)
             case 2:
-                let dropped = UInt64.random(in: 1...12, using: &chance)
+                let dropped = UInt64.random(in: 1...12, using: &randomness)
                 bench.fetcher.drop(attempt(dropped))
                 wanted[attempt(dropped)] = nil
                 bench.run()

@@ -250,7 +250,7 @@ struct WaitTests {
 
         bench.beat(from: 0, open: [])
         let (a, attempt) = (bench.id("a"), bench.attempt("a").held.attempt)
-        #expect(bench.effects.notices == [.wentOn(a, attempt, hasRoom: false)])
+        #expect(bench.effects.notices == [.waitEnded(a, attempt, hasRoom: false)])
         #expect(bench.explain("a").isEmpty)
         bench.scheduler.checkInvariants()
         bench.resume(.operation(bench.id("b")))

@@ -4,7 +4,7 @@ import Testing
 struct RetryPolicyTests {
     /// A chance of one half draws the pause without jitter.
     private func pauses(_ policy: RetryPolicy, _ count: Int) -> [Duration] {
-        (1...count).map { policy.pause(before: $0, chance: 0.5) }
+        (1...count).map { policy.pause(before: $0, randomness: 0.5) }
     }
 
     @Test func `pauses grow by the factor up to the longest`() {
@@ -33,8 +33,8 @@ struct RetryPolicyTests {
     @Test(arguments: [0.0, 0.1, 1.0])
     func `chance chooses within the jitter`(_ jitter: Double) {
         let policy = RetryPolicy(limit: 1, delay: .seconds(10), jitter: jitter)
-        let shortest = policy.pause(before: 1, chance: 0)
-        let longest = policy.pause(before: 1, chance: 1)
+        let shortest = policy.pause(before: 1, randomness: 0)
+        let longest = policy.pause(before: 1, randomness: 1)
 
         #expect(abs(shortest.seconds - 10 * (1 - jitter)) < 1e-6)
         #expect(abs(longest.seconds - 10 * (1 + jitter)) < 1e-6)
@@ -43,9 +43,9 @@ struct RetryPolicyTests {
 
     @Test func `the last of 65,535 retries costs no more than the first to compute`() {
         let policy = RetryPolicy(limit: .max, delay: .nanoseconds(1), maxDelay: .seconds(60))
-        #expect(policy.pause(before: 65_535, chance: 0.5) == .seconds(60))
+        #expect(policy.pause(before: 65_535, randomness: 0.5) == .seconds(60))
         let none = RetryPolicy(limit: .max, delay: .zero, maxDelay: .seconds(60))
-        #expect(none.pause(before: 65_535, chance: 0.5) == .zero)
+        #expect(none.pause(before: 65_535, randomness: 0.5) == .zero)
     }
 
     @Test func `a pause of centuries saturates`() {
@@ -55,7 +55,7 @@ struct RetryPolicyTests {
             maxDelay: .seconds(Int64.max),
             jitter: 1
         )
-        #expect(policy.pause(before: 3, chance: 1) == .nanoseconds(Int64.max))
+        #expect(policy.pause(before: 3, randomness: 1) == .nanoseconds(Int64.max))
     }
 
     @Test func `never allows no further attempt`() {

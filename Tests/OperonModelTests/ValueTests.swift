@@ -27,12 +27,12 @@ struct ValueTests {
             ]
         )
         #expect(
-            names(Happening.Ending.self) == [
+            names(ClusterEvent.Ending.self) == [
                 "1 succeeded", "2 failed", "3 cancelled", "4 returned", "5 lost", "6 crashed",
             ]
         )
         #expect(
-            names(Happening.Kind.self) == [
+            names(ClusterEvent.Kind.self) == [
                 "1 graphSubmitted", "2 graphAdded", "3 graphClosed", "4 graphFinished",
                 "5 graphCancelled", "6 suspended", "7 resumed", "8 queueSet", "9 queueCancelled",
                 "10 priority", "11 cancelRequested", "12 granted", "13 started",

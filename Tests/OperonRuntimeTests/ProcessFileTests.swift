@@ -61,14 +61,14 @@ struct ProcessFileTests {
 
     @Test func `a socket that was removed and made again answers`() async throws {
         let folder = ProcessSupport.temporaryFolder()
-        let socket = try InsideSocket(in: folder)
+        let socket = try OperationSocket(in: folder)
         socket.serve { _, _ in .ended }
         unlink(socket.path)
 
         try socket.repair()
 
         let variables = ["OPERON_SOCKET": socket.path, "OPERON_TOKEN": "nobody's"]
-        let client = try #require(InsideClient(environment: variables))
+        let client = try #require(OperationSocketClient(environment: variables))
         #expect(try client.ask(.read("x")) == .unknownToken)
         socket.close()
         #expect(await eventually { access(socket.path, F_OK) != 0 })

@@ -187,7 +187,7 @@ import Testing
             let text = try String(contentsOfFile: "\(folder)/life", encoding: .utf8)
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
             let boot = String(lines[2])
-            let life = try #require(Life(text: text.replacing(boot, with: "another")))
+            let life = try #require(WorkerRun(text: text.replacing(boot, with: "another")))
             let entry = ProcessGroupTable.Entry(process: bystander, start: start)
             #expect(life.isEnded(groups: [entry]))
             #expect(isAlive(bystander))
@@ -195,7 +195,7 @@ import Testing
     }
 
     @Test func `a life is not said to be dead where the system does not answer`() throws {
-        let life = Life(incarnation: Self.first, marker: "OPERON_TEST=none", files: "")
+        let life = WorkerRun(incarnation: Self.first, marker: "OPERON_TEST=none", files: "")
         #expect(life.isEnded(groups: []))
         #expect(!life.isEnded(groups: nil))
         #expect(!life.isEnded(groups: [], boot: nil))
@@ -211,7 +211,7 @@ import Testing
             }
             let life = try String(contentsOfFile: "\(folder)/life", encoding: .utf8)
             for count in 0..<life.utf8.count {
-                #expect(Life(text: String(life.prefix(count))) == nil)
+                #expect(WorkerRun(text: String(life.prefix(count))) == nil)
             }
             try "not an id\n".write(toFile: "\(folder)/worker", atomically: true, encoding: .utf8)
             let error = #expect(throws: StateDirectoryError.self) {

@@ -54,7 +54,7 @@ import Testing
 
         init(
             _ cluster: Operon.Cluster,
-            keptBy inside: Operon.Cluster.Inside
+            keptBy embedded: Operon.Cluster.EmbeddedCoordinator
         ) async throws {
             self.cluster = cluster
             queue = Operon.OperationQueue(cluster: cluster)
@@ -68,9 +68,9 @@ import Testing
             }
             let graph = try #require(succeeded.id?.graph)
             #expect(failed.id?.graph == graph)
-            _ = try await inside.client.close(graph: "\(graph)")
-            try await inside.service.prune(beyond: Retention(graphs: 0))
-            #expect(await inside.service.query { $0.isGone(graph) })
+            _ = try await embedded.client.close(graph: "\(graph)")
+            try await embedded.service.prune(beyond: Retention(graphs: 0))
+            #expect(await embedded.service.query { $0.isGone(graph) })
         }
     }
 
@@ -82,12 +82,12 @@ import Testing
         switch scope {
         case .inProcess:
             let cluster = Cluster.inProcess(slots: 2)
-            try await body(Dropped(cluster, keptBy: try #require(await cluster.inside)))
+            try await body(Dropped(cluster, keptBy: try #require(await cluster.embedded)))
             await cluster.close()
         case .embedded:
             try await RetentionTests.withFolder { folder in
                 let cluster = Cluster.embedded(store: folder + "/jobs.db", slots: 2)
-                try await body(Dropped(cluster, keptBy: try #require(await cluster.inside)))
+                try await body(Dropped(cluster, keptBy: try #require(await cluster.embedded)))
                 await cluster.close()
             }
         case .remote:
@@ -100,10 +100,10 @@ import Testing
                 .on(Reader.self),
                 .on(Asker.self)
             )
-            let inside = try #require(await keeper.inside)
-            try await RemoteCluster.serve(inside.client) { url in
+            let embedded = try #require(await keeper.embedded)
+            try await RemoteCluster.serve(embedded.client) { url in
                 let cluster = Cluster.remote(url)
-                try await body(Dropped(cluster, keptBy: inside))
+                try await body(Dropped(cluster, keptBy: embedded))
                 await cluster.close()
             }
             await keeper.close()

@@ -46,8 +46,8 @@ import Testing
     ) async throws {
         try await withCluster { cluster in
             try await body(cluster)
-            let inside = try #require(await cluster.inside)
-            try await RemoteCluster.serve(inside.client) { url in
+            let embedded = try #require(await cluster.embedded)
+            try await RemoteCluster.serve(embedded.client) { url in
                 let far = Cluster.remote(url)
                 try await body(far)
                 await far.close(within: .zero)

@@ -76,9 +76,9 @@ import Testing
     private func answers(to mistake: Mistake) async throws -> [Refusal?] {
         let keeper = Cluster.inProcess(slots: 2)
         try await keeper.register(.on(Nothing.self))
-        let inside = try #require(await keeper.inside)
+        let embedded = try #require(await keeper.embedded)
         var answers: [Refusal?] = []
-        try await RemoteCluster.serve(inside.client) { url in
+        try await RemoteCluster.serve(embedded.client) { url in
             let far = Cluster.remote(url)
             for cluster in [keeper, far] {
                 var options = OperationOptions()
@@ -207,8 +207,8 @@ import Testing
         wrong: WrongGraph
     ) async throws {
         let keeper = Cluster.inProcess(slots: 1)
-        let inside = try #require(await keeper.inside)
-        try await RemoteCluster.serve(inside.client) { url in
+        let embedded = try #require(await keeper.embedded)
+        try await RemoteCluster.serve(embedded.client) { url in
             let far = Cluster.remote(url)
             for cluster in [keeper, far] {
                 let refusal = await #expect(throws: Refusal.self) {
@@ -225,8 +225,8 @@ import Testing
     @Test func theLongestNameIsFoundFromAnotherGraph() async throws {
         let keeper = Cluster.inProcess(slots: 2)
         try await keeper.register(.on(Nothing.self))
-        let inside = try #require(await keeper.inside)
-        try await RemoteCluster.serve(inside.client) { url in
+        let embedded = try #require(await keeper.embedded)
+        try await RemoteCluster.serve(embedded.client) { url in
             let far = Cluster.remote(url)
             for cluster in [keeper, far] {
                 let queue = OperationQueue(cluster: cluster)
@@ -234,7 +234,7 @@ import Testing
                 let first = OperationHandle(Nothing(), options: name)
                 try await queue.addOperation(first)
                 let graph = try #require(first.id?.graph)
-                _ = try await inside.client.close(graph: "\(graph)")
+                _ = try await embedded.client.close(graph: "\(graph)")
                 let second = try await queue.addOperation(Nothing(), after: [first])
                 #expect(second.id?.graph != graph)
                 #expect(try await second.finalOutcome() == .succeeded)

@@ -21,13 +21,13 @@ private struct Filler: Operon.Operation {
 @Suite(.timeLimit(.minutes(10))) struct RetentionTests {
     /// Operations that the coordinator has rows for, and those of its store.
     private static func rows(of cluster: Operon.Cluster) async throws -> (Int, stored: Int) {
-        let inside = try #require(await cluster.inside)
-        let count = await inside.service.query { scheduler in
+        let embedded = try #require(await cluster.embedded)
+        let count = await embedded.service.query { scheduler in
             (0..<scheduler.graphCount).reduce(0) {
                 $0 + scheduler.operationCount(of: GraphID(rawValue: UInt32($1)))
             }
         }
-        let stored = await (inside.host.store as? MemoryStore)?.rowCount ?? 0
+        let stored = await (embedded.host.store as? MemoryStore)?.rowCount ?? 0
         return (count, stored)
     }
 
@@ -134,7 +134,7 @@ private struct Filler: Operon.Operation {
         retention.bytes = 1_000_000
         let cluster = Cluster.inProcess(slots: 2, keep: retention)
         let queue = Operon.OperationQueue(cluster: cluster)
-        let client = try #require(await cluster.inside).client
+        let client = try #require(await cluster.embedded).client
         let text = String(repeating: "a", count: 50_000)
         for _ in 0..<10 {
             let handles: [AnyOperationHandle] = (0..<8).map { _ in
@@ -153,14 +153,14 @@ private struct Filler: Operon.Operation {
     @Test func noGraphStaysOpenForEver() {
         let now = Timestamp(nanoseconds: 1_000_000_000)
         let day = Duration.seconds(86_400)
-        let small = GraphFill(operationCount: 10, bytes: 1_000, openedAt: now)
+        let small = GraphRollover(operationCount: 10, bytes: 1_000, openedAt: now)
         #expect(!small.isFull(for: 99_990, waiting: 0, at: now + day - .nanoseconds(1)))
         #expect(small.isFull(for: 99_991, waiting: 0, at: now))
         #expect(small.isFull(for: 1, waiting: 10, at: now + day))
-        let long = GraphFill(operationCount: 10_000, bytes: 0, openedAt: now)
+        let long = GraphRollover(operationCount: 10_000, bytes: 0, openedAt: now)
         #expect(!long.isFull(for: 1, waiting: 1_000, at: now))
         #expect(long.isFull(for: 1, waiting: 999, at: now))
-        let large = GraphFill(operationCount: 16, bytes: 16 << 20, openedAt: now)
+        let large = GraphRollover(operationCount: 16, bytes: 16 << 20, openedAt: now)
         #expect(large.isFull(for: 1, waiting: 16, at: now))
     }
 
@@ -210,8 +210,8 @@ private struct Filler: Operon.Operation {
 
             clock.advance(by: .seconds(3_600))
             let third = Self.embedded(folder, clock)
-            let inside = try #require(await third.inside)
-            try await Self.wait { await inside.service.query { $0.isGone(id.graph) } }
+            let embedded = try #require(await third.embedded)
+            try await Self.wait { await embedded.service.query { $0.isGone(id.graph) } }
             let error = await #expect(throws: OperonError.self) {
                 try await third.handle(id, of: Doubled.self)
             }

@@ -21,13 +21,13 @@ import Testing
         seed: UInt64
     ) throws {
         let originals = try Corpus.cases.map { ($0.message, try $0.message.encoded()) }
-        var chance = SeededGenerator(seed: seed)
+        var randomness = SeededGenerator(seed: seed)
         var refused = 0
 
         for _ in 0..<10_000 {
-            let (message, original) = originals.randomElement(using: &chance)!
+            let (message, original) = originals.randomElement(using: &randomness)!
             var bytes = original
-            for _ in 0...Int.random(in: 0..<4, using: &chance) { damage(&bytes, &chance) }
+            for _ in 0...Int.random(in: 0..<4, using: &randomness) { damage(&bytes, &randomness) }
             if try !expectSense(bytes, like: message) { refused += 1 }
         }
 
@@ -38,10 +38,10 @@ import Testing
 
     @Test(arguments: 0..<10)
     func `a thousand strings of random bytes of a seed are no messages`(seed: UInt64) {
-        var chance = SeededGenerator(seed: seed)
+        var randomness = SeededGenerator(seed: seed)
         for _ in 0..<1_000 {
-            let count = Int.random(in: 0..<64, using: &chance)
-            let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &chance) }
+            let count = Int.random(in: 0..<64, using: &randomness)
+            let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &randomness) }
             #expect(decodingError(bytes, like: Corpus.cases[0].message) != nil)
         }
     }
@@ -92,14 +92,14 @@ import Testing
 
     private func damage(_ bytes: inout [UInt8], _ chance: inout SeededGenerator) {
         guard !bytes.isEmpty else { return }
-        let place = Int.random(in: bytes.indices, using: &chance)
-        switch Int.random(in: 0..<6, using: &chance) {
-        case 0, 1: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &chance)
-        case 2: bytes[place] = UInt8.random(in: 0...255, using: &chance)
+        let place = Int.random(in: bytes.indices, using: &randomness)
+        switch Int.random(in: 0..<6, using: &randomness) {
+        case 0, 1: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &randomness)
+        case 2: bytes[place] = UInt8.random(in: 0...255, using: &randomness)
         case 3: bytes.remove(at: place)
-        case 4: bytes.insert(UInt8.random(in: 0...255, using: &chance), at: place)
+        case 4: bytes.insert(UInt8.random(in: 0...255, using: &randomness), at: place)
         default:
-            let end = min(bytes.count, place + Int.random(in: 1...16, using: &chance))
+            let end = min(bytes.count, place + Int.random(in: 1...16, using: &randomness))
             bytes.insert(contentsOf: bytes[place..<end], at: place)
         }
     }

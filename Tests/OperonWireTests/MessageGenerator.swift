@@ -1,10 +1,10 @@
 import OperonModel
 
-/// Messages of every kind from a seed, with the edges of every field more often than chance would.
+/// Messages of every kind from a seed, with the edges of every field more often than randomness would.
 struct MessageGenerator {
-    private var chance: SeededGenerator
+    private var randomness: SeededGenerator
 
-    init(seed: UInt64) { chance = SeededGenerator(seed: seed) }
+    init(seed: UInt64) { randomness = SeededGenerator(seed: seed) }
 
     mutating func message() -> Message {
         below(2) == 0 ? .coordinator(coordinator()) : .worker(worker())
@@ -165,7 +165,7 @@ struct MessageGenerator {
     }
 
     private mutating func hash() -> ContentHash {
-        ContentHash(bytes: (0..<32).map { _ in UInt8(truncatingIfNeeded: chance.next()) })!
+        ContentHash(bytes: (0..<32).map { _ in UInt8(truncatingIfNeeded: randomness.next()) })!
     }
 
     private mutating func chunk() -> OutputChunk {
@@ -356,7 +356,7 @@ struct MessageGenerator {
 
     private mutating func bytes() -> [UInt8] {
         let count = pick([0, 0, 1, 127, 128, 300])
-        return (0..<count).map { _ in UInt8(truncatingIfNeeded: chance.next()) }
+        return (0..<count).map { _ in UInt8(truncatingIfNeeded: randomness.next()) }
     }
 
     /// With both ends of the length that names may have.
@@ -369,11 +369,11 @@ struct MessageGenerator {
     }
 
     private mutating func small() -> UInt32 {
-        pick([0, 1, 127, 128, 65_535, .max, UInt32(truncatingIfNeeded: chance.next())])
+        pick([0, 1, 127, 128, 65_535, .max, UInt32(truncatingIfNeeded: randomness.next())])
     }
 
     private mutating func number() -> UInt64 {
-        pick([0, 1, 127, 128, 1 << 32, 1 << 63, .max, chance.next(), chance.next() >> 40])
+        pick([0, 1, 127, 128, 1 << 32, 1 << 63, .max, randomness.next(), randomness.next() >> 40])
     }
 
     private mutating func positive() -> UInt64 { max(1, number()) }
@@ -390,5 +390,5 @@ struct MessageGenerator {
         elements[below(elements.count)]
     }
 
-    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &chance) }
+    mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &randomness) }
 }

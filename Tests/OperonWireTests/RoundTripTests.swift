@@ -65,28 +65,28 @@ import Testing
     }
 
     @Test(arguments: [
-        InsideFormat.Request.What.add([1, 2]), .wait(["a", "g/b"]), .read("a"),
+        OperationSocketFormat.Request.What.add([1, 2]), .wait(["a", "g/b"]), .read("a"),
     ])
     func `a question from inside an operation survives`(
-        _ what: InsideFormat.Request.What
+        _ what: OperationSocketFormat.Request.What
     ) throws {
-        let request = InsideFormat.Request(token: "t", what: what)
-        let bytes = try InsideFormat.encode(request)
-        let body = Array(bytes.dropFirst(InsideFormat.lengthBytes))
-        #expect(InsideFormat.length(bytes[...]) == body.count)
-        #expect(try InsideFormat.decodeRequest(body) == request)
+        let request = OperationSocketFormat.Request(token: "t", what: what)
+        let bytes = try OperationSocketFormat.encode(request)
+        let body = Array(bytes.dropFirst(OperationSocketFormat.lengthBytes))
+        #expect(OperationSocketFormat.length(bytes[...]) == body.count)
+        #expect(try OperationSocketFormat.decodeRequest(body) == request)
     }
 
     @Test(arguments: [
-        InsideFormat.Answer.added(3), .awaited([.failed, .skipped]), .ended, .unknownToken,
+        OperationSocketFormat.Answer.added(3), .awaited([.failed, .skipped]), .ended, .unknownToken,
         .refused(.graphClosed(name: "g")), .unreadable("no"), .read(nil),
         .read(Payload(contentType: "text/plain", bytes: [1])), .read(.empty),
     ])
     func `an answer to what is inside an operation survives`(
-        _ answer: InsideFormat.Answer
+        _ answer: OperationSocketFormat.Answer
     ) throws {
-        let bytes = try InsideFormat.encode(answer)
-        let body = Array(bytes.dropFirst(InsideFormat.lengthBytes))
-        #expect(try InsideFormat.decodeAnswer(body) == answer)
+        let bytes = try OperationSocketFormat.encode(answer)
+        let body = Array(bytes.dropFirst(OperationSocketFormat.lengthBytes))
+        #expect(try OperationSocketFormat.decodeAnswer(body) == answer)
     }
 }

@@ -13,7 +13,7 @@ import Testing
 
     @Test func `chance is from 0 up to but not 1`() {
         var generator = SeededGenerator(seed: 5)
-        let chances = (0..<10_000).map { _ in generator.chance() }
+        let chances = (0..<10_000).map { _ in generator.fraction() }
 
         #expect(chances.allSatisfy { (0..<1).contains($0) })
         #expect(abs(chances.reduce(0, +) / 10_000 - 0.5) < 0.02)

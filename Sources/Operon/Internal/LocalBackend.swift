@@ -21,7 +21,7 @@ final class LocalBackend: ClusterBackend {
     private let kinds = KindRegistry()
 
     private struct State {
-        var inside: Cluster.Inside?
+        var embedded: Cluster.EmbeddedCoordinator?
         var tasks: [Task<Void, Never>] = []
     }
 
@@ -42,14 +42,14 @@ final class LocalBackend: ClusterBackend {
     }
 
     var client: any CoordinatorClient {
-        guard let inside else {
+        guard let embedded else {
             preconditionFailure("a session starts its backend before it asks")
         }
-        return inside.client
+        return embedded.client
     }
 
     /// The coordinator, once it has started.
-    var inside: Cluster.Inside? { state.withLock { $0.inside } }
+    var embedded: Cluster.EmbeddedCoordinator? { state.withLock { $0.embedded } }
 
     /// Zero: a coordinator in this process that does not answer has ended.
     var patience: Duration { .zero }
@@ -91,7 +91,7 @@ final class LocalBackend: ClusterBackend {
             version: Version.text
         )
         state.withLock { state in
-            state.inside = Cluster.Inside(host: host, client: client)
+            state.embedded = Cluster.EmbeddedCoordinator(host: host, client: client)
             state.tasks = [serving, telling]
         }
     }
@@ -99,7 +99,7 @@ final class LocalBackend: ClusterBackend {
     private static let limits: Limits = {
         var limits = Limits()
         // Closes graphs that a crashed run of the program left open: nobody uses them any more.
-        limits.openGraphIdle = GraphFill.ageMax
+        limits.openGraphIdle = GraphRollover.ageMax
         return limits
     }()
 
@@ -170,9 +170,9 @@ final class LocalBackend: ClusterBackend {
     func follow(graph: GraphID, after position: UInt64?) {}
 
     func close(within time: Duration, behind others: () async -> Void) async {
-        let (inside, tasks) = state.withLock { ($0.inside, $0.tasks) }
-        guard let inside else { return }
-        await inside.host.stop(.drain(within: time), behind: others)
+        let (embedded, tasks) = state.withLock { ($0.embedded, $0.tasks) }
+        guard let embedded else { return }
+        await embedded.host.stop(.drain(within: time), behind: others)
         for task in tasks { await task.value }
     }
 }

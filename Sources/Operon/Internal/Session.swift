@@ -50,7 +50,7 @@ final class Session: Sendable {
 
     private struct OpenGraph {
         let id: GraphID
-        var fill: GraphFill
+        var fill: GraphRollover
     }
 
     /// The most operations that are sent together.
@@ -329,7 +329,7 @@ final class Session: Sendable {
         let view = try await backend.asked { try await $0.submit(sent) }
         let id = GraphID(rawValue: view.id)
         state.withLock { state in
-            let fill = GraphFill(
+            let fill = GraphRollover(
                 operationCount: operations.count,
                 bytes: Self.bytes(operations),
                 openedAt: openedAt

@@ -117,7 +117,7 @@ package struct CoordinatorMeters: Sendable {
                 attempts[place].increment()
             case .finished(_, let outcome): outcomes[Int(outcome.kind.rawValue)].increment()
             case .workerLost: workersLost.increment()
-            case .operationsAdded, .ready, .resumed, .yielded, .wentOn, .retry, .result,
+            case .operationsAdded, .ready, .resumed, .yielded, .waitEnded, .retry, .result,
                 .graphFinished,
                 .workerJoined, .workerDraining, .workerBusy, .graphClosedIdle, .superseded,
                 .eventRefused, .log, .progress:

@@ -23,7 +23,7 @@ extension CoordinatorService {
                 var metadata = about(graph)
                 metadata["operations"] = "\(count)"
                 logger.info("graph added to", metadata: metadata)
-            case .ready, .granted, .started, .resumed, .yielded, .wentOn, .attemptEnded, .retry,
+            case .ready, .granted, .started, .resumed, .yielded, .waitEnded, .attemptEnded, .retry,
                 .result, .finished, .superseded, .eventRefused, .log, .progress:
                 continue
             }

@@ -66,9 +66,9 @@ extension CoordinatorService {
         batch.graphs = keeping.submitted
         keeping.submitted = []
         collect(effects.notices, at: now, into: &batch)
-        forEachHappening(of: effects, at: now.wall) { happening in
+        forEachEvent(of: effects, at: now.wall) { event in
             do throws(WireError) {
-                let body = try StoreFormat.encode(happening)
+                let body = try StoreFormat.encode(event)
                 keeping.lastEvent += 1
                 batch.events.append(StoredEvent(sequence: keeping.lastEvent, body: body))
             } catch {
@@ -114,23 +114,23 @@ extension CoordinatorService {
     }
 
     /// Passes the events on one by one: cancelling a graph may produce a million at once.
-    private func forEachHappening(
+    private func forEachEvent(
         of effects: Scheduler.Effects,
         at now: WallTime,
-        _ body: (Happening) -> Void
+        _ body: (ClusterEvent) -> Void
     ) {
         for record in effects.records {
-            if let happening = Happening(record, at: now) { body(happening) }
+            if let event = ClusterEvent(record, at: now) { body(event) }
         }
         for notice in effects.notices {
             switch notice {
             case .graphFinished(let graph):
-                var happening = Happening(.graphFinished, at: now)
-                happening.graph = graph
-                body(happening)
-            case .workerJoined(let worker, _, _): body(Happening(.workerJoined, worker, at: now))
-            case .workerLost(let worker): body(Happening(.workerLost, worker, at: now))
-            case .workerDraining(let worker): body(Happening(.workerDraining, worker, at: now))
+                var event = ClusterEvent(.graphFinished, at: now)
+                event.graph = graph
+                body(event)
+            case .workerJoined(let worker, _, _): body(ClusterEvent(.workerJoined, worker, at: now))
+            case .workerLost(let worker): body(ClusterEvent(.workerLost, worker, at: now))
+            case .workerDraining(let worker): body(ClusterEvent(.workerDraining, worker, at: now))
             default: continue
             }
         }
@@ -377,7 +377,7 @@ extension CoordinatorService {
     }
 }
 
-extension Happening {
+extension ClusterEvent {
     fileprivate init(_ kind: Kind, _ worker: WorkerIdentity, at: WallTime) {
         self.init(kind, at: at)
         self.worker = worker.incarnation

@@ -110,7 +110,7 @@ extension CoordinatorService {
         if counts.unfinished == 0, !view.isOpen {
             view.exitCode =
                 counts.failed > 0
-                ? 1 : counts.cancelled > 0 ? 3 : scheduler.hasWant(graph) ? 7 : 0
+                ? 1 : counts.cancelled > 0 ? 3 : scheduler.skippedMoreThanHandlers(graph) ? 7 : 0
         }
         return view
     }
@@ -477,8 +477,8 @@ extension CoordinatorService {
     // MARK: - Events
 
     /// The queue of the operation that the event is about, as long as it is known.
-    private func queue(of happening: Happening) -> String? {
-        guard let operation = happening.operation else { return nil }
+    private func queue(of event: ClusterEvent) -> String? {
+        guard let operation = event.operation else { return nil }
         let number = Int(operation.graph.rawValue)
         guard contents.indices.contains(number),
             Int(operation.index) < contents[number].operations.count
@@ -486,30 +486,30 @@ extension CoordinatorService {
         return contents[number].operations.queue(of: Int(operation.index))
     }
 
-    func view(of happening: Happening, _ sequence: UInt64) -> EventView {
+    func view(of event: ClusterEvent, _ sequence: UInt64) -> EventView {
         var view = EventView(
             sequence: sequence,
-            at: TimeText(happening.at),
-            kind: happening.kind.name
+            at: TimeText(event.at),
+            kind: event.kind.name
         )
-        if let graph = happening.graph, Int(graph.rawValue) < register.count {
+        if let graph = event.graph, Int(graph.rawValue) < register.count {
             view.graph = graph.rawValue
             view.graphName = register[graph].name
         }
-        view.operation = happening.operation.map { name(of: $0) }
-        view.outcome = happening.outcome
-        view.attempt = happening.attempt?.description
-        view.ending = happening.ending?.name
-        view.error = happening.error.map { ErrorView($0) }
-        if !happening.workerName.isEmpty {
-            view.worker = happening.workerName
+        view.operation = event.operation.map { name(of: $0) }
+        view.outcome = event.outcome
+        view.attempt = event.attempt?.description
+        view.ending = event.ending?.name
+        view.error = event.error.map { ErrorView($0) }
+        if !event.workerName.isEmpty {
+            view.worker = event.workerName
         } else {
-            view.worker = happening.worker.map { name(of: $0) }
+            view.worker = event.worker.map { name(of: $0) }
         }
-        view.queue = happening.queue.isEmpty ? queue(of: happening) : happening.queue
-        view.key = happening.key.isEmpty ? nil : happening.key
-        view.by = happening.by.isEmpty ? nil : happening.by
-        view.reason = happening.reason.isEmpty ? nil : happening.reason
+        view.queue = event.queue.isEmpty ? queue(of: event) : event.queue
+        view.key = event.key.isEmpty ? nil : event.key
+        view.by = event.by.isEmpty ? nil : event.by
+        view.reason = event.reason.isEmpty ? nil : event.reason
         return view
     }
 }

@@ -41,14 +41,14 @@ package actor CoordinatorService {
     /// The worker in this process, which leaves when the coordinator ends.
     let ownWorker: Incarnation?
     /// Called at each crash point, where a test may end the process.
-    let reached: @Sendable (FailPoint) -> Void
+    let reached: @Sendable (CrashPoint) -> Void
     let commitSignal = Signal()
     let syncSignal = Signal()
     private var outbox: CoordinatorOutbox
     /// Ticks that the coordinator has still to send to itself.
     private var ticks: [UInt64] = []
     /// Requests from workers for outputs.
-    var desk: OutputDesk
+    var desk: OutputServer
     let deskSignal = Signal()
     /// Callers that wait until all earlier messages have been handed to the transport.
     private var sendWaiters: [Latch] = []
@@ -96,7 +96,7 @@ package actor CoordinatorService {
         ownWorker: Incarnation? = nil,
         meters: CoordinatorMeters? = nil,
         time: TimeSource = .system,
-        reached: @escaping @Sendable (FailPoint) -> Void = { _ in },
+        reached: @escaping @Sendable (CrashPoint) -> Void = { _ in },
         growthObserver: @escaping GrowthObserver = { _, _ in },
         observer: @escaping Observer
     ) {
@@ -119,7 +119,7 @@ package actor CoordinatorService {
         self.growthObserver = growthObserver
         limits = scheduler.configuration.limits
         outbox = CoordinatorOutbox(operationsPerMessage: operationsPerMessage)
-        desk = OutputDesk(limits: scheduler.configuration.limits)
+        desk = OutputServer(limits: scheduler.configuration.limits)
     }
 
     /// Serves until `shutDown`, or until the transport fails for good; then throws its error.
@@ -455,7 +455,7 @@ package actor CoordinatorService {
                 register.finished(graph, at: time.wall())
                 decided.removeValue(forKey: graph)?.open()
             case .workerLost(let worker): desk.forget(worker.incarnation)
-            case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .wentOn,
+            case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .waitEnded,
                 .retry, .workerJoined, .workerDraining,
                 .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:
                 continue

@@ -451,9 +451,9 @@ private actor EventReader {
             }
             guard let event = page.popLast() else { continue }
             last = event.sequence
-            let happening = try StoreFormat.decodeHappening(event.body)
-            if let graph, happening.graph != graph { continue }
-            return .event(await service.view(of: happening, event.sequence))
+            let clusterEvent = try StoreFormat.decodeEvent(event.body)
+            if let graph, clusterEvent.graph != graph { continue }
+            return .event(await service.view(of: clusterEvent, event.sequence))
         }
         return nil
     }

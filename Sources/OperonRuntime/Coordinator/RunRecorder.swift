@@ -17,7 +17,7 @@ package struct RunRecord: Sendable {
         /// `nil`: it has not ended.
         package var ending: Scheduler.AttemptEnding?
 
-        fileprivate mutating func goOn(at now: Timestamp) {
+        fileprivate mutating func resume(at now: Timestamp) {
             guard let yieldedAt else { return }
             waited = waited + max(.zero, now - yieldedAt)
             self.yieldedAt = nil
@@ -75,7 +75,7 @@ package struct RunRecord: Sendable {
         case .attemptEnded(let operation, let attempt, let ending, let start, let end):
             change(attempt, of: operation) { entry in
                 entry.start = start ?? entry.start
-                entry.goOn(at: end)
+                entry.resume(at: end)
                 entry.end = end
                 entry.ending = ending
             }
@@ -93,8 +93,8 @@ package struct RunRecord: Sendable {
             slots[worker.incarnation] = nil
         case .yielded(let operation, let attempt):
             change(attempt, of: operation) { $0.yieldedAt = now }
-        case .wentOn(let operation, let attempt, _):
-            change(attempt, of: operation) { $0.goOn(at: now) }
+        case .waitEnded(let operation, let attempt, _):
+            change(attempt, of: operation) { $0.resume(at: now) }
         case .ready, .retry, .graphFinished, .workerBusy, .graphClosedIdle,
             .superseded,
             .eventRefused, .log, .progress:

@@ -106,7 +106,7 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
     package let events: AsyncStream<[CoordinatorTransportEvent]>
     private let hub: InProcessHub
     private let inbox: BatchBuffer<CoordinatorTransportEvent>
-    private let life = TransportLife()
+    private let life = TransportLifetime()
 
     init(hub: InProcessHub) {
         self.hub = hub
@@ -176,7 +176,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
     private let hub: InProcessHub
     private let incarnation: Incarnation
     private let inbox: BatchBuffer<WorkerTransportEvent>
-    private let life = TransportLife()
+    private let life = TransportLifetime()
     private let connection = NIOLockedValueBox<UInt32>(0)
 
     init(hub: InProcessHub, incarnation: Incarnation) {
@@ -246,7 +246,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
 
 /// The states of a transport: it begins once and ends once, by a call or by the end of the task
 /// that waits.
-private final class TransportLife: Sendable {
+private final class TransportLifetime: Sendable {
     private enum State {
         case new
         case running

@@ -50,7 +50,7 @@ package final class ProcessRunner: Sendable {
     private let loop: ProcessLoop
     /// The socket through which processes reach the worker; `nil`: there is none, because the path
     /// of the directory is too long for a socket.
-    var inside: InsideSocket? { common.inside }
+    var socket: OperationSocket? { common.socket }
     /// `/dev/null`.
     private let input: Descriptor
 
@@ -67,7 +67,7 @@ package final class ProcessRunner: Sendable {
             guardian = try ProcessGuard(of: files)
             let common = CommonFiles(
                 files: files,
-                inside: try Self.insideSocket(in: files.directory),
+                socket: try Self.operationSocket(in: files.directory),
                 report: configuration.report
             )
             self.common = common
@@ -83,9 +83,11 @@ package final class ProcessRunner: Sendable {
         }
     }
 
-    private static func insideSocket(in directory: String) throws(SystemError) -> InsideSocket? {
+    private static func operationSocket(in directory: String) throws(SystemError)
+        -> OperationSocket?
+    {
         do throws(SystemError) {
-            return try InsideSocket(in: directory)
+            return try OperationSocket(in: directory)
         } catch {
             guard error.code == ENAMETOOLONG else { throw error }
             return nil
@@ -153,7 +155,7 @@ package final class ProcessRunner: Sendable {
             loop.close { continuation.resume() }
         }
         starts.stop()
-        inside?.close()
+        socket?.close()
         await filesThread.perform { [common, guardian] in
             guardian.release()
             // The guard has removed the files, unless it was killed.

@@ -6,7 +6,7 @@ import OperonModel
 struct CommonFiles: Sendable {
     let files: ProcessFiles
     /// `nil`: the path of the directory is too long for a socket.
-    let inside: InsideSocket?
+    let socket: OperationSocket?
     let report: @Sendable (_ sentence: String) -> Void
 
     /// Restores files that were removed, for example by a cleaner of the temporary directory.
@@ -15,7 +15,7 @@ struct CommonFiles: Sendable {
         if try files.repair() {
             report("made \(files.directory) again, which somebody had removed")
         }
-        try inside?.repair()
+        try socket?.repair()
     }
 }
 

@@ -274,22 +274,24 @@ package enum ChildWorker {
     private static func ask(
         _ content: WorkerAgent.RequestContent
     ) async -> WorkerAgent.RequestAnswer.Content {
-        guard let client = InsideClient(environment: OwnProcess.environment) else { return .ended }
-        let what = InsideFormat.Request.What(content)
-        let call = InsideCall()
+        guard let client = OperationSocketClient(environment: OwnProcess.environment) else {
+            return .ended
+        }
+        let what = OperationSocketFormat.Request.What(content)
+        let call = OperationSocketCall()
         let given = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 do throws(SystemError) {
                     // The answer may take as long as the coordinator is away.
                     try OwnThread.start("operon-ask") {
-                        do throws(InsideError) {
+                        do throws(OperationSocketError) {
                             continuation.resume(returning: try client.ask(what, by: call))
                         } catch {
-                            continuation.resume(returning: InsideFormat.Answer.ended)
+                            continuation.resume(returning: OperationSocketFormat.Answer.ended)
                         }
                     }
                 } catch {
-                    continuation.resume(returning: InsideFormat.Answer.ended)
+                    continuation.resume(returning: OperationSocketFormat.Answer.ended)
                 }
             }
         } onCancel: {

@@ -56,8 +56,8 @@ final class OperationExecutor: Sendable {
         ended: @escaping @Sendable (AttemptID, AttemptResult) -> Void
     ) {
         server.withLockedValue { $0 = Server(ask: ask, ended: ended) }
-        processes.inside?.serve { attempt, what in
-            InsideFormat.Answer(await ask(attempt, WorkerAgent.RequestContent(what)))
+        processes.socket?.serve { attempt, what in
+            OperationSocketFormat.Answer(await ask(attempt, WorkerAgent.RequestContent(what)))
         }
     }
 
@@ -76,10 +76,10 @@ final class OperationExecutor: Sendable {
 
     /// The environment variables through which an attempt's process reaches this worker.
     private func insideVariables(of attempt: AttemptID) -> [String: String] {
-        guard let inside = processes.inside else { return [:] }
+        guard let socket = processes.socket else { return [:] }
         return [
-            InsideClient.socketVariable: inside.path,
-            InsideClient.tokenVariable: inside.begin(attempt),
+            OperationSocketClient.socketVariable: socket.path,
+            OperationSocketClient.tokenVariable: socket.begin(attempt),
         ]
     }
 
@@ -92,7 +92,7 @@ final class OperationExecutor: Sendable {
             for await operation in starts {
                 group.addTask {
                     let result = await self.perform(operation)
-                    self.processes.inside?.end(operation.held.attempt)
+                    self.processes.socket?.end(operation.held.attempt)
                     // Cancelled together with all others: its slot is not given to another
                     // operation.
                     if Task.isCancelled { return }
@@ -268,7 +268,7 @@ extension DispatchedOperation {
 }
 
 extension WorkerAgent.RequestContent {
-    init(_ what: InsideFormat.Request.What) {
+    init(_ what: OperationSocketFormat.Request.What) {
         switch what {
         case .add(let operations): self = .add(operations)
         case .wait(let names): self = .wait(names)
@@ -277,7 +277,7 @@ extension WorkerAgent.RequestContent {
     }
 }
 
-extension InsideFormat.Request.What {
+extension OperationSocketFormat.Request.What {
     init(_ content: WorkerAgent.RequestContent) {
         switch content {
         case .add(let operations): self = .add(operations)
@@ -287,7 +287,7 @@ extension InsideFormat.Request.What {
     }
 }
 
-extension InsideFormat.Answer {
+extension OperationSocketFormat.Answer {
     fileprivate init(_ content: WorkerAgent.RequestAnswer.Content) {
         switch content {
         case .added(let count): self = .added(count)

@@ -49,7 +49,7 @@ package final class StateDirectory: Sendable {
             try Self.replace("\(path)/lock", with: "\(getpid())\n", in: lock)
             self.lock = lock
             worker = try Self.workerID("\(path)/worker")
-            let life = Life(text: Self.read("\(path)/life") ?? "")
+            let life = WorkerRun(text: Self.read("\(path)/life") ?? "")
             predecessor = life.flatMap { life in
                 let left = ProcessGroupTable.entries(of: "\(path)/groups")
                 return life.isEnded(groups: left) ? life.incarnation : nil
@@ -67,7 +67,7 @@ package final class StateDirectory: Sendable {
     /// Notes that this run starts processes from now on, with `marker` in their environment and
     /// their files in `files`.
     func begin(marker: String, files: String) throws(SystemError) {
-        let life = Life(incarnation: incarnation, marker: marker, files: files)
+        let life = WorkerRun(incarnation: incarnation, marker: marker, files: files)
         try Self.write(life.text, to: "\(path)/life")
     }
 

@@ -2050,7 +2050,7 @@ nonisolated struct ProtoNames: Sendable {
 }
 
 /// What a process asks its worker.
-nonisolated struct ProtoInsideRequest: Sendable {
+nonisolated struct ProtoOperationSocketRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
@@ -2058,7 +2058,7 @@ nonisolated struct ProtoInsideRequest: Sendable {
   /// OPERON_TOKEN of the attempt.
   var token: String = String()
 
-  var what: ProtoInsideRequest.OneOf_What? = nil
+  var what: ProtoOperationSocketRequest.OneOf_What? = nil
 
   /// Operations to add: see `Addition.operations`.
   var add: Data {
@@ -2102,12 +2102,12 @@ nonisolated struct ProtoInsideRequest: Sendable {
   init() {}
 }
 
-nonisolated struct ProtoInsideAnswer: Sendable {
+nonisolated struct ProtoOperationSocketAnswer: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  var what: ProtoInsideAnswer.OneOf_What? = nil
+  var what: ProtoOperationSocketAnswer.OneOf_What? = nil
 
   /// Done: this many operations are new, the others were there already.
   var added: UInt32 {
@@ -5233,8 +5233,8 @@ nonisolated extension ProtoNames: SwiftProtobuf.Message, SwiftProtobuf._MessageI
   }
 }
 
-nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".InsideRequest"
+nonisolated extension ProtoOperationSocketRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".OperationSocketRequest"
   static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}token\0\u{1}add\0\u{1}wait\0\u{1}read\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
@@ -5304,7 +5304,7 @@ nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: ProtoInsideRequest, rhs: ProtoInsideRequest) -> Bool {
+  static func ==(lhs: ProtoOperationSocketRequest, rhs: ProtoOperationSocketRequest) -> Bool {
     if lhs.token != rhs.token {return false}
     if lhs.what != rhs.what {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
@@ -5312,8 +5312,8 @@ nonisolated extension ProtoInsideRequest: SwiftProtobuf.Message, SwiftProtobuf._
   }
 }
 
-nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".InsideAnswer"
+nonisolated extension ProtoOperationSocketAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".OperationSocketAnswer"
   static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}added\0\u{1}refused\0\u{1}ended\0\u{3}unknown_token\0\u{1}unreadable\0\u{1}awaited\0\u{1}read\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
@@ -5447,7 +5447,7 @@ nonisolated extension ProtoInsideAnswer: SwiftProtobuf.Message, SwiftProtobuf._M
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: ProtoInsideAnswer, rhs: ProtoInsideAnswer) -> Bool {
+  static func ==(lhs: ProtoOperationSocketAnswer, rhs: ProtoOperationSocketAnswer) -> Bool {
     if lhs.what != rhs.what {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

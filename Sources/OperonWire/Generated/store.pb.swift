@@ -343,7 +343,7 @@ nonisolated struct ProtoStoredRetry: Sendable {
 }
 
 /// Something that happened. What does not apply is absent.
-nonisolated struct ProtoStoredHappening: @unchecked Sendable {
+nonisolated struct ProtoClusterEvent: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
@@ -972,8 +972,8 @@ nonisolated extension ProtoStoredRetry: SwiftProtobuf.Message, SwiftProtobuf._Me
   }
 }
 
-nonisolated extension ProtoStoredHappening: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".StoredHappening"
+nonisolated extension ProtoClusterEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".ClusterEvent"
   static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}at_nanoseconds\0\u{1}kind\0\u{1}graph\0\u{1}index\0\u{1}outcome\0\u{3}attempt_epoch\0\u{3}attempt_number\0\u{1}ending\0\u{1}error\0\u{1}worker\0\u{3}worker_name\0\u{1}queue\0\u{1}by\0\u{1}reason\0\u{1}key\0")
 
   fileprivate class _StorageClass {
@@ -1111,7 +1111,7 @@ nonisolated extension ProtoStoredHappening: SwiftProtobuf.Message, SwiftProtobuf
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: ProtoStoredHappening, rhs: ProtoStoredHappening) -> Bool {
+  static func ==(lhs: ProtoClusterEvent, rhs: ProtoClusterEvent) -> Bool {
     if lhs._storage !== rhs._storage {
       let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
         let _storage = _args.0

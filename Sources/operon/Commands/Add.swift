@@ -44,7 +44,7 @@ struct Add: ParsableCommand {
 
     func run() throws {
         let environment = Environment.current
-        let worker = try InsideWorker(environment) {
+        let worker = try OperationRequests(environment) {
             "operon add only works inside a command that an operation runs. Elsewhere, operon "
                 + "submit FILE --graph GRAPH adds operations to an open graph."
         }
@@ -59,8 +59,8 @@ struct Add: ParsableCommand {
             )
         }
         let body: [UInt8]
-        do throws(InsideError) {
-            body = try InsideClient.body(of: read.graph)
+        do throws(OperationSocketError) {
+            body = try OperationSocketClient.body(of: read.graph)
         } catch {
             throw Failure(ExitStatus.usage, error.message)
         }
@@ -68,7 +68,7 @@ struct Add: ParsableCommand {
         try report(read.graph, new: new, environment)
         guard wait, !read.graph.operations.isEmpty else { return }
         let outcomes = try worker.wait(for: read.graph.operations.map(\.name))
-        throw ExitCode(InsideWorker.exitCode(of: outcomes))
+        throw ExitCode(OperationRequests.exitCode(of: outcomes))
     }
 
     /// If the name occurs only once in the file, the graph already has another operation of this

@@ -41,7 +41,7 @@ struct Await: ParsableCommand {
 
     func run() throws {
         let environment = Environment.current
-        let worker = try InsideWorker(environment) {
+        let worker = try OperationRequests(environment) {
             "operon await only works inside a command that an operation runs. Elsewhere, operon "
                 + "wait GRAPH waits for a graph."
         }
@@ -51,6 +51,6 @@ struct Await: ParsableCommand {
         try console.show(Report(operations: ended)) { _ in
             ended.map { "\(TerminalText.line($0.name)) \($0.outcome)" }
         }
-        throw ExitCode(InsideWorker.exitCode(of: outcomes))
+        throw ExitCode(OperationRequests.exitCode(of: outcomes))
     }
 }

@@ -40,7 +40,7 @@ struct Doctor: AsyncParsableCommand {
             url: try broker.requiredURL(environment: Environment.current),
             prefix: broker.prefix
         )
-        let examination = Examination(
+        let examination = DoctorChecks(
             configuration: configuration,
             role: role,
             limit: .seconds(timeout)

@@ -97,7 +97,7 @@ struct LogWriter: Sendable {
                     yield(.left(operation, attempt))
                 }
             case .granted(let operation, let attempt, _): yield(.granted(operation, attempt))
-            case .operationsAdded, .ready, .started, .resumed, .yielded, .wentOn, .attemptEnded,
+            case .operationsAdded, .ready, .started, .resumed, .yielded, .waitEnded, .attemptEnded,
                 .finished, .retry, .graphFinished, .workerJoined, .workerLost, .workerDraining,
                 .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .progress:
                 continue

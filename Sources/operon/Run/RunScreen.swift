@@ -66,7 +66,7 @@ struct RunScreen: Sendable {
         case .operationsAdded, .ready, .started, .resumed, .attemptEnded, .finished, .retry,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .superseded:
             true
-        case .granted, .yielded, .wentOn, .result, .graphFinished, .graphClosedIdle,
+        case .granted, .yielded, .waitEnded, .result, .graphFinished, .graphClosedIdle,
             .eventRefused, .log, .progress:
             false
         }
@@ -251,7 +251,7 @@ struct RunScreen: Sendable {
                 await grow(&state, group)
                 continue
             case .started(_, let attempt, _) where ended.contains(attempt): continue
-            case .ready, .granted, .started, .resumed, .yielded, .wentOn, .attemptEnded, .result,
+            case .ready, .granted, .started, .resumed, .yielded, .waitEnded, .attemptEnded, .result,
                 .finished, .retry, .graphFinished, .graphClosedIdle, .superseded, .eventRefused,
                 .log, .progress:
                 if let move = state.move(notice, at: now) { moves.append(move) }

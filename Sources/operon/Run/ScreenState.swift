@@ -87,7 +87,7 @@ struct ScreenState {
             }
         case .retry(let operation, _): return move(operation, to: .ready, at: now)
         case .finished(let operation, let outcome): return finish(operation, outcome, at: now)
-        case .operationsAdded, .granted, .yielded, .wentOn, .result, .graphFinished,
+        case .operationsAdded, .granted, .yielded, .waitEnded, .result, .graphFinished,
             .workerJoined, .workerLost, .workerDraining, .workerBusy, .graphClosedIdle,
             .superseded, .eventRefused, .log, .progress:
             return nil

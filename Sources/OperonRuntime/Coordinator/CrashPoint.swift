@@ -1,6 +1,6 @@
 /// The crash points: the places between the ordered steps of storing and sending at which tests end
 /// the process.
-package enum FailPoint: String, Sendable, CaseIterable {
+package enum CrashPoint: String, Sendable, CaseIterable {
     /// Worker events about operations are about to be handled.
     case inHand
     /// The same, and one of the events is a request of a running operation.

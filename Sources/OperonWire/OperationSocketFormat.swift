@@ -3,7 +3,7 @@ import SwiftProtobuf
 
 /// Requests that a process of a running operation sends to its worker over a socket, and the
 /// answers. Each connection carries one request and one answer, each with its length before it.
-package enum InsideFormat {
+package enum OperationSocketFormat {
     package struct Request: Hashable, Sendable {
         /// The token of the attempt.
         package var token: String
@@ -46,7 +46,7 @@ package enum InsideFormat {
 
     /// Includes the length.
     package static func encode(_ request: Request) throws(WireError) -> [UInt8] {
-        var proto = ProtoInsideRequest()
+        var proto = ProtoOperationSocketRequest()
         proto.token = request.token
         switch request.what {
         case .add(let operations): proto.add = byteString(operations)
@@ -58,7 +58,7 @@ package enum InsideFormat {
 
     /// Includes the length.
     package static func encode(_ answer: Answer) throws(WireError) -> [UInt8] {
-        var proto = ProtoInsideAnswer()
+        var proto = ProtoOperationSocketAnswer()
         switch answer {
         case .added(let count): proto.added = count
         case .awaited(let outcomes): proto.awaited = ProtoEnded(outcomes)
@@ -82,7 +82,7 @@ package enum InsideFormat {
         guard ElementCount.isBounded(bytes, at: .question) else {
             throw WireError(.tooLarge, "it names more than \(ElementCount.max) operations")
         }
-        let proto: ProtoInsideRequest = try parsed(bytes)
+        let proto: ProtoOperationSocketRequest = try parsed(bytes)
         switch proto.what {
         case .add(let operations):
             return Request(token: proto.token, what: .add([UInt8](operations)))
@@ -94,7 +94,7 @@ package enum InsideFormat {
 
     /// - Parameter bytes: the message without its length.
     package static func decodeAnswer(_ bytes: [UInt8]) throws(WireError) -> Answer {
-        let proto: ProtoInsideAnswer = try parsed(bytes)
+        let proto: ProtoOperationSocketAnswer = try parsed(bytes)
         switch proto.what {
         case .added(let count): return .added(count)
         case .awaited(let ended): return .awaited(try ended.kinds("answer.awaited"))

@@ -6,7 +6,7 @@ import OperonRuntime
 import OperonTerminal
 
 /// The checks of `operon doctor`, in order, and their messages.
-struct Examination {
+struct DoctorChecks {
     let configuration: AMQPConfiguration
     let role: BrokerProbe.Role
     let limit: Duration

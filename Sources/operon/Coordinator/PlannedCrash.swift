@@ -6,17 +6,17 @@ import OperonRuntime
 /// the n-th time. Tests use it to crash between any two steps of the order of effects.
 /// `OPERON_KILL_AT=afterCommit:3` sets it. Without a number it kills at the first time; an unknown
 /// step has no effect.
-struct FatalPoint: Sendable {
-    private let point: FailPoint?
+struct PlannedCrash: Sendable {
+    private let point: CrashPoint?
     private let left: NIOLockedValueBox<Int>
 
     init(_ environment: [String: String]) {
         let parts = environment["OPERON_KILL_AT"]?.split(separator: ":") ?? []
-        point = parts.first.flatMap { FailPoint(rawValue: String($0)) }
+        point = parts.first.flatMap { CrashPoint(rawValue: String($0)) }
         left = NIOLockedValueBox(parts.last.flatMap { Int($0) } ?? 1)
     }
 
-    var reached: @Sendable (FailPoint) -> Void {
+    var reached: @Sendable (CrashPoint) -> Void {
         guard let point else { return { _ in } }
         return { [left] reached in
             guard reached == point else { return }

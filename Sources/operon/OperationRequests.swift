@@ -6,13 +6,13 @@ import OperonWire
 
 /// The client of the operation socket, for commands that run inside an operation. It sends
 /// operation requests to the worker and turns the answers into results or messages.
-struct InsideWorker {
-    private let client: InsideClient
+struct OperationRequests {
+    private let client: OperationSocketClient
 
     /// - Throws: `Failure` with the text of `outside`, if this process does not run inside an
     ///   operation.
     init(_ environment: [String: String], outside: () -> String) throws(Failure) {
-        guard let client = InsideClient(environment: environment) else {
+        guard let client = OperationSocketClient(environment: environment) else {
             throw Failure(ExitStatus.usage, outside())
         }
         self.client = client
@@ -59,22 +59,22 @@ struct InsideWorker {
     }
 
     private func ask(
-        _ what: InsideFormat.Request.What,
+        _ what: OperationSocketFormat.Request.What,
         lead: String
-    ) throws(Failure) -> InsideFormat.Answer {
-        do throws(InsideError) {
+    ) throws(Failure) -> OperationSocketFormat.Answer {
+        do throws(OperationSocketError) {
             return try client.ask(what)
         } catch {
             throw Failure(ExitStatus.unreachable, "\(lead): \(error.message)")
         }
     }
 
-    private static func failure(_ answer: InsideFormat.Answer, lead: String) -> Failure {
+    private static func failure(_ answer: OperationSocketFormat.Answer, lead: String) -> Failure {
         switch answer {
         case .unknownToken:
             Failure(
                 ExitStatus.noSuchObject,
-                "\(lead): the worker does not know \(InsideClient.tokenVariable). A token is valid "
+                "\(lead): the worker does not know \(OperationSocketClient.tokenVariable). A token is valid "
                     + "only during the attempt that it was made for."
             )
         case .unreadable(let why):

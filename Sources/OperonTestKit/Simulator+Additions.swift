@@ -56,7 +56,7 @@ extension Simulator {
     // MARK: What is asked
 
     /// A stream of its own for each operation.
-    func chance(of operation: OperationID) -> SeededGenerator {
+    func randomness(of operation: OperationID) -> SeededGenerator {
         let place = UInt64(operation.graph.rawValue) << 32 | UInt64(operation.index)
         return SeededGenerator(seed: seed ^ 0x696e_7369_6465_0000 ^ place &* 0x9e37_79b9_7f4a_7c15)
     }
@@ -66,28 +66,28 @@ extension Simulator {
         guard scenario.addition > 0, !isPoison(operation),
             ledger.kept.children.allSatisfy({ $0.value[operation] == nil })
         else { return false }
-        var chance = chance(of: operation)
-        return chance.chance() < scenario.addition
+        var randomness = randomness(of: operation)
+        return randomness.fraction() < scenario.addition
     }
 
     /// What it adds: one to three, one behind the other, some of them behind itself.
     func children(of parent: OperationID) -> [OperationDescription] {
-        var chance = chance(of: parent)
-        _ = chance.next()
-        let count = 1 + Int(chance.next() % 3)
+        var randomness = randomness(of: parent)
+        _ = randomness.next()
+        let count = 1 + Int(randomness.next() % 3)
         return (0..<count).map { place in
             var child = OperationDescription(name: "p\(parent.index)-c\(place)", work: .nothing)
             child.queue = "a"
-            if place > 0, chance.next() % 2 == 0 {
+            if place > 0, randomness.next() % 2 == 0 {
                 child.dependencies.append(
                     DependencyDescription("p\(parent.index)-c\(place - 1)", .finished)
                 )
             }
-            if chance.next() % 3 == 0 {
-                let other = chance.next() % UInt64(parent.index + 1)
+            if randomness.next() % 3 == 0 {
+                let other = randomness.next() % UInt64(parent.index + 1)
                 child.dependencies.append(DependencyDescription("\(other)", .finished))
             }
-            if scenario.external > 0, chance.next() % 4 == 0 {
+            if scenario.external > 0, randomness.next() % 4 == 0 {
                 child.work = .external(input: .empty)
             }
             return child

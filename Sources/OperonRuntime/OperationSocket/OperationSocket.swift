@@ -9,9 +9,10 @@ import OperonWire
 /// Owned by the `ProcessRunner`. Its only thread waits in `poll` and nowhere else; answers may take
 /// as long as the coordinator is away. `@unchecked Sendable`: shared state is locked; only that
 /// thread uses everything else.
-final class InsideSocket: @unchecked Sendable {
+final class OperationSocket: @unchecked Sendable {
     typealias Handler =
-        @Sendable (AttemptID, InsideFormat.Request.What) async -> InsideFormat.Answer
+        @Sendable (AttemptID, OperationSocketFormat.Request.What) async ->
+        OperationSocketFormat.Answer
 
     private struct Shared {
         var tokens: [String: AttemptID] = [:]
@@ -72,11 +73,11 @@ final class InsideSocket: @unchecked Sendable {
     private var connections: [Connection] = []
     private var lastConnection: UInt64 = 0
     private var isShort = false
-    private var buffer = [UInt8](repeating: 0, count: InsideSocket.readBytes)
+    private var buffer = [UInt8](repeating: 0, count: OperationSocket.readBytes)
 
     init(in directory: String, limits: Limits = Limits()) throws(SystemError) {
         path = "\(directory)/worker.sock"
-        requestBytes = limits.additionBytes + InsideFormat.overheadBytes
+        requestBytes = limits.additionBytes + OperationSocketFormat.overheadBytes
         connectionsMax = limits.yieldedOperations + Self.connectionsBeside
         listener = Listener(try LocalSocket.listening(at: path))
         wakeup = try Descriptor.wakeup(blocking: false)
@@ -130,10 +131,10 @@ final class InsideSocket: @unchecked Sendable {
         wakeup.signal()
     }
 
-    private func answer(_ answer: InsideFormat.Answer, to connection: UInt64) {
+    private func answer(_ answer: OperationSocketFormat.Answer, to connection: UInt64) {
         let bytes: [UInt8]
         do throws(WireError) {
-            bytes = try InsideFormat.encode(answer)
+            bytes = try OperationSocketFormat.encode(answer)
         } catch {
             bytes = []  // Closed without a word, which the other side understands.
         }
@@ -231,25 +232,27 @@ final class InsideSocket: @unchecked Sendable {
         // The process has gone, or it sends more than one request.
         guard count > 0, !connection.isAsked else { return false }
         connection.received += buffer[..<count]
-        guard let length = InsideFormat.length(connection.received[...]) else { return true }
+        guard let length = OperationSocketFormat.length(connection.received[...]) else {
+            return true
+        }
         guard length <= requestBytes else {
             connection.isAsked = true
             answer(.unreadable("it is over \(requestBytes) bytes"), to: connection.id)
             return true
         }
-        let end = InsideFormat.lengthBytes + length
+        let end = OperationSocketFormat.lengthBytes + length
         guard connection.received.count >= end else { return true }
         connection.isAsked = true
-        ask(Array(connection.received[InsideFormat.lengthBytes..<end]), for: connection)
+        ask(Array(connection.received[OperationSocketFormat.lengthBytes..<end]), for: connection)
         connection.received = []
         return true
     }
 
     private func ask(_ bytes: [UInt8], for connection: Connection) {
         let id = connection.id
-        let request: InsideFormat.Request
+        let request: OperationSocketFormat.Request
         do throws(WireError) {
-            request = try InsideFormat.decodeRequest(bytes)
+            request = try OperationSocketFormat.decodeRequest(bytes)
         } catch {
             return answer(.unreadable(error.message), to: id)
         }

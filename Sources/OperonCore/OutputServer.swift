@@ -8,7 +8,7 @@ package import OperonModel
 /// is done. If its answer has left, the desk answers with `sent`, after the answer and on the same
 /// channel: a worker that receives `sent` without the answer knows that the answer is lost, however
 /// slow the channel is.
-package struct OutputDesk: Sendable {
+package struct OutputServer: Sendable {
     package enum Answer: Hashable, Sendable {
         /// These bytes, if they exist.
         case piece(OutputRequest)

@@ -2,7 +2,7 @@ package import OperonModel
 
 /// How full a program's current graph is. Finished operations are dropped by whole graphs, so no
 /// graph may stay open for as long as the program runs.
-package struct GraphFill: Hashable, Sendable {
+package struct GraphRollover: Hashable, Sendable {
     /// The number of operations in a graph before the next one is started. It is larger than the
     /// number that most programs have waiting at once, because a dependency on another graph costs
     /// more than one within a graph.

@@ -1,5 +1,5 @@
 /// A cluster event, as the store keeps it and clients receive it: an `EventView` without names.
-package struct Happening: Hashable, Sendable {
+package struct ClusterEvent: Hashable, Sendable {
     package enum Kind: UInt8, Hashable, Sendable, CaseIterable {
         case graphSubmitted = 1
         case graphAdded = 2
@@ -63,7 +63,7 @@ package struct Happening: Hashable, Sendable {
 }
 
 extension AttemptEnding {
-    package var kind: Happening.Ending {
+    package var kind: ClusterEvent.Ending {
         switch self {
         case .succeeded: .succeeded
         case .failed: .failed
@@ -80,7 +80,7 @@ extension AttemptEnding {
     }
 }
 
-extension Happening {
+extension ClusterEvent {
     /// The event that clients receive for a record; `nil`: they receive none.
     package init?(_ record: StoreRecord, at: WallTime) {
         switch record {

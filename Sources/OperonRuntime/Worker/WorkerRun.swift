@@ -4,7 +4,7 @@ import OperonModel
 
 /// One run of a worker process, as it is written down for the next run: its incarnation, and how to
 /// recognise the processes that it started.
-struct Life: Hashable {
+struct WorkerRun: Hashable {
     let incarnation: Incarnation
     /// The boot of the machine and the PID namespace of the run. If either is different now, none
     /// of its processes can be left, and its process numbers mean other processes.
@@ -55,8 +55,8 @@ struct Life: Hashable {
     ///   - numbers: The current PID namespace; `nil` likewise.
     func isEnded(
         groups: [ProcessGroupTable.Entry]?,
-        boot current: String? = Life.currentBoot,
-        numbers currentNumbers: String? = Life.currentNumbers
+        boot current: String? = WorkerRun.currentBoot,
+        numbers currentNumbers: String? = WorkerRun.currentNumbers
     ) -> Bool {
         guard let groups, let current, let currentNumbers, !boot.isEmpty, !numbers.isEmpty
         else { return false }

@@ -1,29 +1,29 @@
 import OperonModel
 
-/// Encodes a `Happening` as Protocol Buffers field by field. Three of them are stored for each
+/// Encodes a `ClusterEvent` as Protocol Buffers field by field. Three of them are stored for each
 /// operation, and the generated encoder takes several times as long.
-struct HappeningBytes {
+struct ClusterEventBytes {
     private(set) var bytes: [UInt8] = []
 
-    /// - Parameter happening: must have no error; this encoder does not know the fields of errors.
-    init(_ happening: Happening) {
+    /// - Parameter event: must have no error; this encoder does not know the fields of errors.
+    init(_ event: ClusterEvent) {
         bytes.reserveCapacity(64)
-        addFixed(1, UInt64(bitPattern: happening.at.nanosecondsSince1970))
-        add(2, UInt64(happening.kind.rawValue))
-        if let graph = happening.graph { addEvenZero(3, UInt64(graph.rawValue)) }
-        if let operation = happening.operation { addEvenZero(4, UInt64(operation.index)) }
-        if let outcome = happening.outcome { add(5, UInt64(outcome.rawValue) + 1) }
-        if let attempt = happening.attempt {
+        addFixed(1, UInt64(bitPattern: event.at.nanosecondsSince1970))
+        add(2, UInt64(event.kind.rawValue))
+        if let graph = event.graph { addEvenZero(3, UInt64(graph.rawValue)) }
+        if let operation = event.operation { addEvenZero(4, UInt64(operation.index)) }
+        if let outcome = event.outcome { add(5, UInt64(outcome.rawValue) + 1) }
+        if let attempt = event.attempt {
             add(6, UInt64(attempt.epoch.rawValue))
             add(7, attempt.number)
         }
-        if let ending = happening.ending { add(8, UInt64(ending.rawValue)) }
-        if let worker = happening.worker { addFixed(10, worker.rawValue) }
-        add(11, happening.workerName)
-        add(12, happening.queue)
-        add(13, happening.by)
-        add(14, happening.reason)
-        add(15, happening.key)
+        if let ending = event.ending { add(8, UInt64(ending.rawValue)) }
+        if let worker = event.worker { addFixed(10, worker.rawValue) }
+        add(11, event.workerName)
+        add(12, event.queue)
+        add(13, event.by)
+        add(14, event.reason)
+        add(15, event.key)
     }
 
     // Default values are left out, as in the generated encoder.

@@ -4,13 +4,13 @@ import Testing
 @testable import OperonWire
 
 /// What happened, as a store keeps it.
-@Suite struct HappeningTests {
+@Suite struct ClusterEventTests {
     /// With each field, and with the values that Protocol Buffers leave out.
-    private static let samples: [Happening] = {
-        var samples = Happening.Kind.allCases.map { kind in
-            Happening(kind, at: WallTime(nanosecondsSince1970: 1_700_000_000_123_456_789))
+    private static let samples: [ClusterEvent] = {
+        var samples = ClusterEvent.Kind.allCases.map { kind in
+            ClusterEvent(kind, at: WallTime(nanosecondsSince1970: 1_700_000_000_123_456_789))
         }
-        var all = Happening(.finished, at: WallTime(nanosecondsSince1970: -1))
+        var all = ClusterEvent(.finished, at: WallTime(nanosecondsSince1970: -1))
         all.graph = GraphID(rawValue: 300)
         all.operation = OperationID(graph: GraphID(rawValue: 300), index: 70_000)
         all.outcome = .skipped
@@ -23,7 +23,7 @@ import Testing
         all.reason = "because\n"
         all.key = "database µ"
         samples.append(all)
-        var zeros = Happening(.granted, at: WallTime(nanosecondsSince1970: 0))
+        var zeros = ClusterEvent(.granted, at: WallTime(nanosecondsSince1970: 0))
         zeros.graph = GraphID(rawValue: 0)
         zeros.operation = OperationID(graph: GraphID(rawValue: 0), index: 0)
         zeros.outcome = .succeeded
@@ -34,12 +34,12 @@ import Testing
     }()
 
     @Test(arguments: samples)
-    func `what happened is read back as it was`(_ happening: Happening) throws {
-        #expect(try StoreFormat.decodeHappening(StoreFormat.encode(happening)) == happening)
+    func `what happened is read back as it was`(_ event: ClusterEvent) throws {
+        #expect(try StoreFormat.decodeEvent(StoreFormat.encode(event)) == event)
     }
 
     @Test(arguments: samples)
-    func `the quick way writes the same bytes as the general one`(_ happening: Happening) throws {
-        #expect(try StoreFormat.encode(happening) == StoreFormat.encodeInGeneral(happening))
+    func `the quick way writes the same bytes as the general one`(_ event: ClusterEvent) throws {
+        #expect(try StoreFormat.encode(event) == StoreFormat.encodeInGeneral(event))
     }
 }

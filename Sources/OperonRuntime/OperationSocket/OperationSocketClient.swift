@@ -4,7 +4,7 @@ package import OperonModel
 package import OperonWire
 
 /// The client side of the operation socket: sends requests to the worker that runs this process.
-package struct InsideClient: Sendable {
+package struct OperationSocketClient: Sendable {
     package static let socketVariable = "OPERON_SOCKET"
     package static let tokenVariable = "OPERON_TOKEN"
 
@@ -21,47 +21,49 @@ package struct InsideClient: Sendable {
     }
 
     /// Encodes operations for a request.
-    package static func body(of graph: GraphDescription) throws(InsideError) -> [UInt8] {
+    package static func body(of graph: GraphDescription) throws(OperationSocketError) -> [UInt8] {
         do throws(WireError) {
             return try StoreFormat.encode(graph, failFast: false)
         } catch {
-            throw InsideError(message: error.message)
+            throw OperationSocketError(message: error.message)
         }
     }
 
     /// Sends a request and waits for the answer, however long that takes: blocks.
     ///
-    /// - Throws: `InsideError` if the worker is absent, or ends before it has answered, or the call
+    /// - Throws: `OperationSocketError` if the worker is absent, or ends before it has answered, or the call
     ///   was cancelled.
     package func ask(
-        _ what: InsideFormat.Request.What,
-        by call: InsideCall = InsideCall()
-    ) throws(InsideError) -> InsideFormat.Answer {
-        let request = InsideFormat.Request(token: token, what: what)
+        _ what: OperationSocketFormat.Request.What,
+        by call: OperationSocketCall = OperationSocketCall()
+    ) throws(OperationSocketError) -> OperationSocketFormat.Answer {
+        let request = OperationSocketFormat.Request(token: token, what: what)
         let question: [UInt8]
         do throws(WireError) {
-            question = try InsideFormat.encode(request)
+            question = try OperationSocketFormat.encode(request)
         } catch {
-            throw InsideError(message: error.message)
+            throw OperationSocketError(message: error.message)
         }
         let answer = try exchange(question, by: call)
         do throws(WireError) {
-            return try InsideFormat.decodeAnswer(answer)
+            return try OperationSocketFormat.decodeAnswer(answer)
         } catch {
             let why = "The worker's answer cannot be read: \(error.message)."
-            throw InsideError(message: why)
+            throw OperationSocketError(message: why)
         }
     }
 
     private func exchange(
         _ request: [UInt8],
-        by call: InsideCall
-    ) throws(InsideError) -> [UInt8] {
+        by call: OperationSocketCall
+    ) throws(OperationSocketError) -> [UInt8] {
         let socket: Descriptor
         do throws(SystemError) {
             socket = try LocalSocket.connected(to: path)
         } catch {
-            throw InsideError(message: "The worker of this operation cannot be reached: \(error).")
+            throw OperationSocketError(
+                message: "The worker of this operation cannot be reached: \(error)."
+            )
         }
         call.began(on: socket.number)
         defer { call.ended() }
@@ -85,14 +87,19 @@ package struct InsideClient: Sendable {
         return try answer(from: socket)
     }
 
-    private func answer(from socket: borrowing Descriptor) throws(InsideError) -> [UInt8] {
+    private func answer(from socket: borrowing Descriptor) throws(OperationSocketError) -> [UInt8] {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
-            if let length = InsideFormat.length(bytes[...]),
-                bytes.count >= length + InsideFormat.lengthBytes
+            if let length = OperationSocketFormat.length(bytes[...]),
+                bytes.count >= length + OperationSocketFormat.lengthBytes
             {
-                return Array(bytes[InsideFormat.lengthBytes..<InsideFormat.lengthBytes + length])
+                return Array(
+                    bytes[
+                        OperationSocketFormat.lengthBytes..<OperationSocketFormat.lengthBytes
+                            + length
+                    ]
+                )
             }
             let number = socket.number
             let count = unsafe buffer.withUnsafeMutableBytes { buffer in
@@ -100,7 +107,7 @@ package struct InsideClient: Sendable {
             }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                throw InsideError(message: "The worker of this operation went away.")
+                throw OperationSocketError(message: "The worker of this operation went away.")
             }
             bytes += buffer[..<count]
         }
@@ -108,7 +115,7 @@ package struct InsideClient: Sendable {
 }
 
 /// One request that may be cancelled while another thread waits for its answer.
-package final class InsideCall: Sendable {
+package final class OperationSocketCall: Sendable {
     private struct State {
         var socket: Int32?
         var isCancelled = false
@@ -138,7 +145,7 @@ package final class InsideCall: Sendable {
 }
 
 /// Why a running operation got no answer: a sentence for people.
-package struct InsideError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct OperationSocketError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
 
     package var description: String { message }
