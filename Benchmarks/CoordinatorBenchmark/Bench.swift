@@ -9,74 +9,41 @@ import OperonTestKit
 /// A coordinator with its store, and a worker in the same process: what `operon up` runs, without
 /// the server.
 struct Bench: Sendable {
-    let service: CoordinatorService
     let client: LocalCoordinator
     /// Opens when the first operation has started.
     let started: Latch
-    private let store: SQLiteStore
-    private let worker: WorkerService
-    private let processes: ProcessRunner
+    private let host: CoordinatorHost
+
+    var service: CoordinatorService { host.service }
 
     static func open(_ path: String) async throws -> Bench {
-        let store = SQLiteStore(path: path)
-        let (scheduler, restored) = try await CoordinatorService.restore(
-            from: store,
-            configuration: Scheduler.Configuration()
-        )
-        let hub = InProcessHub()
         let logger = Logger(label: "benchmark") { _ in SwiftLogNoOpLogHandler() }
         let started = Latch()
-        let service = CoordinatorService(
-            scheduler: scheduler,
-            transport: hub.makeCoordinator(),
-            logger: logger,
-            restored: restored
-        ) { notices, _ in
+        var configuration = CoordinatorHost.Configuration()
+        configuration.observer = { notices, _ in
             guard !started.isOpen else { return }
             for notice in notices {
                 if case .granted = notice { started.open() }
             }
         }
-        let incarnation = Incarnation(
-            rawValue: scheduler.reign.rawValue ^ UInt64(scheduler.epoch.rawValue)
-        )
-        let configuration = WorkerAgent.Configuration(
-            name: "local",
-            incarnation: incarnation,
-            host: "here",
-            processID: 1,
-            slots: 2,
-            kinds: Work.builtInKinds
-        )
-        let processes = try ProcessRunner(ProcessRunner.Configuration(environment: [:]))
-        let worker = WorkerService(
-            agent: WorkerAgent(configuration: configuration),
-            transport: hub.makeWorker(incarnation: incarnation),
-            processes: processes,
+        let worker = WorkerHost.Configuration(slots: 2, environment: [:]) { _ in }
+        let host = try await CoordinatorHost.open(
+            SQLiteStore(path: path),
+            configuration,
             logger: logger
-        )
-        return Bench(
-            service: service,
-            client: LocalCoordinator(service: service, caller: "", version: "benchmark"),
-            started: started,
-            store: store,
-            worker: worker,
-            processes: processes
-        )
+        ) { _, _ in try .inProcess(worker, logger: logger) }
+        let client = LocalCoordinator(service: host.service, caller: "", version: "benchmark")
+        return Bench(client: client, started: started, host: host)
     }
 
     /// Runs coordinator and worker while `body` has something to do.
     func serve(_ body: @escaping (Bench) async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await service.run() }
-            group.addTask { try await worker.run() }
+            group.addTask { try await host.runAndClose() }
             try await body(self)
-            worker.drain(timeout: .zero)
-            await service.shutDown()
+            await host.stop(.drain(within: .zero))
             try await group.waitForAll()
         }
-        await store.close()
-        await processes.shutdown()
     }
 
     func submit(
