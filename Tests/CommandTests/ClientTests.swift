@@ -188,10 +188,7 @@ import Testing
 
             #expect(ended.end == .exit(0))
             // A pipe gets what was printed.
-            #expect(ended.output.hasSuffix("before\nafter\u{1B}[2J\n"))
-            withKnownIssue("the logs of earlier attempts come twice") {
-                #expect(ended.output == "before\nafter\u{1B}[2J\n")
-            }
+            #expect(ended.output == "before\nafter\u{1B}[2J\n")
             #expect(ended.errors == "")
         }
     }

@@ -90,7 +90,7 @@ import Testing
         return true
     }
 
-    private func damage(_ bytes: inout [UInt8], _ chance: inout SeededGenerator) {
+    private func damage(_ bytes: inout [UInt8], _ randomness: inout SeededGenerator) {
         guard !bytes.isEmpty else { return }
         let place = Int.random(in: bytes.indices, using: &randomness)
         switch Int.random(in: 0..<6, using: &randomness) {

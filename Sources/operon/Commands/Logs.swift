@@ -40,10 +40,10 @@ struct Logs: AsyncParsableCommand {
     }
 
     private func follow(_ session: ClientSession) async throws {
-        // Opens the stream before it reads the stored log, so that nothing is missed in between.
-        let stream = try await session.client.followLog(of: operation)
-        try Self.print(try await session.client.log(of: operation), session.console)
-        for try await log in stream { try Self.print([log], session.console) }
+        // The stream begins with the logs of earlier attempts.
+        for try await log in try await session.client.followLog(of: operation) {
+            try Self.print([log], session.console)
+        }
     }
 
     private static func print(_ logs: [LogView], _ console: Console) throws {
