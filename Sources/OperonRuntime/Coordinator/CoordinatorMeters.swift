@@ -98,31 +98,28 @@ package struct CoordinatorMeters: Sendable {
     /// - Parameter grantedAt: grant times of the attempts in flight; the caller keeps them between
     ///   calls.
     func note(
-        _ notices: [Scheduler.Notice],
+        _ notice: Scheduler.Notice,
         at now: Timestamp,
         grantedAt: inout [AttemptID: Timestamp]
     ) {
-        for notice in notices {
-            switch notice {
-            case .granted(_, let attempt, _): grantedAt[attempt] = now
-            case .started(_, let attempt, let start): started(attempt, at: start, &grantedAt)
-            case .attemptEnded(_, let attempt, let ending, let start, let end):
-                if let start {
-                    started(attempt, at: start, &grantedAt)
-                    runTime.recordNanoseconds(max(0, (end - start).nanoseconds))
-                }
-                grantedAt[attempt] = nil
-                let kind = AttemptOutcome(ending)
-                guard let place = AttemptOutcome.allCases.firstIndex(of: kind) else { continue }
-                attempts[place].increment()
-            case .finished(_, let outcome): outcomes[Int(outcome.kind.rawValue)].increment()
-            case .workerLost: workersLost.increment()
-            case .operationsAdded, .ready, .resumed, .yielded, .waitEnded, .retry, .result,
-                .graphFinished,
-                .workerJoined, .workerDraining, .workerBusy, .graphClosedIdle, .superseded,
-                .eventRefused, .log, .progress:
-                continue
+        switch notice {
+        case .granted(_, let attempt, _): grantedAt[attempt] = now
+        case .started(_, let attempt, let start): started(attempt, at: start, &grantedAt)
+        case .attemptEnded(_, let attempt, let ending, let start, let end):
+            if let start {
+                started(attempt, at: start, &grantedAt)
+                runTime.recordNanoseconds(max(0, (end - start).nanoseconds))
             }
+            grantedAt[attempt] = nil
+            let kind = AttemptOutcome(ending)
+            guard let place = AttemptOutcome.allCases.firstIndex(of: kind) else { return }
+            attempts[place].increment()
+        case .finished(_, let outcome): outcomes[Int(outcome.kind.rawValue)].increment()
+        case .workerLost: workersLost.increment()
+        case .operationsAdded, .ready, .resumed, .yielded, .waitEnded, .retry, .result,
+            .graphFinished, .workerJoined, .workerDraining, .workerBusy, .graphClosedIdle,
+            .superseded, .eventRefused, .log, .progress:
+            return
         }
     }
 

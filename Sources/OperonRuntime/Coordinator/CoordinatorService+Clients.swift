@@ -31,37 +31,6 @@ extension CoordinatorService {
         }
     }
 
-    // MARK: - Submitting
-
-    /// Submits a graph. The same key with the same graph returns the graph of the first submission.
-    func submitOnce(
-        _ graph: GraphDescription,
-        _ compiled: CompiledGraph,
-        _ contents: StoredContents
-    ) async throws(ClientError) -> GraphID {
-        let outputs = try await outputs { self.contents.wanted(by: graph.operations, of: nil) }
-        try mayChange()
-        let key = contents.idempotencyKey
-        guard !key.isEmpty else {
-            return submit(graph, compiled: compiled, kept: contents, outputs: outputs)
-        }
-        let owned = GraphRegister.owned(key, by: contents.submitter)
-        let hash = ContentHash(of: contents.body)
-        if let use = register.use(of: owned) {
-            guard use.hash == hash else {
-                throw ClientError(
-                    .conflict,
-                    "The idempotency key “\(key)” was used for a different graph, \(use.graph).",
-                    refusal: .alreadySubmitted(name: key)
-                )
-            }
-            return use.graph
-        }
-        let id = submit(graph, compiled: compiled, kept: contents, outputs: outputs)
-        register.keepUse(of: owned, GraphRegister.Use(graph: id, hash: hash))
-        return id
-    }
-
     // MARK: - Cancelling and suspending
 
     /// Performs a command and returns its effect.

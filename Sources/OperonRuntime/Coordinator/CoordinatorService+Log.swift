@@ -5,28 +5,24 @@ import OperonModel
 // The log of a coordinator reports workers that join and leave, and the fates of graphs. Operations
 // are reported as client events instead.
 extension CoordinatorService {
-    func report(_ notices: [Scheduler.Notice]) {
-        guard logger.logLevel <= .info else { return }
-        for notice in notices {
-            switch notice {
-            case .workerJoined(let worker, let host, let slots):
-                let more: Logger.Metadata = ["host": "\(host)", "slots": "\(slots)"]
-                log("worker joined", worker, more)
-            case .workerDraining(let worker): log("worker drains", worker)
-            case .workerLost(let worker): log("worker is gone", worker)
-            case .workerBusy(let worker, let reign):
-                log("worker serves another coordinator", worker, ["reign": "\(reign)"])
-            case .graphFinished(let graph): reportEnd(of: graph)
-            case .graphClosedIdle(let graph):
-                logger.info("graph closed: nothing was added for long", metadata: about(graph))
-            case .operationsAdded(let graph, _, let count):
-                var metadata = about(graph)
-                metadata["operations"] = "\(count)"
-                logger.info("graph added to", metadata: metadata)
-            case .ready, .granted, .started, .resumed, .yielded, .waitEnded, .attemptEnded, .retry,
-                .result, .finished, .superseded, .eventRefused, .log, .progress:
-                continue
-            }
+    func report(_ notice: Scheduler.Notice) {
+        switch notice {
+        case .workerJoined(let worker, let host, let slots):
+            log("worker joined", worker, ["host": "\(host)", "slots": "\(slots)"])
+        case .workerDraining(let worker): log("worker drains", worker)
+        case .workerLost(let worker): log("worker is gone", worker)
+        case .workerBusy(let worker, let reign):
+            log("worker serves another coordinator", worker, ["reign": "\(reign)"])
+        case .graphFinished(let graph): reportEnd(of: graph)
+        case .graphClosedIdle(let graph):
+            logger.info("graph closed: nothing was added for long", metadata: about(graph))
+        case .operationsAdded(let graph, _, let count):
+            var metadata = about(graph)
+            metadata["operations"] = "\(count)"
+            logger.info("graph added to", metadata: metadata)
+        case .ready, .granted, .started, .resumed, .yielded, .waitEnded, .attemptEnded, .retry,
+            .result, .finished, .superseded, .eventRefused, .log, .progress:
+            return
         }
     }
 

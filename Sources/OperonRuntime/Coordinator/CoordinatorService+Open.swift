@@ -5,6 +5,19 @@ import OperonWire
 
 // Changes that clients make to a submitted graph: more operations, other dependencies, retries.
 extension CoordinatorService {
+    /// Submits a graph. The same key with the same graph returns the graph of the first submission.
+    func submitOnce(
+        _ graph: GraphDescription,
+        _ compiled: CompiledGraph,
+        _ new: StoredContents
+    ) async throws(ClientError) -> GraphID {
+        try await once(graph.operations, new) { outputs in
+            var kept = new
+            kept.graph = submit(graph, compiled: compiled, kept: new, outputs: outputs)
+            return kept
+        }.graph
+    }
+
     /// Adds to an open graph. A dependency names an operation of the addition, else of the graph,
     /// else, as `GRAPH/OPERATION`, of another graph. The same key with the same operations returns
     /// the result of the first addition.
@@ -14,79 +27,89 @@ extension CoordinatorService {
         _ caller: String
     ) async throws(ClientError) -> GraphView {
         let description = found(addition.graph, in: graph)
-        let body: [UInt8]
-        do throws(WireError) {
-            body = try StoreFormat.encode(description, failFast: false)
-        } catch {
-            throw ClientError(.tooLarge, error.message)
+        var new = try StoredContents(description, failFast: false)
+        new.graph = graph
+        new.name = register[graph].name
+        new.submitter = caller
+        new.idempotencyKey = addition.idempotencyKey ?? ""
+        let use = try await once(description.operations, new, addedTo: graph) {
+            outputs throws(ClientError) in
+            guard scheduler.isOpen(graph) else {
+                throw ClientError(.graphClosed(name: register[graph].name))
+            }
+            let compiled = try compile(description, to: graph)
+            var kept = new
+            kept.first = compiled.first
+            kept.needs = Self.needs(compiled.graph.outer, of: graph)
+            do throws(WireError) {
+                try keep(description.operations, of: kept)
+            } catch {
+                throw ClientError(.invalid, error.message)
+            }
+            keep(outputs)
+            // Checked before: the scheduler has nothing else to refuse.
+            if let refusal = handle([.operationsAdded(graph, compiled)]) {
+                throw ClientError(worded(refusal))
+            }
+            return kept
         }
-        // Loaded first, because an added operation may start in the same step.
-        let outputs = try await outputs {
-            contents.wanted(by: description.operations, of: graph)
-        }
-        try mayChange()
-        let key = addition.idempotencyKey ?? ""
-        let hash = ContentHash(of: body)
-        if let use = try use(of: key, by: caller, inAdditionTo: graph, hash) {
-            return view(of: graph, firstAdded: use.first)
-        }
-        guard scheduler.isOpen(graph) else {
-            throw ClientError(.graphClosed(name: register[graph].name))
-        }
-        let number = Int(graph.rawValue)
-        let compiled = try compile(description, to: graph)
-        var kept = StoredContents(
-            graph: graph,
-            name: register[graph].name,
-            submitter: caller,
-            idempotencyKey: key,
-            first: compiled.first,
-            operationCount: description.operations.count,
-            body: body
-        )
-        kept.needs = Self.needs(compiled.graph.outer, of: graph)
-        let first = contents[number].operations.count
-        do throws(WireError) {
-            try contents[number].append(description.operations, body)
-        } catch {
-            throw ClientError(.invalid, error.message)
-        }
-        contents.began(graph, from: first)
-        keep(outputs)
-        keeping?.submitted.append(kept)
-        // Checked before: the scheduler has nothing else to refuse.
-        if let refusal = handle([.operationsAdded(graph, compiled)]) {
-            throw ClientError(worded(refusal))
-        }
-        register.keepAddition(of: kept, hash, maximum: limits.additionKeys)
-        return view(of: graph, firstAdded: compiled.first)
-    }
-
-    /// The earlier use of the key; `nil`: the key is new or empty.
-    private func use(
-        of key: String,
-        by caller: String,
-        inAdditionTo graph: GraphID,
-        _ hash: ContentHash
-    ) throws(ClientError) -> GraphRegister.AdditionUse? {
-        guard let use = register.addition(GraphRegister.owned(key, by: caller), to: graph) else {
-            return nil
-        }
-        guard use.hash == hash else {
-            throw ClientError(
-                .conflict,
-                "The idempotency key “\(key)” was used for other operations, added to graph "
-                    + "\(graph) from number \(use.first) on.",
-                refusal: .alreadySubmitted(name: key)
-            )
-        }
-        return use
-    }
-
-    private func view(of graph: GraphID, firstAdded first: UInt32) -> GraphView {
         var view = view(of: graph)
-        view.firstAdded = first
+        view.firstAdded = use.first
         return view
+    }
+
+    /// Takes new operations, unless the client's key says that they were taken before.
+    ///
+    /// - Parameters:
+    ///   - graph: The graph that they are added to; `nil`: they are a graph.
+    ///   - take: Gives them to the scheduler, with the outputs that they need, and returns what
+    ///     the store keeps of them.
+    private func once(
+        _ operations: [OperationDescription],
+        _ new: StoredContents,
+        addedTo graph: GraphID? = nil,
+        _ take: ([OperationID: Payload]) throws(ClientError) -> StoredContents
+    ) async throws(ClientError) -> (graph: GraphID, first: UInt32) {
+        // Loaded first, because an operation may start in the same step.
+        let outputs = try await outputs { contents.wanted(by: operations, of: graph) }
+        try mayChange()
+        let key = new.idempotencyKey
+        let owned = GraphRegister.owned(key, by: new.submitter)
+        let hash = key.isEmpty ? nil : ContentHash(of: new.body)
+        if let hash, let use = register.use(of: owned, addedTo: graph) {
+            guard use.hash == hash else {
+                let other =
+                    graph == nil
+                    ? "a different graph, \(use.graph)"
+                    : "other operations, added to graph \(use.graph) from number \(use.first) on"
+                throw ClientError(
+                    .conflict,
+                    "The idempotency key “\(key)” was used for \(other).",
+                    refusal: .alreadySubmitted(name: key)
+                )
+            }
+            return (use.graph, use.first)
+        }
+        let kept = try take(outputs)
+        if let hash, graph == nil {
+            register.keepUse(of: owned, GraphRegister.Use(graph: kept.graph, hash: hash))
+        } else if let hash {
+            register.keepAddition(of: kept, hash, maximum: limits.additionKeys)
+        }
+        return (kept.graph, kept.first)
+    }
+
+    /// Keeps added operations, in memory and for the store.
+    func keep(
+        _ operations: [OperationDescription],
+        of kept: StoredContents,
+        by parent: UInt32? = nil
+    ) throws(WireError) {
+        let number = Int(kept.graph.rawValue)
+        let first = contents[number].operations.count
+        try contents[number].append(operations, kept.body, by: parent)
+        contents.began(kept.graph, from: first)
+        keeping?.submitted.append(kept)
     }
 
     /// Loads, from the store, outputs of finished operations that no dependent was known to need.

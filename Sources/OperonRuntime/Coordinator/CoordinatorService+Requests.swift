@@ -70,21 +70,16 @@ extension CoordinatorService {
                 into: &effects
             )
             guard scheduler.operationCount(of: graph) > count else { continue }
-            let number = Int(graph.rawValue)
-            let first = contents[number].operations.count
             do throws(WireError) {
-                let parent = order.held.operation.index
-                try contents[number].append(part.operations, kept.body, by: parent)
+                try keep(part.operations, of: kept, by: order.held.operation.index)
             } catch {
                 preconditionFailure("these bytes were written from what they are: \(error)")
             }
-            contents.began(graph, from: first)
             // The output of an operation that ends in this very step is kept after this.
             for id in contents.wanted(by: part.operations, of: graph) {
                 guard let output = output(of: id) else { continue }
                 contents[Int(id.graph.rawValue)].keep(output, of: id.index)
             }
-            keeping?.submitted.append(kept)
             growthObserver(graph, part.operations)
         }
     }

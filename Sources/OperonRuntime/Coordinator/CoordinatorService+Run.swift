@@ -18,7 +18,7 @@ extension CoordinatorService {
         compiled: CompiledGraph,
         traceParent: String
     ) async throws(ClientError) -> (graph: GraphID, operations: [OperationProgress]) {
-        var contents = try StoredContents(graph, compiled)
+        var contents = try StoredContents(graph, failFast: compiled.failFast)
         contents.idempotencyKey = Self.runKey
         contents.traceParent = traceParent
         let isNew = scheduler.graphCount == 0
@@ -41,10 +41,10 @@ extension StoredContents {
     /// key yet.
     ///
     /// - Throws: `ClientError.tooLarge`.
-    init(_ graph: GraphDescription, _ compiled: CompiledGraph) throws(ClientError) {
+    init(_ graph: GraphDescription, failFast: Bool) throws(ClientError) {
         let body: [UInt8]
         do throws(WireError) {
-            body = try StoreFormat.encode(graph, failFast: compiled.failFast)
+            body = try StoreFormat.encode(graph, failFast: failFast)
         } catch {
             throw ClientError(.tooLarge, error.message)
         }

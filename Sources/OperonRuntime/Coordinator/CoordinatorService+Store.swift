@@ -65,8 +65,8 @@ extension CoordinatorService {
         var batch = StoreBatch(wall: now.wall, records: effects.records)
         batch.graphs = keeping.submitted
         keeping.submitted = []
-        collect(effects.notices, at: now, into: &batch)
-        forEachEvent(of: effects, at: now.wall) { event in
+        // One by one: cancelling a graph may produce a million at once.
+        func keepEvent(_ event: ClusterEvent) {
             do throws(WireError) {
                 let body = try StoreFormat.encode(event)
                 keeping.lastEvent += 1
@@ -75,27 +75,13 @@ extension CoordinatorService {
                 logger.error("event not kept", metadata: ["reason": "\(error)"])
             }
         }
-        let hasEvents = !batch.events.isEmpty
-        let free = keeping.gate.append(effects, batch)
-        if hasEvents { keeping.marks.append((keeping.gate.last, keeping.lastEvent)) }
-        let hasWaiting = keeping.gate.hasWaiting
-        self.keeping = keeping
-        if hasWaiting { commitSignal.raise() }
-        return free
-    }
-
-    /// Collects outputs and logs of attempts that ended, and names of workers that joined.
-    private func collect(
-        _ notices: [Scheduler.Notice],
-        at now: Moment,
-        into batch: inout StoreBatch
-    ) {
+        for record in effects.records {
+            if let event = ClusterEvent(record, at: now.wall) { keepEvent(event) }
+        }
         var results: [AttemptID: AttemptResult] = [:]
-        for notice in notices {
+        for notice in effects.notices {
             switch notice {
             case .result(_, let attempt, let result): results[attempt] = result
-            case .workerJoined(let worker, _, _):
-                batch.workers.append(StoredWorker(worker.incarnation, name: worker.name))
             case .attemptEnded(let operation, let attempt, _, let start, let end):
                 guard let result = results.removeValue(forKey: attempt) else { continue }
                 batch.results.append(
@@ -108,32 +94,26 @@ extension CoordinatorService {
                         endedAt: now.wall + (end - now.monotonic)
                     )
                 )
-            default: continue
-            }
-        }
-    }
-
-    /// Passes the events on one by one: cancelling a graph may produce a million at once.
-    private func forEachEvent(
-        of effects: Scheduler.Effects,
-        at now: WallTime,
-        _ body: (ClusterEvent) -> Void
-    ) {
-        for record in effects.records {
-            if let event = ClusterEvent(record, at: now) { body(event) }
-        }
-        for notice in effects.notices {
-            switch notice {
             case .graphFinished(let graph):
-                var event = ClusterEvent(.graphFinished, at: now)
+                var event = ClusterEvent(.graphFinished, at: now.wall)
                 event.graph = graph
-                body(event)
-            case .workerJoined(let worker, _, _): body(ClusterEvent(.workerJoined, worker, at: now))
-            case .workerLost(let worker): body(ClusterEvent(.workerLost, worker, at: now))
-            case .workerDraining(let worker): body(ClusterEvent(.workerDraining, worker, at: now))
+                keepEvent(event)
+            case .workerJoined(let worker, _, _):
+                batch.workers.append(StoredWorker(worker.incarnation, name: worker.name))
+                keepEvent(ClusterEvent(.workerJoined, worker, at: now.wall))
+            case .workerLost(let worker): keepEvent(ClusterEvent(.workerLost, worker, at: now.wall))
+            case .workerDraining(let worker):
+                keepEvent(ClusterEvent(.workerDraining, worker, at: now.wall))
             default: continue
             }
         }
+        let hasEvents = !batch.events.isEmpty
+        let free = keeping.gate.append(effects, batch)
+        if hasEvents { keeping.marks.append((keeping.gate.last, keeping.lastEvent)) }
+        let hasWaiting = keeping.gate.hasWaiting
+        self.keeping = keeping
+        if hasWaiting { commitSignal.raise() }
+        return free
     }
 
     // MARK: - Committing

@@ -466,9 +466,13 @@ package actor CoordinatorService {
     private func finishNotices(_ notices: [Scheduler.Notice], at now: Timestamp) {
         guard !notices.isEmpty else { return }
         observer(notices, now)
-        meters?.note(notices, at: now, grantedAt: &grantedAt)
-        report(notices)
+        let isLogged = logger.logLevel <= .info
+        // Taken out for the loop, so that each change is one in place.
+        var granted = grantedAt
+        grantedAt = [:]
         for notice in notices {
+            meters?.note(notice, at: now, grantedAt: &granted)
+            if isLogged { report(notice) }
             switch notice {
             case .graphFinished(let graph):
                 finished.removeValue(forKey: graph)?.open()
@@ -484,6 +488,7 @@ package actor CoordinatorService {
             default: continue
             }
         }
+        grantedAt = granted
     }
 
     /// Queues a message. If no message can carry an operation, that operation fails, by an event

@@ -30,20 +30,15 @@ struct GraphRegister: Sendable {
     /// The earlier use of a key.
     struct Use: Sendable {
         let graph: GraphID
-        let hash: ContentHash
-    }
-
-    /// The earlier use of an addition's key.
-    struct AdditionUse: Sendable {
-        /// The number of the first operation that was added.
-        let first: UInt32
+        /// The number of the first operation that was submitted or added.
+        var first: UInt32 = 0
         let hash: ContentHash
     }
 
     /// The keys of the most recent additions to one graph.
     private struct AdditionUses: Sendable {
         /// Only looked up.
-        var byKey: [String: AdditionUse] = [:]
+        var byKey: [String: Use] = [:]
         /// The keys, oldest first.
         var order = Deque<String>()
     }
@@ -105,7 +100,12 @@ struct GraphRegister: Sendable {
         kept[Int(use.graph.rawValue)].key = key
     }
 
-    func use(of key: String) -> Use? { uses[key] }
+    /// - Parameters:
+    ///   - key: An owned key.
+    ///   - graph: The graph that operations were added to under the key; `nil`: it was submitted.
+    func use(of key: String, addedTo graph: GraphID? = nil) -> Use? {
+        if let graph { additions[graph]?.byKey[key] } else { uses[key] }
+    }
 
     /// Qualifies a key with its client, so that equal keys of two clients do not collide.
     static func owned(_ key: String, by client: String) -> String { client + "\u{0}" + key }
@@ -116,7 +116,7 @@ struct GraphRegister: Sendable {
         guard !kept.idempotencyKey.isEmpty else { return }
         let graph = kept.graph
         let key = Self.owned(kept.idempotencyKey, by: kept.submitter)
-        let use = AdditionUse(first: kept.first, hash: hash)
+        let use = Use(graph: graph, first: kept.first, hash: hash)
         if additions[graph, default: AdditionUses()].byKey.updateValue(use, forKey: key) == nil {
             additions[graph]?.order.append(key)
         }
@@ -124,11 +124,6 @@ struct GraphRegister: Sendable {
             let oldest = additions[graph]?.order.popFirst()
         else { return }
         additions[graph]?.byKey[oldest] = nil
-    }
-
-    /// - Parameter key: An owned key.
-    func addition(_ key: String, to graph: GraphID) -> AdditionUse? {
-        additions[graph]?.byKey[key]
     }
 
     mutating func finished(_ graph: GraphID, at time: WallTime) {

@@ -24,7 +24,7 @@ package struct LocalCoordinator: CoordinatorClient {
 
     package func submit(_ submission: Submission) async throws(ClientError) -> GraphView {
         let (graph, compiled) = try await compiled(submission.graph)
-        var contents = try StoredContents(graph, compiled)
+        var contents = try StoredContents(graph, failFast: compiled.failFast)
         contents.submitter = caller
         contents.isOpen = submission.isOpen
         contents.idempotencyKey = submission.idempotencyKey ?? ""
