@@ -74,8 +74,8 @@ struct OperationRequests {
         case .unknownToken:
             Failure(
                 ExitStatus.noSuchObject,
-                "\(lead): the worker does not know \(OperationSocketClient.tokenVariable). A token is valid "
-                    + "only during the attempt that it was made for."
+                "\(lead): the worker does not know \(OperationSocketClient.tokenVariable). "
+                    + "A token is valid only during the attempt that it was made for."
             )
         case .unreadable(let why):
             Failure(ExitStatus.usage, "\(lead): the worker cannot read the request: \(why).")

@@ -1,6 +1,7 @@
 import OperonModel
 
-/// Messages of every kind from a seed, with the edges of every field more often than randomness would.
+/// Messages of every kind from a seed. The edges of every field are more frequent than chance
+/// would make them.
 struct MessageGenerator {
     private var randomness: SeededGenerator
 

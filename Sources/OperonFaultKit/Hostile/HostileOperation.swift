@@ -49,7 +49,8 @@ package enum HostileOperation {
         return tally
     }
 
-    /// Which field of `OperationSocketAnswer` came: its number is in the first byte behind the length.
+    /// Which field of `OperationSocketAnswer` came: its number is in the first byte after the
+    /// length.
     private static func answer(of ended: ConnectionSwarm.Ended) -> String {
         guard ended.answer.count > 4 else { return "no answer, \(ended.reason.rawValue)" }
         let names = [

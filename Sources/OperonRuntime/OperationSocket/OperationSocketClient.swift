@@ -31,8 +31,8 @@ package struct OperationSocketClient: Sendable {
 
     /// Sends a request and waits for the answer, however long that takes: blocks.
     ///
-    /// - Throws: `OperationSocketError` if the worker is absent, or ends before it has answered, or the call
-    ///   was cancelled.
+    /// - Throws: `OperationSocketError` if the worker is absent, or ends before it has answered, or
+    ///   the call was cancelled.
     package func ask(
         _ what: OperationSocketFormat.Request.What,
         by call: OperationSocketCall = OperationSocketCall()
