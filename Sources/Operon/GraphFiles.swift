@@ -140,7 +140,9 @@ public struct SubmittedGraph: Sendable {
                     // Asks whether the graph has finished, after a gap as well, instead of
                     // inferring it.
                     for try await event in events {
-                        if case .event(let event) = event, event.kind != "finished" { continue }
+                        if case .event(let event) = event, event.kind.known != .finished {
+                            continue
+                        }
                         counts = try await cluster.ask { try await $0.graph("\(id)") }.counts
                         if counts.unfinished == 0 { break }
                     }

@@ -91,23 +91,26 @@ public struct OperationEvent: Hashable, Sendable {
 
 extension OperationEvent.Kind {
     fileprivate init(_ view: EventView) {
-        switch view.kind {
-        case "granted": self = .dispatched
-        case "started": self = .started
-        case "attemptEnded": self = .attemptEnded
-        case "retry": self = .retry
-        case "cancelRequested": self = .cancelRequested
-        case "finished": self = view.outcome.map { .finished($0) } ?? .other(view.kind)
-        case "reopened": self = .reopened
-        case "priority": self = .priorityChanged
-        case "dependencyAdded": self = .dependencyAdded
-        case "dependencyRemoved": self = .dependencyRemoved
-        case "suspended": self = .suspended
-        case "resumed": self = .resumed
-        case "queueSet": self = .queueChanged
-        case "queueCancelled", "graphCancelled": self = .queueCancelled
-        case "graphSubmitted", "graphAdded": self = .added
-        default: self = .other(view.kind)
+        let other = Self.other(view.kind.rawValue)
+        switch view.kind.known {
+        case .granted: self = .dispatched
+        case .started: self = .started
+        case .attemptEnded: self = .attemptEnded
+        case .retry: self = .retry
+        case .cancelRequested: self = .cancelRequested
+        case .finished: self = view.outcome.map { .finished($0) } ?? other
+        case .reopened: self = .reopened
+        case .priority: self = .priorityChanged
+        case .dependencyAdded: self = .dependencyAdded
+        case .dependencyRemoved: self = .dependencyRemoved
+        case .suspended: self = .suspended
+        case .resumed: self = .resumed
+        case .queueSet: self = .queueChanged
+        case .queueCancelled, .graphCancelled: self = .queueCancelled
+        case .graphSubmitted, .graphAdded: self = .added
+        case .graphClosed, .graphFinished, .keySet, .workerJoined, .workerLost, .workerDraining,
+            nil:
+            self = other
         }
     }
 }

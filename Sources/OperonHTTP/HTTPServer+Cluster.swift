@@ -100,7 +100,7 @@ extension HTTPServer {
                 for try await event in events {
                     switch event {
                     case .event(let view):
-                        try await writer.send(view.kind, view, id: view.sequence)
+                        try await writer.send(view.kind.rawValue, view, id: view.sequence)
                     case .gap(let first, let last):
                         let gap = GapBody(first: first, last: last)
                         try await writer.send("gap", gap, id: last)

@@ -25,8 +25,13 @@ package struct ClusterEvent: Hashable, Sendable {
         case workerDraining = 22
         case keySet = 23
 
-        /// `EventView.kind`.
+        /// The name of the kind in an `EventView`.
         package var name: String { "\(self)" }
+
+        /// After such an event a graph may have finished.
+        package var mayEndGraph: Bool {
+            self == .graphFinished || self == .graphClosed || self == .graphCancelled
+        }
     }
 
     package var at: WallTime

@@ -451,11 +451,7 @@ package struct EventView: Hashable, Sendable, Codable {
     /// The number of the event, from 1, without gaps within a reign.
     package var sequence: UInt64
     package var at: TimeText
-    /// `graphSubmitted`, `graphAdded`, `graphClosed`, `graphFinished`, `graphCancelled`,
-    /// `suspended`, `resumed`, `queueSet`, `keySet`, `priority`, `ready`, `granted`, `started`,
-    /// `attemptEnded`, `retry`, `finished`, `reopened`, `workerJoined`, `workerLost`,
-    /// `workerDraining`, `dependencyAdded`, `dependencyRemoved`.
-    package var kind: String
+    package var kind: EventKind
     package var graph: UInt32?
     package var graphName: String?
     package var operation: OperationName?
@@ -469,11 +465,27 @@ package struct EventView: Hashable, Sendable, Codable {
     package var by: String?
     package var reason: String?
 
-    package init(sequence: UInt64, at: TimeText, kind: String) {
+    package init(sequence: UInt64, at: TimeText, kind: EventKind) {
         self.sequence = sequence
         self.at = at
         self.kind = kind
     }
+}
+
+/// The kind of an event by its name. The name of a kind that only a later version knows is kept.
+package struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
+    package let rawValue: String
+
+    package init(rawValue: String) { self.rawValue = rawValue }
+
+    package init(_ kind: ClusterEvent.Kind) { rawValue = kind.name }
+
+    /// `nil`: only a later version knows the kind.
+    package var known: ClusterEvent.Kind? { Self.byName[rawValue] }
+
+    private static let byName = Dictionary(
+        uniqueKeysWithValues: ClusterEvent.Kind.allCases.map { ($0.name, $0) }
+    )
 }
 
 package struct GraphPage: Hashable, Sendable, Codable {

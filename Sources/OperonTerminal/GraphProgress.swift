@@ -28,23 +28,27 @@ package struct GraphProgress: Sendable {
         guard let operation = event.operation else { return nil }
         var detail = ""
         let phase: ProgressPhase
-        switch event.kind {
-        case "ready", "retry", "granted": phase = .ready
-        case "reopened": phase = .pending
-        case "started":
+        switch event.kind.known {
+        case .retry, .granted: phase = .ready
+        case .reopened: phase = .pending
+        case .started:
             startedAt[operation.index] = event.at
             phase = .executing
-        case "attemptEnded":
+        case .attemptEnded:
             guard ["returned", "lost", "crashed"].contains(event.ending) else { return nil }
             phase = .ready
-        case "finished":
+        case .finished:
             guard let outcome = event.outcome else { return nil }
             phase = ProgressPhase(.finished, outcome)
             detail = event.error?.message ?? event.reason ?? ""
-        default: return nil
+        case .graphSubmitted, .graphAdded, .graphClosed, .graphFinished, .graphCancelled,
+            .suspended, .resumed, .queueSet, .queueCancelled, .priority, .cancelRequested,
+            .dependencyAdded,
+            .dependencyRemoved, .workerJoined, .workerLost, .workerDraining, .keySet, nil:
+            return nil
         }
         let isStale = self.phase(of: operation.index)?.isFinished == true && !phase.isFinished
-        guard !isStale || event.kind == "reopened" else { return nil }
+        guard !isStale || event.kind.known == .reopened else { return nil }
         var duration: Duration?
         if phase.isFinished, phase != .skipped {
             duration = startedAt.removeValue(forKey: operation.index).map {

@@ -16,7 +16,7 @@ extension ViewText {
     }
 
     private func tinted(_ event: EventView) -> String {
-        guard let outcome = event.outcome else { return shown(event.kind) }
+        guard let outcome = event.outcome else { return shown(event.kind.rawValue) }
         return style.tinted(outcome.name, tint(outcome))
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import OperonHTTP
+import OperonModel
 import Testing
 
 /// The document says what the server does, and the server does what the document says.
@@ -12,6 +13,14 @@ import Testing
                 try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any]
             )
             #expect(document["openapi"] as? String == "3.1.0")
+            let components = document["components"] as? [String: Any]
+            let schemas = components?["schemas"] as? [String: [String: Any]]
+            let properties = schemas?["Event"]?["properties"] as? [String: [String: Any]]
+            let kinds = try #require(properties?["kind"]?["description"] as? String)
+            #expect(
+                Set(kinds.matches(of: #/`(\w+)`/#).map { String($0.1) })
+                    == Set(ClusterEvent.Kind.allCases.map(\.name))
+            )
             let paths = try #require(document["paths"] as? [String: [String: Any]])
             var documented: Set<String> = []
             var scopes: [String: String] = [:]

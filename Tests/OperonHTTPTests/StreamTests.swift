@@ -44,7 +44,7 @@ import Testing
 
     private static func kind(_ event: ClientEvent) -> String {
         switch event {
-        case .event(let view): view.kind
+        case .event(let view): view.kind.rawValue
         case .gap(let first, let last): "gap \(first) to \(last)"
         }
     }

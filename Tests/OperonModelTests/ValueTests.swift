@@ -1,3 +1,4 @@
+import Foundation
 import OperonModel
 import Testing
 
@@ -41,6 +42,14 @@ struct ValueTests {
                 "22 workerDraining", "23 keySet",
             ]
         )
+    }
+
+    @Test func `the name of an event's kind is read back, known or not`() throws {
+        for kind in ClusterEvent.Kind.allCases { #expect(EventKind(kind).known == kind) }
+        let later = Data("[\"keyLent\"]".utf8)
+        let kinds = try JSONDecoder().decode([EventKind].self, from: later)
+        #expect(kinds.map(\.known) == [nil])
+        #expect(try JSONEncoder().encode(kinds) == later)
     }
 
     @Test func `priorities have Foundation's values, in order, and levels from 0 to 4`() {

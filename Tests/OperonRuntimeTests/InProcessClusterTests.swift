@@ -22,7 +22,7 @@ import Testing
                 )
             )
             // Its kind was not heard of before, and is nobody's yet.
-            let events = try await world.events(of: graph.id, through: "finished", client)
+            let events = try await world.events(of: graph.id, through: .finished, client)
             #expect(events.map(\.kind).filter { $0 == "finished" }.count == 1)
             #expect(events.last?.outcome == .succeeded)
             let one = OperationSelector(graph: "\(graph.id)", operation: "one")
@@ -62,8 +62,8 @@ import Testing
             let graph = try await client.submit(
                 world.submission(world.registered("a", kind: "Later"))
             )
-            let paused = try await world.events(of: graph.id, through: "attemptEnded", client)
-            #expect(paused.allSatisfy { $0.error == nil && $0.kind != "retry" })
+            let paused = try await world.events(of: graph.id, through: .attemptEnded, client)
+            #expect(paused.allSatisfy { $0.error == nil && $0.kind.known != .retry })
             let a = OperationSelector(graph: "\(graph.id)", operation: "a")
             let explanation = try await client.explain(a)
             #expect(explanation.operation.state == .ready)
@@ -73,13 +73,13 @@ import Testing
             #expect(reason.text.hasPrefix("Its last attempt said “not yet”; the next is due at "))
             #expect(reason.until != nil)
             _ = try await client.cancel(.operation(a), CancelRequest())
-            let ended = try await world.events(of: graph.id, through: "finished", client)
+            let ended = try await world.events(of: graph.id, through: .finished, client)
             #expect(ended.last?.outcome == .cancelled)
 
             let failing = try await client.submit(
                 world.submission(world.registered("b", kind: "Fails"))
             )
-            let failed = try await world.events(of: failing.id, through: "finished", client)
+            let failed = try await world.events(of: failing.id, through: .finished, client)
             #expect(failed.last?.error?.code == "conditionFailed")
             #expect(failed.last?.error?.message.contains("free space") == true)
         }
@@ -124,14 +124,14 @@ import Testing
             let unknown = try await client.submit(
                 world.submission(world.registered("a", kind: "Late"))
             )
-            let failed = try await world.events(of: unknown.id, through: "graphFinished", client)
+            let failed = try await world.events(of: unknown.id, through: .graphFinished, client)
             #expect(failed.compactMap(\.error?.code) == ["kindUnknown"])
 
             world.add("Late") { _ in .returned(.empty) }
             let known = try await client.submit(
                 world.submission(world.registered("a", kind: "Late"))
             )
-            let done = try await world.events(of: known.id, through: "graphFinished", client)
+            let done = try await world.events(of: known.id, through: .graphFinished, client)
             #expect(done.compactMap(\.outcome) == [.succeeded])
         }
     }
@@ -157,7 +157,7 @@ import Testing
 
         world.add("Long") { _ in .returned(Payload(bytes: Array("1".utf8))) }
         try await world.serve(world.open(store)) { client in
-            let events = try await world.events(of: graph.id, through: "graphFinished", client)
+            let events = try await world.events(of: graph.id, through: .graphFinished, client)
             #expect(events.last?.kind == "graphFinished")
             let view = try await client.graph("\(graph.id)")
             #expect(view.counts.succeeded == 1)

@@ -199,7 +199,7 @@ import Testing
             #expect(seen.count <= 2)
             #expect(seen.last == ReportedProgress(fraction: 0.75, text: nil))
             go.open()
-            _ = try await world.events(of: graph.id, through: "graphFinished", client)
+            _ = try await world.events(of: graph.id, through: .graphFinished, client)
             let ended = try await client.operation(selector).operation
             #expect(ended.progress == nil && ended.outcome == .succeeded)
         }
@@ -218,8 +218,8 @@ import Testing
             let graph = try await client.submit(
                 Submission(graph: GraphDescription(name: "fails", operations: operations))
             )
-            let events = try await world.events(of: graph.id, through: "graphFinished", client)
-            let errors = events.filter { $0.kind == "finished" }.compactMap(\.error)
+            let events = try await world.events(of: graph.id, through: .graphFinished, client)
+            let errors = events.filter { $0.kind.known == .finished }.compactMap(\.error)
             #expect(errors.map { OperationError($0) } == Array(repeating: thrown, count: count))
             var query = OperationQuery()
             var sizes: [Int] = []

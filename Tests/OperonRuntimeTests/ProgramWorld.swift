@@ -87,14 +87,14 @@ struct ProgramWorld: Sendable {
     /// The events of a graph from the first to the one of this kind.
     func events(
         of graph: UInt32,
-        through kind: String,
+        through kind: ClusterEvent.Kind,
         _ client: LocalCoordinator
     ) async throws -> [EventView] {
         var events: [EventView] = []
         for try await event in try await client.events(after: 0, graph: "\(graph)") {
             guard case .event(let view) = event else { continue }
             events.append(view)
-            if view.kind == kind { break }
+            if view.kind.known == kind { break }
         }
         return events
     }

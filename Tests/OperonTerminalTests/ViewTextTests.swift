@@ -187,7 +187,7 @@ import Testing
     @Test func `without Unicode nothing beyond ASCII is written`() {
         let text = ViewText(style: .plain, width: nil)
         let name = "数\u{1B}[2J\u{202E}é"
-        var event = EventView(sequence: 1, at: Self.time(0), kind: "finished")
+        var event = EventView(sequence: 1, at: Self.time(0), kind: EventKind(.finished))
         event.operation = OperationName(graph: 1, index: 0, name: name)
         event.outcome = .failed
         event.error = ErrorView(code: "thrown", message: name)
@@ -211,31 +211,32 @@ import Testing
         operation.outcome = .succeeded
         #expect(progress.listed(operation)?.new == .succeeded)
 
-        var event = EventView(sequence: 1, at: Self.time(0), kind: "started")
+        var event = EventView(sequence: 1, at: Self.time(0), kind: EventKind(.started))
         event.operation = OperationName(graph: 3, index: 0, name: "a")
         #expect(progress.apply(event) == nil)
-        event.kind = "finished"
+        event.kind = EventKind(.finished)
         event.outcome = .succeeded
         #expect(progress.apply(event) == nil)
-        event.kind = "reopened"
+        event.kind = EventKind(.reopened)
         #expect(progress.apply(event)?.new == .pending)
         #expect(progress.unfinishedCount == 1)
     }
 
     @Test func `an operation that was given back waits again, with its time from its last start`() {
         var progress = GraphProgress()
-        func event(_ kind: String, _ second: Int64, _ ending: String? = nil) -> EventView {
-            var event = EventView(sequence: 1, at: Self.time(second), kind: kind)
+        func event(_ kind: ClusterEvent.Kind, _ second: Int64, _ ending: String? = nil) -> EventView
+        {
+            var event = EventView(sequence: 1, at: Self.time(second), kind: EventKind(kind))
             event.operation = OperationName(graph: 3, index: 4, name: "e")
             event.ending = ending
-            event.outcome = kind == "finished" ? .succeeded : nil
+            event.outcome = kind == .finished ? .succeeded : nil
             return event
         }
-        _ = progress.apply(event("started", 0))
-        #expect(progress.apply(event("attemptEnded", 3, "lost"))?.new == .ready)
-        _ = progress.apply(event("started", 5))
-        #expect(progress.apply(event("attemptEnded", 6, "succeeded")) == nil)
-        let change = progress.apply(event("finished", 7))
+        _ = progress.apply(event(.started, 0))
+        #expect(progress.apply(event(.attemptEnded, 3, "lost"))?.new == .ready)
+        _ = progress.apply(event(.started, 5))
+        #expect(progress.apply(event(.attemptEnded, 6, "succeeded")) == nil)
+        let change = progress.apply(event(.finished, 7))
 
         #expect(change?.duration == .seconds(2))
         #expect(change?.old == .executing)

@@ -97,7 +97,7 @@ final class RemoteBackend: ClusterBackend {
                     position = try await tell(event, of: graph, sink)
                     backoff.reset()
                     refused = nil
-                    if case .event(let event) = event, event.kind == "graphFinished" { return }
+                    if case .event(let event) = event, event.kind.known == .graphFinished { return }
                 }
             } catch let error as ClientError {
                 // An accepted stream ends the series of refusals before it.
@@ -123,7 +123,7 @@ final class RemoteBackend: ClusterBackend {
         switch event {
         case .event(let event):
             if let ended = try await ended(event) { sink.deliver([ended]) }
-            if event.kind == "started", let operation = event.operation {
+            if event.kind.known == .started, let operation = event.operation {
                 sink.started(
                     OperationID(
                         graph: GraphID(rawValue: operation.graph),
@@ -225,7 +225,7 @@ final class RemoteBackend: ClusterBackend {
 extension EndedOperation {
     /// `nil`: the event is of another kind, or is incomplete.
     init?(_ event: EventView) {
-        guard event.kind == "finished", let operation = event.operation,
+        guard event.kind.known == .finished, let operation = event.operation,
             let kind = event.outcome
         else { return nil }
         id = OperationID(graph: GraphID(rawValue: operation.graph), index: operation.index)

@@ -490,7 +490,7 @@ extension CoordinatorService {
         var view = EventView(
             sequence: sequence,
             at: TimeText(event.at),
-            kind: event.kind.name
+            kind: EventKind(event.kind)
         )
         if let graph = event.graph, Int(graph.rawValue) < register.count {
             view.graph = graph.rawValue

@@ -133,7 +133,7 @@ actor WatchScreen {
             // Without a list, the other operations are unknown, and an event reports the end.
             return !isQuiet && change.new.isFinished && progress.unfinishedCount == 0
         }
-        return ["graphFinished", "graphClosed", "graphCancelled"].contains(event.kind)
+        return event.kind.known?.mayEndGraph == true
     }
 
     /// Shows changes. An operation that was unknown is counted in the phase in which it was listed,

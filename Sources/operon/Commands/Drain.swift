@@ -62,7 +62,7 @@ struct Drain: AsyncParsableCommand {
         guard try await isThere() else { return true }
         for try await item in events {
             switch item {
-            case .event(let event) where event.kind != "workerLost": continue
+            case .event(let event) where event.kind.known != .workerLost: continue
             case .event, .gap:
                 guard try await isThere() else { return true }
             }

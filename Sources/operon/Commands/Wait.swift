@@ -56,11 +56,10 @@ struct Waiting: Sendable {
     }
 
     private func end(of graph: String) async throws -> GraphView {
-        let kinds: Set = ["graphFinished", "graphClosed", "graphCancelled"]
         try await Following(session).run(graph: graph) {
             try await hasEnded(graph)
         } _: { item in
-            if case .event(let event) = item, !kinds.contains(event.kind) { return false }
+            if case .event(let event) = item, event.kind.known?.mayEndGraph != true { return false }
             return try await hasEnded(graph)
         }
         return try await session.client.graph(graph)
