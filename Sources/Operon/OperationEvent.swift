@@ -4,6 +4,7 @@ internal import OperonPorts
 /// An event that concerns an operation or its queue.
 public struct OperationEvent: Hashable, Sendable {
     /// The kind of an event. Later versions may add kinds.
+    @nonexhaustive
     public enum Kind: Hashable, Sendable {
         /// The state at the beginning of the stream. The events after it happened later, or are
         /// already reflected in it.

@@ -1,4 +1,5 @@
 /// The name of a limit in errors and in the configuration.
+@nonexhaustive
 public enum LimitName: String, Hashable, Sendable, Codable, CaseIterable, CustomStringConvertible {
     case operationsPerGraph
     case edgesPerGraph

@@ -1,4 +1,5 @@
 /// Why an operation failed.
+@nonexhaustive
 public enum OperationError: Error, Hashable, Sendable, Codable {
     /// The worker does not know this kind.
     case kindUnknown(String)
@@ -91,7 +92,8 @@ extension OperationError: CustomStringConvertible {
     }
 }
 
-/// Why a call was refused. A refused call has no effect at all.
+/// Why a call was refused. A refused call has no effect at all. Later versions may add cases.
+@nonexhaustive
 public enum Refusal: Error, Hashable, Sendable, Codable {
     /// The operations of the cycle, each waiting for the next; the first is repeated at the end.
     case dependencyCycle(path: [String])
