@@ -43,7 +43,7 @@ struct GraphWriter {
             raw("queues", "{")
             for (index, queue) in graph.queues.enumerated() {
                 if index > 0 { out += ", ".utf8 }
-                JSONText.appendString(queue.name, to: &out)
+                JSONString.append(queue.name, to: &out)
                 out += ": ".utf8
                 write(queue)
             }
@@ -77,19 +77,19 @@ struct GraphWriter {
         out += "{\n".utf8
         if !graph.name.isEmpty {
             out += "\"name\": ".utf8
-            JSONText.appendString(graph.name, to: &out)
+            JSONString.append(graph.name, to: &out)
             out += ",\n".utf8
         }
         if graph.order != .criticalPath {
             out += "\"order\": ".utf8
-            JSONText.appendString(graph.order.name, to: &out)
+            JSONString.append(graph.order.name, to: &out)
             out += ",\n".utf8
         }
         if !graph.queues.isEmpty {
             out += "\"queues\": {".utf8
             for (index, queue) in graph.queues.enumerated() {
                 out += (index == 0 ? "\n" : ",\n").utf8
-                JSONText.appendString(queue.name, to: &out)
+                JSONString.append(queue.name, to: &out)
                 out += ": ".utf8
                 write(queue)
             }
@@ -106,7 +106,7 @@ struct GraphWriter {
         out += "\"operations\": {".utf8
         for (index, operation) in graph.operations.enumerated() {
             out += (index == 0 ? "\n" : ",\n").utf8
-            JSONText.appendString(operation.name, to: &out)
+            JSONString.append(operation.name, to: &out)
             out += ": ".utf8
             write(operation)
         }
@@ -124,7 +124,7 @@ struct GraphWriter {
     }
 
     private mutating func write(_ key: KeySettings) {
-        JSONText.appendString(key.name, to: &out)
+        JSONString.append(key.name, to: &out)
         out += ": {\"limit\": \(key.limit)}".utf8
     }
 

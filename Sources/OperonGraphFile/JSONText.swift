@@ -1,3 +1,5 @@
+import OperonModel
+
 /// Writes values as compact JSON: equal values give equal text, whatever file they came from.
 enum JSONText {
     /// Appends a value with its keys in order; stops early once `out` is longer than `bytesMax`.
@@ -10,7 +12,7 @@ enum JSONText {
         case .number(let text):
             guard let number = number(text) else { return node }
             out += number.utf8
-        case .string(let text): appendString(text, to: &out)
+        case .string(let text): JSONString.append(text, to: &out)
         case .sequence(let elements):
             out.append(Byte.openBracket)
             for (index, element) in elements.enumerated() {
@@ -22,7 +24,7 @@ enum JSONText {
             out.append(Byte.openBrace)
             for (index, entry) in entries.enumerated() {
                 if index > 0 { out.append(Byte.comma) }
-                appendString(entry.key, to: &out)
+                JSONString.append(entry.key, to: &out)
                 out.append(Byte.colon)
                 if let wrong = append(entry.value, to: &out, bytesMax: bytesMax) { return wrong }
             }
@@ -31,31 +33,8 @@ enum JSONText {
         return nil
     }
 
-    /// Appends a text in quotation marks, with only the escapes that JSON requires.
-    static func appendString(_ text: String, to out: inout [UInt8]) {
-        out.append(Byte.quote)
-        for byte in text.utf8 {
-            switch byte {
-            case Byte.quote, Byte.backslash: out += [Byte.backslash, byte]
-            case Byte.newline: out += "\\n".utf8
-            // The short forms, so that a text never becomes longer than it was.
-            case 0x08: out += "\\b".utf8
-            case 0x0C: out += "\\f".utf8
-            case 0x0D: out += "\\r".utf8
-            case 0x09: out += "\\t".utf8
-            case 0..<0x20:
-                let digits = String(byte, radix: 16)
-                out += ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).utf8
-            default: out.append(byte)
-            }
-        }
-        out.append(Byte.quote)
-    }
-
     static func string(_ text: String) -> String {
-        var out: [UInt8] = []
-        appendString(text, to: &out)
-        return String(decoding: out, as: UTF8.self)
+        String(decoding: JSONString.quoted(text), as: UTF8.self)
     }
 
     /// A number in JSON syntax. If it is JSON already, it stays unchanged, so that no digit is

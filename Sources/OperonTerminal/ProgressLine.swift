@@ -72,11 +72,11 @@ package struct ProgressLine: Hashable, Sendable {
         add(.failed, .bad, 90)
         add(.cancelled, .attention, 50)
         add(.skipped, .attention, 40)
-        let elapsed = DurationText.clock(group.elapsed(at: now))
+        let elapsed = TimeFormat.clock(group.elapsed(at: now))
         parts.append(Part(text: elapsed, tint: .faint, importance: 30))
         if let left = group.timeLeft(at: now) {
             parts.append(
-                Part(text: "ETA " + DurationText.clock(left), tint: .faint, importance: 70)
+                Part(text: "ETA " + TimeFormat.clock(left), tint: .faint, importance: 70)
             )
         }
         return parts
@@ -121,7 +121,7 @@ package struct StateChangeLine: Hashable, Sendable {
         var line = "[\(group.finished)/\(group.total)] "
         line += style.tinted(phase.name, tint) + " "
         line += style.spelled(TerminalText.line(operation))
-        if let duration { line += " (" + DurationText.short(duration) + ")" }
+        if let duration { line += " (" + TimeFormat.short(duration) + ")" }
         if !detail.isEmpty { line += ": " + style.spelled(TerminalText.line(detail)) }
         return line
     }

@@ -31,7 +31,7 @@ extension RunReport {
         json.key("graph")
         json.string(graph)
         json.key("startedAt")
-        json.string(DurationText.iso8601(startedAt))
+        json.string(TimeFormat.iso8601(startedAt))
         let counts = self.counts
         json.key("counts")
         json.raw("{\"succeeded\":\(counts.succeeded),\"failed\":\(counts.failed)")
@@ -107,14 +107,16 @@ struct JSONText {
 
     mutating func raw(_ text: String) { bytes += text.utf8 }
 
-    mutating func string(_ text: String) { TextEscapes.appendJSON(text, to: &bytes) }
+    mutating func string(_ text: String) {
+        bytes += PrintableJSON.escaped(JSONString.quoted(text))
+    }
 
     /// `,"name":` — for Operon's own keys, which need no escapes.
     mutating func key(_ name: String) { raw(",\"\(name)\":") }
 
     mutating func seconds(_ name: String, _ duration: Duration?) {
         key(name)
-        raw(duration.map(DurationText.decimalSeconds) ?? "null")
+        raw(duration.map(TimeFormat.decimalSeconds) ?? "null")
     }
 
     /// The code and the sentence of the error, and the values that belong to the code.

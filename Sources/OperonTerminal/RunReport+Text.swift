@@ -104,10 +104,10 @@ extension RunReport {
     /// The lower bound follows from the graph and the slots, so the ratio shows the cost of
     /// scheduling.
     private func timeLine(style: TerminalStyle) -> String {
-        var line = "took " + DurationText.short(makespan)
+        var line = "took " + TimeFormat.short(makespan)
         guard lowerBound > .zero else { return line }
         let bound = "the shortest possible on \(plural(slots, "slot"))"
-        let shortest = DurationText.short(lowerBound)
+        let shortest = TimeFormat.short(lowerBound)
         let ratio = makespan.seconds / lowerBound.seconds
         guard ratio.isFinite, ratio < 1e6 else { return line + "; \(bound) is \(shortest)" }
         let hundredths = Int((ratio * 100).rounded())

@@ -1,28 +1,5 @@
 /// Escapes text for formats with their own quoting rules.
 enum TextEscapes {
-    /// Appends a JSON string with its quotation marks (RFC 8259 §7): `"`, `\` and control
-    /// characters are escaped, all others are written in UTF-8.
-    static func appendJSON(_ text: String, to bytes: inout [UInt8]) {
-        bytes.append(UInt8(ascii: "\""))
-        var utf8 = text.utf8.makeIterator()
-        while let byte = utf8.next() {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                bytes.append(UInt8(ascii: "\\"))
-                bytes.append(byte)
-            case UInt8(ascii: "\n"): bytes += Array("\\n".utf8)
-            case UInt8(ascii: "\r"): bytes += Array("\\r".utf8)
-            case UInt8(ascii: "\t"): bytes += Array("\\t".utf8)
-            case 0..<0x20, 0x7F:
-                bytes += Array("\\u00".utf8)
-                bytes.append(hexDigit(byte >> 4))
-                bytes.append(hexDigit(byte & 15))
-            default: bytes.append(byte)
-            }
-        }
-        bytes.append(UInt8(ascii: "\""))
-    }
-
     /// A DOT quoted string (https://graphviz.org/doc/info/lang.html): only `"` and `\` have a
     /// meaning in a label, `\` as the start of an escape such as `
     /// ` or `\N`.
@@ -63,9 +40,5 @@ enum TextEscapes {
         case 0x80..<0xA0: "\u{FFFD}"
         default: scalar
         }
-    }
-
-    private static func hexDigit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 }

@@ -3,7 +3,7 @@ package import OperonModel
 extension ViewText {
     /// `status` without a graph.
     package func cluster(_ cluster: ClusterView) -> [String] {
-        let clock = DurationText.clock(cluster.now.time - cluster.startedAt.time)
+        let clock = TimeFormat.clock(cluster.now.time - cluster.startedAt.time)
         let age = "up \(clock), epoch \(cluster.epoch)"
         let workers =
             cluster.workers == 0
@@ -153,7 +153,7 @@ extension ViewText {
     private func heard(_ seconds: Double) -> String {
         // Beyond a year the number is meaningless, and a Duration could overflow.
         guard seconds.isFinite, seconds >= 0, seconds < 365 * 86_400 else { return "?" }
-        return DurationText.short(.nanoseconds(Int64(seconds * 1e9))) + " ago"
+        return TimeFormat.short(.nanoseconds(Int64(seconds * 1e9))) + " ago"
     }
 
     /// After `backup`.

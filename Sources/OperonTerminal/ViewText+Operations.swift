@@ -148,7 +148,7 @@ extension ViewText {
 
     private func duration(of attempt: AttemptView) -> String {
         guard let start = attempt.startedAt, let end = attempt.endedAt else { return "" }
-        return DurationText.short(end.time - start.time)
+        return TimeFormat.short(end.time - start.time)
     }
 
     /// Rows without titles, indented by two columns.

@@ -52,7 +52,7 @@ struct DoctorChecks {
     private func connection(_ found: BrokerProbe.Report) -> [CheckReport.Finding] {
         var findings: [CheckReport.Finding] = []
         if let elapsed = found.connectedAfter {
-            let time = DurationText.short(elapsed)
+            let time = TimeFormat.short(elapsed)
             findings.append(.init(.fine, "broker", "\(place) was reached in \(time)"))
         }
         guard let failure = found.failure else { return findings }
@@ -123,7 +123,7 @@ struct DoctorChecks {
 
     private static func date(_ seconds: Int64) -> String {
         let moment = WallTime(nanosecondsSince1970: seconds * 1_000_000_000)
-        return String(DurationText.iso8601(moment).prefix(10))
+        return String(TimeFormat.iso8601(moment).prefix(10))
     }
 
     private func server(_ found: BrokerProbe.Report) -> [CheckReport.Finding] {

@@ -24,7 +24,7 @@ import Testing
         #expect(
             lines.withLockedValue { $0 }
                 == #"{"time":"\#(time)","level":"info","label":"operon","#
-                + #""message":"two\u000a“lines”","metadata":"#
+                + #""message":"two\n“lines”","metadata":"#
                 + #"{"a":{"k":"1"},"b":["x","y\"z"],"c":"2"}}"# + "\n"
         )
     }

@@ -112,7 +112,7 @@ struct ProcessFileTests {
             #"{"b":{"n": [1, 2]},"none":null,"empty":null,"raw":"AP8B/g==","#
             + #""a \"quoted\"\\\u000a\u0001 é":7}"# + "\n"
         #expect(String(decoding: result.logTail, as: UTF8.self) == expected)
-        #expect(throws: Never.self) { try JSONText.check(result.logTail) }
+        #expect(throws: Never.self) { try JSONCheck.check(result.logTail) }
     }
 
     @Test func `without dependencies the object is empty`() async throws {

@@ -25,7 +25,7 @@ final class InputsWriter: @unchecked Sendable {
     func append(_ input: NamedInput) throws(SystemError) {
         if !isEmpty { pending.append(UInt8(ascii: ",")) }
         isEmpty = false
-        pending += JSONText.quoted(input.name) + ":".utf8
+        pending += JSONString.quoted(input.name) + ":".utf8
         try append(input.output)
         if pending.count > Self.writeBytes { try flush() }
     }

@@ -322,8 +322,8 @@ extension ProcessRunner {
         let bytes = try await readBytes(attempt, limit: limit)
         // An empty file counts as no output.
         guard !bytes.isEmpty else { return .empty }
-        do throws(JSONText.Malformed) {
-            try JSONText.check(bytes)
+        do throws(JSONCheck.Malformed) {
+            try JSONCheck.check(bytes)
         } catch {
             throw ProcessFiles.outputError("it is not JSON: \(error)")
         }

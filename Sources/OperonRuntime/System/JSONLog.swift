@@ -57,13 +57,13 @@ package struct JSONLog: LogHandler {
 
     private static func append(_ key: String, _ text: String, to line: inout [UInt8]) {
         line += key.utf8
-        line += JSONText.quoted(text)
+        line += JSONString.quoted(text)
     }
 
     private static func append(_ value: Logger.MetadataValue, to line: inout [UInt8]) {
         switch value {
-        case .string(let text): line += JSONText.quoted(text)
-        case .stringConvertible(let value): line += JSONText.quoted(value.description)
+        case .string(let text): line += JSONString.quoted(text)
+        case .stringConvertible(let value): line += JSONString.quoted(value.description)
         case .array(let values):
             line.append(UInt8(ascii: "["))
             for (place, value) in values.enumerated() {
@@ -75,7 +75,7 @@ package struct JSONLog: LogHandler {
             line.append(UInt8(ascii: "{"))
             for (place, (key, value)) in values.sorted(by: { $0.key < $1.key }).enumerated() {
                 if place > 0 { line.append(UInt8(ascii: ",")) }
-                line += JSONText.quoted(key)
+                line += JSONString.quoted(key)
                 line.append(UInt8(ascii: ":"))
                 append(value, to: &line)
             }

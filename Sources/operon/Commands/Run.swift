@@ -154,7 +154,7 @@ struct DryRun {
     private static func what(_ operation: OperationDescription) -> String {
         switch operation.work {
         case .nothing: return "nothing"
-        case .wait(let duration): return "wait \(DurationText.short(duration))"
+        case .wait(let duration): return "wait \(TimeFormat.short(duration))"
         case .registered(let kind, _): return "operation \(kind)"
         case .external: return "external"
         case .command(let command):

@@ -174,7 +174,7 @@ struct RunStall {
                 case .date(let date): date - SystemClock.wall()
                 case nil: nil
                 }
-            let pause = rest.map { " for \(DurationText.short(max(.zero, $0)))" } ?? ""
+            let pause = rest.map { " for \(TimeFormat.short(max(.zero, $0)))" } ?? ""
             return (.time, "Waiting\(pause): “\(name)” may not start earlier.")
         case .keyHeld(let key, let holders, let more):
             let others = holders.map { "“\(state.operations[Int($0.index)].name)”" }

@@ -1,12 +1,13 @@
+import OperonModel
 import Testing
 
 @testable import OperonRuntime
 
 /// Which bytes are JSON.
-struct JSONTextTests {
+struct JSONCheckTests {
     private func isJSON(_ bytes: [UInt8]) -> Bool {
         do {
-            try JSONText.check(bytes)
+            try JSONCheck.check(bytes)
             return true
         } catch {
             return false
@@ -38,8 +39,8 @@ struct JSONTextTests {
     func `bytes that are not UTF-8 are refused with their place`(bytes: [UInt8]) throws {
         let quote = UInt8(ascii: "\"")
 
-        let error = #expect(throws: JSONText.Malformed.self) {
-            try JSONText.check([quote, UInt8(ascii: "a")] + bytes + [quote])
+        let error = #expect(throws: JSONCheck.Malformed.self) {
+            try JSONCheck.check([quote, UInt8(ascii: "a")] + bytes + [quote])
         }
 
         #expect(error?.expected == "UTF-8")
@@ -53,8 +54,8 @@ struct JSONTextTests {
             )
         }
 
-        #expect(isJSON(nested(JSONText.depthMax)))
-        #expect(!isJSON(nested(JSONText.depthMax + 1)))
+        #expect(isJSON(nested(JSONCheck.depthMax)))
+        #expect(!isJSON(nested(JSONCheck.depthMax + 1)))
         #expect(!isJSON([UInt8](repeating: UInt8(ascii: "["), count: 1_000_000)))
     }
 
@@ -68,7 +69,7 @@ struct JSONTextTests {
     @Test func `quoted text is valid and harmless`() {
         let text = String(String.UnicodeScalarView((0..<0x80).compactMap(Unicode.Scalar.init)))
 
-        let quoted = JSONText.quoted(text + "é🙂")
+        let quoted = JSONString.quoted(text + "é🙂")
 
         #expect(isJSON(quoted))
         #expect(!quoted.contains { $0 < 0x20 })

@@ -1,6 +1,6 @@
-/// Checks and writes JSON (RFC 8259) without building a value from it: an output may be large, and
+/// Checks JSON (RFC 8259) without building a value from it: an output may be large, and
 /// Operon only transports it.
-struct JSONText {
+struct JSONCheck {
     /// The deepest nesting of arrays and objects. Readers of `OPERON_INPUTS` find an output one
     /// level deeper; Foundation's parser refuses more than 512 levels.
     static let depthMax = 256
@@ -25,29 +25,11 @@ struct JSONText {
     /// Throws unless `bytes` are exactly one JSON value in UTF-8, optionally surrounded by white
     /// space.
     static func check(_ bytes: [UInt8]) throws(Malformed) {
-        var text = JSONText(bytes)
+        var text = JSONCheck(bytes)
         try text.document()
         guard String(validating: bytes, as: UTF8.self) != nil else {
             throw Malformed(offset: firstBeyondUTF8(bytes), expected: "UTF-8")
         }
-    }
-
-    /// A JSON string: quotes, backslashes and control characters escaped.
-    static func quoted(_ text: String) -> [UInt8] {
-        let digits = Array("0123456789abcdef".utf8)
-        var quoted: [UInt8] = [UInt8(ascii: "\"")]
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                quoted += [UInt8(ascii: "\\"), byte]
-            case 0..<0x20:
-                quoted += "\\u00".utf8
-                quoted += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            default: quoted.append(byte)
-            }
-        }
-        quoted.append(UInt8(ascii: "\""))
-        return quoted
     }
 
     private static func firstBeyondUTF8(_ bytes: [UInt8]) -> Int {
@@ -71,7 +53,7 @@ struct JSONText {
 
 // MARK: - The grammar
 
-extension JSONText {
+extension JSONCheck {
     private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
     private func expected(_ what: String) -> Malformed {
@@ -138,8 +120,8 @@ extension JSONText {
     }
 
     private mutating func opens(_ bracket: UInt8) throws(Malformed) {
-        guard open.count < JSONText.depthMax else {
-            throw expected("an end to \(JSONText.depthMax) levels of nesting")
+        guard open.count < JSONCheck.depthMax else {
+            throw expected("an end to \(JSONCheck.depthMax) levels of nesting")
         }
         open.append(bracket)
         index += 1

@@ -1,7 +1,7 @@
 package import OperonModel
 
 /// Formats durations and dates, without a locale.
-package enum DurationText {
+package enum TimeFormat {
     /// A clock: `0:07`, `12:03`, `1:02:03`, `3d 04:05:06`. A negative duration counts as zero.
     package static func clock(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)

@@ -2,13 +2,13 @@ import OperonModel
 import OperonTerminal
 import Testing
 
-@Suite struct DurationTextTests {
+@Suite struct TimeFormatTests {
     @Test(arguments: [
         (0.0, "0:00"), (7.9, "0:07"), (723, "12:03"), (3_723, "1:02:03"), (273_906, "3d 04:05:06"),
         (-1, "0:00"),
     ])
     func `a clock`(seconds: Double, expected: String) {
-        #expect(DurationText.clock(.seconds(seconds)) == expected)
+        #expect(TimeFormat.clock(.seconds(seconds)) == expected)
     }
 
     @Test(arguments: [
@@ -16,7 +16,7 @@ import Testing
         (59_940_000, "59.9s"), (61_000_000, "1:01"),
     ])
     func `a measurement`(microseconds: Int, expected: String) {
-        #expect(DurationText.short(.microseconds(microseconds)) == expected)
+        #expect(TimeFormat.short(.microseconds(microseconds)) == expected)
     }
 
     @Test(arguments: [
@@ -24,7 +24,7 @@ import Testing
         (3_000_010, "3.00001"),
     ])
     func `decimal seconds`(microseconds: Int, expected: String) {
-        #expect(DurationText.decimalSeconds(.microseconds(microseconds)) == expected)
+        #expect(TimeFormat.decimalSeconds(.microseconds(microseconds)) == expected)
     }
 
     @Test(arguments: [
@@ -37,6 +37,6 @@ import Testing
     ])
     func `a moment in ISO 8601`(seconds: Int64, expected: String) {
         let moment = WallTime(nanosecondsSince1970: seconds * 1_000_000_000)
-        #expect(DurationText.iso8601(moment) == expected)
+        #expect(TimeFormat.iso8601(moment) == expected)
     }
 }
