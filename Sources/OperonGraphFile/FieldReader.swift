@@ -19,7 +19,7 @@ struct FieldReader {
             code,
             at: node.position,
             node.thing,
-            "\(key.quoted) is \(wanted), not \(node.kindName)"
+            "\(key.quoted) must be \(wanted), not \(node.kindName)"
         )
     }
 
@@ -37,7 +37,7 @@ struct FieldReader {
     /// Any text without NUL, because NUL ends a text in system calls.
     mutating func text(_ node: Node, _ key: String) throws(Stop) -> String? {
         guard let text = node.text else {
-            try mismatch(node, key, "a text")
+            try mismatch(node, key, "a string")
             return nil
         }
         guard !text.utf8.contains(0) else {
@@ -188,7 +188,7 @@ struct FieldReader {
             return nil
         }
         guard duration >= .zero else {
-            try mismatch(node, key, "a duration, which is not negative")
+            try mismatch(node, key, "a duration of 0 or more")
             return nil
         }
         guard duration > .zero || !isPositive else {
@@ -234,7 +234,7 @@ struct FieldReader {
             node.text == nil ? .wrongType : .invalidValue,
             at: node.position,
             node.thing,
-            "\(key.quoted) is \(wanted), not \(node.kindName)" + hint
+            "\(key.quoted) must be \(wanted), not \(node.kindName)" + hint
         )
         return nil
     }

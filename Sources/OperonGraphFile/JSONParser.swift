@@ -211,7 +211,7 @@ struct JSONParser {
                     .syntax,
                     at: position,
                     word,
-                    "\(word.quoted) is not JSON; text stands in quotation marks"
+                    "\(word.quoted) is not JSON; a string needs quotation marks"
                 )
             )
         default: throw unexpected("a value")

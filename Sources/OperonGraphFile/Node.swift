@@ -113,7 +113,7 @@ extension GraphFileError.Problem {
             .duplicateKey,
             at: position,
             key,
-            "key \(key.quoted) stands twice in this map, first in line \(first.line)"
+            "key \(key.quoted) appears twice in this map, first in line \(first.line)"
         )
     }
 }

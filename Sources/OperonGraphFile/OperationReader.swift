@@ -106,7 +106,7 @@ struct OperationReader {
                     .misplacedKey,
                     at: entry.keyPosition,
                     entry.key,
-                    "\(entry.key.quoted) and \(other.key.name.quoted) exclude each other"
+                    "\(entry.key.quoted) and \(other.key.name.quoted) cannot be combined"
                 )
             } else {
                 result.work = (key, entry)
@@ -310,7 +310,7 @@ struct OperationReader {
                 .misplacedKey,
                 at: entry.keyPosition,
                 entry.key,
-                "\(entry.key.quoted) of operation \(name.quoted) goes only with \(place)"
+                "\(entry.key.quoted) of operation \(name.quoted) is only allowed with \(place)"
             )
         }
     }
@@ -366,7 +366,7 @@ struct OperationReader {
             try fields.mismatch(
                 node,
                 "operation",
-                "a registered kind; what somebody else completes has external: true"
+                "a registered kind; an externally completed operation has external: true"
             )
             return nil
         case Work.nothingKind:

@@ -63,7 +63,7 @@ struct WfFormatReader {
             throw refusal(
                 .invalidValue,
                 "--replay",
-                "--replay is a number of at least 0, not \(scale)",
+                "--replay must be a number of at least 0, not \(scale)",
                 file
             )
         }
@@ -161,7 +161,7 @@ struct WfFormatReader {
                 .wrongType,
                 at: node.position,
                 node.thing,
-                "a task is a map, not \(node.kindName)"
+                "a task must be a map, not \(node.kindName)"
             )
             return nil
         }
@@ -194,7 +194,8 @@ struct WfFormatReader {
                 .wrongType,
                 at: node.position,
                 "parents",
-                "“parents” is a list of tasks, not \(node.elements == nil ? node.kindName : "this")"
+                "“parents” must be a list of tasks, not "
+                    + (node.elements == nil ? node.kindName : "this")
             )
             return []
         }
@@ -210,7 +211,7 @@ struct WfFormatReader {
                 .invalidValue,
                 at: node.position,
                 node.thing,
-                "a run time is a number of seconds from 0 to 100 years, not \(node.kindName)"
+                "a run time must be a number of seconds from 0 to 100 years, not \(node.kindName)"
             )
             return nil
         }

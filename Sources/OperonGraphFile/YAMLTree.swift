@@ -249,7 +249,7 @@ struct YAMLTree: ~Copyable {
                 .wrongType,
                 at: position,
                 "",
-                "a key is a text, not a list or a map"
+                "a key must be a string, not a list or a map"
             )
         )
     }
@@ -260,7 +260,7 @@ struct YAMLTree: ~Copyable {
                 .wrongType,
                 at: node.position,
                 node.thing,
-                "“<<” takes a map or a list of maps, not \(node.kindName)"
+                "“<<” must be a map or a list of maps, not \(node.kindName)"
             )
         )
     }

@@ -14,7 +14,7 @@ import Testing
         ("{\"name\": \"a\",}", "g.json:1:14: expected a value behind the comma, found “}”"),
         ("{name: 1}", "g.json:1:2: expected a key in quotation marks, found “n”"),
         ("{\"name\": 'a'}", "g.json:1:10: expected a value, found “'”"),
-        ("{\"name\": NaN}", "g.json:1:10: “NaN” is not JSON; text stands in quotation marks"),
+        ("{\"name\": NaN}", "g.json:1:10: “NaN” is not JSON; a string needs quotation marks"),
         ("{\"name\": -Infinity}", "g.json:1:11: expected a digit, found “I”"),
         ("{\"name\": 01}", "g.json:1:10: a number in JSON does not begin with 0"),
         ("{\"name\": 1.}", "g.json:1:12: expected a digit, found “}”"),
@@ -29,7 +29,7 @@ import Testing
         ("{\"operations\": {}} {}", "g.json:1:20: something follows the end of the JSON text"),
         (
             "{\"operations\": 5}",
-            "g.json:1:16: “operations” is a map or a list of operations, not 5"
+            "g.json:1:16: “operations” must be a map or a list of operations, not 5"
         ),
     ])
     func `a mistake is shown where it is`(text: String, message: String) {

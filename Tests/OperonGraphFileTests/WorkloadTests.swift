@@ -103,7 +103,7 @@ import Testing
             try Fixture.read(text, "w.json", GraphFileOptions(replayScale: 1))
         }
         #expect(error?.problems.first?.code == .wrongType)
-        #expect(error?.description.hasPrefix("w.json:1:50: “parents” is a list") == true)
+        #expect(error?.description.hasPrefix("w.json:1:50: “parents” must be a list") == true)
     }
 
     @Test(arguments: [-1, Double.nan, .infinity])
