@@ -18,7 +18,8 @@ package struct Edge: Hashable, Sendable {
     }
 
     /// The raw value of each condition, as long as `conditionBits` are enough for it. A fifth
-    /// condition needs a third bit, which halves `operationCountMax`; nothing else depends on it.
+    /// condition needs a third bit, which halves `operationCountMax`. No other code depends on the
+    /// number of bits.
     private static func bits(of condition: DependencyCondition) -> UInt32 {
         switch condition {
         case .unlessFailed, .finished, .succeeded, .failed: UInt32(condition.rawValue)

@@ -7,8 +7,8 @@ package enum NumberedRefusal: Error, Hashable, Sendable {
     case worded(Refusal)
     /// The operations of the cycle, each waiting for the next; the first is repeated at the end.
     case dependencyCycle([OperationID])
-    /// Likewise, for the first of them, which runs and wants to wait. `nil` stands for operations
-    /// that are left out.
+    /// A cycle that a wait of a running operation would close; that operation is the first. `nil`
+    /// stands for operations that are left out.
     case waitCycle([OperationID?])
     /// Another operation names it, or the request (`nil`).
     case unknownOperation(OperationID, namedBy: OperationID? = nil)

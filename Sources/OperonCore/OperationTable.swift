@@ -1,6 +1,6 @@
 package import OperonModel
 
-/// The properties of a graph's operations: one column for each, 29 bytes per operation.
+/// The properties of a graph's operations: one column for each, 18 bytes per operation.
 struct OperationTable: Sendable {
     /// Only `move` and `restore` write it.
     private(set) var state: Column<OperationState>

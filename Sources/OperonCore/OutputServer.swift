@@ -5,9 +5,9 @@ package import OperonModel
 ///
 /// Answers leave in the order of the requests, one message at a time, and workers take turns. A
 /// request that a beat lists is answered again only if necessary. If its answer waits here, nothing
-/// is done. If its answer has left, the desk answers with `sent`, after the answer and on the same
-/// channel: a worker that receives `sent` without the answer knows that the answer is lost, however
-/// slow the channel is.
+/// is done. If its answer has left, the server answers with `sent`, after the answer and on the
+/// same channel: a worker that receives `sent` without the answer knows that the answer is lost,
+/// however slow the channel is.
 package struct OutputServer: Sendable {
     package enum Answer: Hashable, Sendable {
         /// These bytes, if they exist.

@@ -6,7 +6,7 @@ import OperonModel
 //
 // - `KindState.duration`, `QueueState.servedAt`, the order of queues, keys and lanes: measured and
 //   counted anew; they decide which of several equals is first, never whether it may start.
-// - `parked` and `inLane`: found again at admission.
+// - `parked` and `inLane`: a restored operation starts in its lane, and admission parks it.
 // - `unmet`, of operations that were retried or have a delay of their own: `explain` says less
 //   about a pause that began before the crash, and nothing wrong.
 // - `lostAttempts`: a worker that was given up before is no longer waited for.

@@ -151,22 +151,19 @@ extension Scheduler {
             reasons.append(.dispatchedBytes(dispatchedBytes, maximum: bytesMax))
         }
         if !isConnected { reasons.append(.disconnected) }
-        if let reason = missingWorker(for: operation, in: graph) { reasons.append(reason) }
+        if let reason = missingWorker(for: operation) { reasons.append(reason) }
         guard reasons.isEmpty else { return reasons }
         return [hasWorkerWithRoom(for: operation) ? behind(operation, in: graph) : .noFreeSlot]
     }
 
-    private func missingWorker(for operation: OperationID, in graph: GraphState) -> Reason? {
-        let queue = graph.queue(operation.index)
-        let kind = graph.kind(operation.index)
+    private func missingWorker(for operation: OperationID) -> Reason? {
+        let demand = demand(of: operation)
         let alive = workers.filter(\.takesWork)
-        if !alive.contains(where: { $0.knowsKind[kind] }) {
-            return .noWorkerForKind(kinds[kind].name)
+        if !alive.contains(where: { $0.knowsKind[demand.kind] }) {
+            return .noWorkerForKind(kinds[demand.kind].name)
         }
-        if !alive.contains(where: { $0.servesQueue[queue] && $0.knowsKind[kind] }) {
-            return .noWorkerForQueue(queues[queue].name)
-        }
-        let able = alive.filter { $0.servesQueue[queue] && $0.knowsKind[kind] }
+        let able = alive.filter { $0.accepts(demand) }
+        if able.isEmpty { return .noWorkerForQueue(queues[demand.queue].name) }
         // Without a connection no worker can be heard.
         return !isConnected || able.contains(where: isWithinReach) ? nil : .workersSilent
     }

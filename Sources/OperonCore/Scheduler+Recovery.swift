@@ -29,8 +29,8 @@ package struct RestoreError: Error, Hashable, Sendable, CustomStringConvertible 
 // | `isOpen`, `suspension`, `isCancelled`, `cancelReason` | `StoredGraph` |
 // | `rounds`, `prioritised`, `suspensions` | `StoredOperation` |
 // | `outer`, and dependencies taken away | the contents, and the changes since |
-// | `parked`, `inLane` | found again at admission: each ready operation starts in its lane |
-// | `QueueState` | `StoredQueue`; `ready` and `inFlight` are counted, `servedAt` begins anew |
+// | `parked`, `inLane`, `ready` | each ready operation starts in its lane, and admission parks it |
+// | `QueueState` | `StoredQueue`; `inFlight` is counted, `servedAt` begins anew |
 // | `KeyState` | `StoredKey` |
 // | `AttemptState.recall` | cancelled, past its deadline, suspended and not started, or beyond |
 // | | the limit of its queue |
@@ -307,7 +307,7 @@ extension Scheduler {
             throw RestoreError("attempt \(stored.attempt) is of \(operation), which is unknown")
         }
         guard graphs[state: operation] != .finished,
-            graphs[attempt: operation] == AttemptTable.none
+            graphs[attempt: operation] == AttemptTable.none, externals[operation] == nil
         else {
             throw RestoreError("\(operation) is finished or in flight, and in flight again")
         }

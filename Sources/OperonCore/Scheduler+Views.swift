@@ -82,21 +82,22 @@ extension Scheduler {
 
     /// Every queue with operations or settings of its own, in no particular order.
     package var queueStatus: [QueueStatus] {
-        queues.lazy.filter { !$0.isFree }.map { status(of: $0) }
+        queues.indices.filter { !queues[$0].isFree }.map { status(ofQueue: $0) }
     }
 
     /// `nil`: there is no such queue.
     package func status(ofQueue name: String) -> QueueStatus? {
-        queueNumbers[name].map { status(of: queues[$0]) }
+        queueNumbers[name].map { status(ofQueue: $0) }
     }
 
-    private func status(of queue: QueueState) -> QueueStatus {
-        QueueStatus(
+    private func status(ofQueue number: Int) -> QueueStatus {
+        let queue = queues[number]
+        return QueueStatus(
             name: queue.name,
             maximum: queue.maximum,
             priority: queue.priority,
             isSuspended: queue.isSuspended,
-            ready: queueNumbers[queue.name].map { ready.count(of: $0) } ?? 0,
+            ready: ready.count(of: number),
             inFlight: queue.inFlight,
             unfinished: queue.unfinished
         )

@@ -261,10 +261,11 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         guard workers[worker].room.yielded > 0 else { return }
-        for (_, attempt) in attempts.owned(by: worker) {
-            guard let wait = waits[attempt.operation], wait.event <= sent,
-                !listed.contains(wait.number)
-            else { continue }
+        let dropped = attempts.owned(by: worker).map(\.attempt).filter { attempt in
+            guard let wait = waits[attempt.operation] else { return false }
+            return wait.event <= sent && !listed.contains(wait.number)
+        }
+        for attempt in dropped {
             endWait(of: attempt.operation)
             effects.notices.append(.waitEnded(attempt.operation, attempt.id, hasRoom: false))
         }

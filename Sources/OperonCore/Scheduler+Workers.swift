@@ -282,7 +282,7 @@ extension Scheduler {
     /// Whatever was sent on earlier connections, or before this hello, counts as received: none of
     /// it can still be on its way, because the worker drops what arrives before its welcome.
     private mutating func renumberOwed(of worker: Int) {
-        for (place, _) in attempts.owned(by: worker) {
+        for place in attempts.owned(by: worker).map(\.place) {
             attempts.update(place) {
                 $0.sequence = 0
                 $0.isAwaited = false
@@ -371,12 +371,9 @@ extension Scheduler {
         for place in candidates {
             guard excess > 0, !free.isEmpty else { return }
             guard let attempt = attempts[place] else { continue }
-            let rule = graphs.rule(of: attempt.operation)
-            let other = free.firstIndex {
-                workers[$0.worker].servesQueue[rule.queue]
-                    && workers[$0.worker].knowsKind[rule.kind]
-            }
-            guard let other else { continue }
+            let demand = demand(of: attempt.operation)
+            guard let other = free.firstIndex(where: { workers[$0.worker].accepts(demand) })
+            else { continue }
             attempts.update(place) { $0.recall = .recall }
             excess -= 1
             free[other].slots -= 1

@@ -83,7 +83,8 @@ extension Scheduler {
         package var destination: Destination
         package var sequence: UInt64
         package var body: Body
-        /// Of a control message, which the shell adds them to with their refusals in words.
+        /// The verdicts of a control message. The shell puts their refusals into words and adds
+        /// them to the message.
         package var verdicts: [Verdict]
 
         package init(

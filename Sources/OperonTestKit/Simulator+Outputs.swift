@@ -58,12 +58,14 @@ extension Simulator {
 
     /// Answers what workers asked for.
     mutating func answer(_ effects: Scheduler.Effects) {
-        for case .workerLost(let worker) in effects.notices { desk.forget(worker.incarnation) }
+        for case .workerLost(let worker) in effects.notices {
+            outputServer.forget(worker.incarnation)
+        }
         for order in effects.fetches {
             if order.isRepeated { ledger.met(.outputAskedAgain) }
-            desk.take(order)
+            outputServer.take(order)
         }
-        while let (address, answers) = desk.next() {
+        while let (address, answers) = outputServer.next() {
             let chunks = answers.map { answer in
                 switch answer {
                 case .gone(let number): OutputChunk(number: number, content: .gone)

@@ -26,7 +26,7 @@ struct SimulatedStore {
     var eventCount = 0
 
     struct Crash {
-        let point: CrashPoint
+        let point: CrashMoment
         let isPowerCut: Bool
     }
 
@@ -41,7 +41,7 @@ struct SimulatedStore {
 }
 
 /// Every boundary in the order of effects.
-enum CrashPoint: CaseIterable {
+enum CrashMoment: CaseIterable {
     case beforeRecords
     case beforeMessages
     case betweenMessages
@@ -204,7 +204,7 @@ extension Simulator {
 
     // MARK: - Dying
 
-    mutating func dies(_ point: CrashPoint) -> Bool {
+    mutating func dies(_ point: CrashMoment) -> Bool {
         guard let crash = store?.crash, crash.point == point, !isHealed else { return false }
         // Some leave before.
         if point == .betweenMessages, disk.fraction() < 0.5 { return false }
@@ -267,7 +267,7 @@ extension Simulator {
             self.store?.isAlive = true
             coordinatorAliveSince = now
             self.store?.decided = store.image
-            desk = OutputServer(limits: Self.smallPieces(restored.configuration.limits))
+            outputServer = OutputServer(limits: Self.smallPieces(restored.configuration.limits))
             noteRestored(store.image.state)
             children.restore(store.image.state)
             // Nobody was told that it was taken: it is submitted again.

@@ -33,7 +33,7 @@ package struct Simulator {
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
     /// The coordinator's, for outputs that workers fetch.
-    var desk: OutputServer
+    var outputServer: OutputServer
     var coordinatorIsUp = false
     var coordinatorUpSince = Timestamp.zero
     /// Counts the coordinator's connections: what was sent to an old one is lost.
@@ -87,7 +87,7 @@ package struct Simulator {
         // Small enough that names are forgotten and searches are led on in later events.
         configuration.unusedKindsMax = 1
         if seed % 3 == 0 { configuration.searchVisitsMax = 2 }
-        desk = OutputServer(limits: Self.smallPieces(configuration.limits))
+        outputServer = OutputServer(limits: Self.smallPieces(configuration.limits))
         scheduler = Scheduler(
             configuration: configuration,
             reign: Reign(rawValue: 7),
@@ -195,7 +195,7 @@ package struct Simulator {
     static let faultPhase = Duration.seconds(60)
     static let drainBound = Duration.seconds(1_800)
     /// More steps than any healthy run needs: a livelock.
-    static let eventsMax = 200_000
+    static let stepsMax = 200_000
 
     /// Runs to the end. The first thing that did not hold, or `nil`.
     package mutating func run() -> String? {
@@ -205,7 +205,7 @@ package struct Simulator {
         while let entry = agenda.popMin() {
             now = max(now, entry.time)
             count += 1
-            guard count <= Self.eventsMax else { return "livelock: \(count) steps" }
+            guard count <= Self.stepsMax else { return "livelock: \(count) steps" }
             guard now <= end else { return notDrained() }
             if let trace { trace("\(now.nanoseconds / 1_000) µs \(entry.step)") }
             ledger.now = now
@@ -337,7 +337,7 @@ extension Simulator {
         }
         for _ in 0..<scenario.coordinatorDeaths {
             let crash = SimulatedStore.Crash(
-                point: CrashPoint.allCases[Int(disk.next() % UInt64(CrashPoint.allCases.count))],
+                point: CrashMoment.allCases[Int(disk.next() % UInt64(CrashMoment.allCases.count))],
                 isPowerCut: disk.fraction() < 0.3
             )
             at(moment(in: &disk, from: start, seconds: 50), .coordinatorDies(crash))

@@ -68,7 +68,11 @@ import Testing
             "values in one operation",
             workflow + "[" + many(#""p""#, wide, ",") + "]}]}}"
         ),
-        Bomb("same.json", "appears twice", inputJSON + "{" + many(#""k":1"#, 200_000, ",") + "}}}}"),
+        Bomb(
+            "same.json",
+            "appears twice",
+            inputJSON + "{" + many(#""k":1"#, 200_000, ",") + "}}}}"
+        ),
         Bomb("same.yaml", "defined twice", "operations:\n" + many("  k: {wait: 0}\n", 10_000)),
         Bomb(
             "long.json",

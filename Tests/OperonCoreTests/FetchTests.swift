@@ -216,7 +216,7 @@ import Testing
         #expect(bench.effects.inputSteps == [.abandon(held(1).attempt, job: 1)])
     }
 
-    // MARK: The coordinator's desk
+    // MARK: The coordinator's side
 
     private func order(
         _ number: UInt64,
@@ -239,7 +239,7 @@ import Testing
         )
     }
 
-    private func desk(chunkBytes: Int = 10) -> OutputServer {
+    private func outputServer(chunkBytes: Int = 10) -> OutputServer {
         var limits = Limits()
         limits.chunkBytes = chunkBytes
         return OutputServer(limits: limits)
@@ -255,77 +255,77 @@ import Testing
     }
 
     @Test func `small answers travel together, up to a piece, and workers take turns`() {
-        var desk = desk()
-        for number: UInt64 in 1...3 { desk.take(order(number, length: 5)) }
-        desk.take(order(1, worker: 2))
+        var outputServer = outputServer()
+        for number: UInt64 in 1...3 { outputServer.take(order(number, length: 5)) }
+        outputServer.take(order(1, worker: 2))
 
-        #expect(numbers(desk.next()?.1) == [1, 2])
-        #expect(desk.next()?.0.incarnation == Incarnation(rawValue: 2))
-        #expect(numbers(desk.next()?.1) == [3])
-        #expect(desk.next() == nil)
-        #expect(desk.isEmpty)
+        #expect(numbers(outputServer.next()?.1) == [1, 2])
+        #expect(outputServer.next()?.0.incarnation == Incarnation(rawValue: 2))
+        #expect(numbers(outputServer.next()?.1) == [3])
+        #expect(outputServer.next() == nil)
+        #expect(outputServer.isEmpty)
     }
 
     @Test func `what waits is not asked for twice`() {
-        var desk = desk()
-        desk.take(order(1))
-        desk.take(order(1))
-        desk.take(order(1, isRepeated: true))
+        var outputServer = outputServer()
+        outputServer.take(order(1))
+        outputServer.take(order(1))
+        outputServer.take(order(1, isRepeated: true))
 
-        #expect(numbers(desk.next()?.1) == [1])
-        #expect(desk.next() == nil)
+        #expect(numbers(outputServer.next()?.1) == [1])
+        #expect(outputServer.next() == nil)
     }
 
     @Test func `a beat that lists what was sent is answered behind it, and what was not is sent`() {
-        var desk = desk()
-        desk.take(order(1))
-        _ = desk.next()
+        var outputServer = outputServer()
+        outputServer.take(order(1))
+        _ = outputServer.next()
 
-        desk.take(order(1, isRepeated: true))
-        desk.take(order(2, isRepeated: true))
+        outputServer.take(order(1, isRepeated: true))
+        outputServer.take(order(2, isRepeated: true))
 
-        #expect(desk.next()?.1 == [.sent(1), .piece(order(2).request)])
+        #expect(outputServer.next()?.1 == [.sent(1), .piece(order(2).request)])
         // Asked for by itself: it did not come.
-        desk.take(order(1))
-        #expect(desk.next()?.1 == [.piece(order(1).request)])
+        outputServer.take(order(1))
+        #expect(outputServer.next()?.1 == [.piece(order(1).request)])
     }
 
     @Test func `a new connection begins anew`() {
-        var desk = desk()
-        desk.take(order(1))
-        desk.take(order(2))
-        _ = desk.next()
+        var outputServer = outputServer()
+        outputServer.take(order(1))
+        outputServer.take(order(2))
+        _ = outputServer.next()
 
-        desk.take(order(1, connection: 2, isRepeated: true))
+        outputServer.take(order(1, connection: 2, isRepeated: true))
 
-        let next = desk.next()
+        let next = outputServer.next()
         #expect(next?.0.connection == 2)
         #expect(next?.1 == [.piece(order(1).request)])
-        #expect(desk.next() == nil)
+        #expect(outputServer.next() == nil)
     }
 
     @Test func `an attempt that is not the sender's is gone`() {
-        var desk = desk()
-        desk.take(order(1, isOwned: false))
+        var outputServer = outputServer()
+        outputServer.take(order(1, isOwned: false))
 
-        #expect(desk.next()?.1 == [.gone(1)])
+        #expect(outputServer.next()?.1 == [.gone(1)])
     }
 
     @Test func `of a worker that is gone nothing is left`() {
-        var desk = desk()
-        desk.take(order(1))
-        desk.forget(Incarnation(rawValue: 1))
+        var outputServer = outputServer()
+        outputServer.take(order(1))
+        outputServer.forget(Incarnation(rawValue: 1))
 
-        #expect(desk.isEmpty)
-        #expect(desk.next() == nil)
+        #expect(outputServer.isEmpty)
+        #expect(outputServer.next() == nil)
     }
 
     @Test func `what one worker may have waiting is bounded`() {
-        var desk = desk()
-        for number: UInt64 in 1...257 { desk.take(order(number)) }
+        var outputServer = outputServer()
+        for number: UInt64 in 1...257 { outputServer.take(order(number)) }
 
         var answered = 0
-        while let (_, answers) = desk.next() { answered += answers.count }
+        while let (_, answers) = outputServer.next() { answered += answers.count }
 
         #expect(answered == 256)
     }

@@ -121,7 +121,7 @@ import Testing
         let error = #expect(throws: GraphFileError.self) {
             try Fixture.read(text, "w.json", GraphFileOptions(replayScale: 1))
         }
-        #expect(error?.description.hasPrefix("w.json:1:50: a run time is") == true)
+        #expect(error?.description.hasPrefix("w.json:1:50: a run time must be") == true)
     }
 
     @Test func `replay is refused for a graph that has something to run`() {

@@ -110,7 +110,7 @@ struct ProcessFileTests {
 
         let expected =
             #"{"b":{"n": [1, 2]},"none":null,"empty":null,"raw":"AP8B/g==","#
-            + #""a \"quoted\"\\\u000a\u0001 é":7}"# + "\n"
+            + #""a \"quoted\"\\\n\u0001 é":7}"# + "\n"
         #expect(String(decoding: result.logTail, as: UTF8.self) == expected)
         #expect(throws: Never.self) { try JSONCheck.check(result.logTail) }
     }

@@ -50,7 +50,8 @@ extension CoordinatorService {
 
     // MARK: - Waiting
 
-    /// Returns whether the condition becomes true within this time.
+    /// Returns whether the condition becomes true within this time, and is on the disk: a power cut
+    /// does not undo an answer.
     func wait(
         within seconds: Double,
         until isTrue: @escaping @Sendable (Scheduler) -> Bool
@@ -60,7 +61,7 @@ extension CoordinatorService {
             group.addTask {
                 while !Task.isCancelled {
                     let last = await self.lastEvent
-                    if await self.query(isTrue) { return true }
+                    if await self.query(isTrue) { return await self.untilDurable() }
                     guard await self.waitForEvents(after: last) > last else { return false }
                 }
                 return false

@@ -3,7 +3,7 @@ import OperonModel
 import OperonPorts
 import OperonWire
 
-// Changes that clients make to a submitted graph: more operations, other dependencies, retries.
+// What clients submit and add, and the dependencies and retries that they change.
 extension CoordinatorService {
     /// Submits a graph. The same key with the same graph returns the graph of the first submission.
     func submitOnce(

@@ -8,7 +8,7 @@ import OperonWire
 // pieces.
 extension CoordinatorService {
     nonisolated func sendOutputs() async {
-        for await _ in deskSignal.raised {
+        for await _ in outputSignal.raised {
             while let (address, envelope) = await nextOutputs() {
                 do throws(WireError) {
                     let body = try Wire.encode(envelope, limits: limits)
@@ -22,7 +22,7 @@ extension CoordinatorService {
     }
 
     private func nextOutputs() -> (WorkerAddress, CoordinatorEnvelope)? {
-        guard let (address, answers) = desk.next() else { return nil }
+        guard let (address, answers) = outputServer.next() else { return nil }
         let chunks = answers.map { answer in
             switch answer {
             case .gone(let number): OutputChunk(number: number, content: .gone)

@@ -48,8 +48,8 @@ package actor CoordinatorService {
     /// Ticks that the coordinator has still to send to itself.
     private var ticks: [UInt64] = []
     /// Requests from workers for outputs.
-    var desk: OutputServer
-    let deskSignal = Signal()
+    var outputServer: OutputServer
+    let outputSignal = Signal()
     /// Callers that wait until all earlier messages have been handed to the transport.
     private var sendWaiters: [Latch] = []
     private let sendSignal = Signal()
@@ -119,7 +119,7 @@ package actor CoordinatorService {
         self.growthObserver = growthObserver
         limits = scheduler.configuration.limits
         outbox = CoordinatorOutbox(operationsPerMessage: operationsPerMessage)
-        desk = OutputServer(limits: scheduler.configuration.limits)
+        outputServer = OutputServer(limits: scheduler.configuration.limits)
     }
 
     /// Serves until `shutDown`, or until the transport fails for good; then throws its error.
@@ -415,7 +415,7 @@ package actor CoordinatorService {
 
     private func raiseSignals() {
         if !outbox.isEmpty || !ticks.isEmpty { sendSignal.raise() }
-        if !desk.isEmpty { deskSignal.raise() }
+        if !outputServer.isEmpty { outputSignal.raise() }
     }
 
     /// Performs effects whose records are stored.
@@ -434,7 +434,7 @@ package actor CoordinatorService {
     ) {
         for message in effects.messages { enqueue(message, unsendable: &unsendable) }
         ticks += effects.ticks
-        for order in effects.fetches { desk.take(order) }
+        for order in effects.fetches { outputServer.take(order) }
         finishNotices(effects.notices, at: now)
     }
 
@@ -454,7 +454,7 @@ package actor CoordinatorService {
             case .graphFinished(let graph):
                 register.finished(graph, at: time.wall())
                 decided.removeValue(forKey: graph)?.open()
-            case .workerLost(let worker): desk.forget(worker.incarnation)
+            case .workerLost(let worker): outputServer.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .waitEnded,
                 .retry, .workerJoined, .workerDraining,
                 .workerBusy, .graphClosedIdle, .superseded, .eventRefused, .log:

@@ -1,8 +1,11 @@
 import OperonPorts
 
-/// The only way from a client to the coordinator: everything that an answer tells is on the disk.
+/// The way from a client to the coordinator. What an answer tells about graphs, operations, queues
+/// and keys is on the disk, except for what `live` shows.
 struct DurableAnswers: Sendable {
-    // Private, so that no answer can go around this file.
+    // Private, so that an answer needs one of these functions. Two readers hold the service beyond
+    // their answer: that of events gets only events that are on the disk, and that of a log shows
+    // what no store has yet.
     private let service: CoordinatorService
 
     init(of service: CoordinatorService) { self.service = service }
@@ -18,7 +21,8 @@ struct DurableAnswers: Sendable {
         return answer
     }
 
-    /// Makes a change, and answers however long the store takes: the change will take effect.
+    /// Makes a change and waits until it is on the disk, even while the store cannot write: the
+    /// change takes effect anyway.
     func change<Answer: Sendable>(
         _ change: @Sendable (isolated CoordinatorService) async throws(ClientError) -> Answer
     ) async throws(ClientError) -> Answer {
@@ -27,9 +31,9 @@ struct DurableAnswers: Sendable {
         return answer
     }
 
-    /// Shows the present state of what no store keeps: workers, printed output, the coordinator
-    /// itself. Only a refusal waits for the disk: it may state a fact, such as that an operation
-    /// has ended.
+    /// Shows the present state, whatever the store has of it: workers, printed output, the
+    /// coordinator with its counts. A worker itself keeps that it drains. Only a refusal waits for
+    /// the disk: it may state a fact, such as that an operation has ended.
     func live<Answer: Sendable>(
         _ question: @Sendable (isolated CoordinatorService) async throws(ClientError) -> Answer
     ) async throws(ClientError) -> Answer {

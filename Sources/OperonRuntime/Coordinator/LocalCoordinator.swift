@@ -171,7 +171,7 @@ package struct LocalCoordinator: CoordinatorClient {
         _ target: TargetSelector,
         _ request: CancelRequest
     ) async throws(ClientError) -> CommandView {
-        try await answers.change { service async throws(ClientError) in
+        let (target, view) = try await answers.change { service throws(ClientError) in
             let target = try service.findKnown(target)
             let event = Scheduler.Event.cancelRequested(
                 target,
@@ -179,33 +179,38 @@ package struct LocalCoordinator: CoordinatorClient {
                 cascade: request.cascade,
                 by: caller
             )
-            var view = try service.perform(event)
-            if let wait = request.wait {
-                view.isEffective = await service.wait(within: wait) {
-                    $0.unfinished(of: target).isEmpty
-                }
-            }
-            return view
+            return (target, try service.perform(event))
         }
+        return try await settled(view, within: request.wait) { $0.unfinished(of: target).isEmpty }
     }
 
     package func suspend(
         _ target: TargetSelector,
         _ request: SuspendRequest
     ) async throws(ClientError) -> CommandView {
-        try await answers.change { service async throws(ClientError) in
+        let (target, view) = try await answers.change { service throws(ClientError) in
             let target = try service.find(target)
             let suspension = Suspension(
                 by: caller,
                 reason: request.reason,
                 until: request.until?.time
             )
-            var view = try service.perform(.suspensionRequested(target, suspension))
-            if let wait = request.wait {
-                view.isEffective = await service.wait(within: wait) { $0.isEffective(target) }
-            }
-            return view
+            return (target, try service.perform(.suspensionRequested(target, suspension)))
         }
+        return try await settled(view, within: request.wait) { $0.isEffective(target) }
+    }
+
+    /// The answer to a command, once the condition holds or the time of the client is over; `nil`:
+    /// the client does not wait.
+    private func settled(
+        _ view: CommandView,
+        within seconds: Double?,
+        until isTrue: @escaping @Sendable (Scheduler) -> Bool
+    ) async throws(ClientError) -> CommandView {
+        guard let seconds else { return view }
+        var view = view
+        view.isEffective = try await answers.live { await $0.wait(within: seconds, until: isTrue) }
+        return view
     }
 
     package func resume(_ target: TargetSelector) async throws(ClientError) -> CommandView {
@@ -372,7 +377,8 @@ package struct LocalCoordinator: CoordinatorClient {
     }
 
     package func backup() async throws(ClientError) -> StoreBackup {
-        try await answers.read { service async throws(ClientError) in
+        // `stored` waits for the disk before the copy. The copy itself may fill it.
+        try await answers.live { service async throws(ClientError) in
             guard let backup = try await service.stored({ try await $0.backup() }) else {
                 throw ClientError(.unavailable, "This coordinator has no store to copy.")
             }

@@ -106,7 +106,7 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
     package let events: AsyncStream<[CoordinatorTransportEvent]>
     private let hub: InProcessHub
     private let inbox: BatchBuffer<CoordinatorTransportEvent>
-    private let life = TransportLifetime()
+    private let lifetime = TransportLifetime()
 
     init(hub: InProcessHub) {
         self.hub = hub
@@ -115,12 +115,12 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
     }
 
     package func run() async throws {
-        guard life.begin() else { return }
+        guard lifetime.begin() else { return }
         guard hub.attach(coordinator: inbox) else {
             inbox.finish()
             throw PortError(.prefixHeld, "Another coordinator runs in this process.")
         }
-        await life.untilEnd()
+        await lifetime.untilEnd()
         hub.detach(coordinator: inbox)
         inbox.finish()
     }
@@ -140,7 +140,7 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
     }
 
     private func send(_ event: WorkerTransportEvent, cost: Int, to address: WorkerAddress) async {
-        guard life.isRunning else { return }
+        guard lifetime.isRunning else { return }
         let cost = cost + InProcessHub.messageOverhead
         guard let worker = hub.deliver(event, cost: cost, to: address) else {
             inbox.append([.returned(address)], cost: 0)
@@ -150,7 +150,7 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
     }
 
     package func broadcast(_ body: [UInt8]) async {
-        guard life.isRunning else { return }
+        guard lifetime.isRunning else { return }
         let cost = body.count + InProcessHub.messageOverhead
         for worker in hub.broadcast(.message(body), cost: cost) {
             await worker.gate.waitForRoom()
@@ -158,7 +158,7 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
     }
 
     package func sendToSelf(_ body: [UInt8], lane: WorkerLane) async {
-        guard life.isRunning else { return }
+        guard lifetime.isRunning else { return }
         // Not suspended by waiting messages: the sender is the one who must take them out.
         inbox.append([.message(body)], cost: 0)
     }
@@ -166,7 +166,7 @@ package final class InProcessCoordinatorTransport: CoordinatorTransport {
     package func close() async {
         hub.detach(coordinator: inbox)
         inbox.finish()
-        life.end()
+        lifetime.end()
     }
 }
 
@@ -176,7 +176,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
     private let hub: InProcessHub
     private let incarnation: Incarnation
     private let inbox: BatchBuffer<WorkerTransportEvent>
-    private let life = TransportLifetime()
+    private let lifetime = TransportLifetime()
     private let connection = NIOLockedValueBox<UInt32>(0)
 
     init(hub: InProcessHub, incarnation: Incarnation) {
@@ -187,9 +187,9 @@ package final class InProcessWorkerTransport: WorkerTransport {
     }
 
     package func run() async throws {
-        guard life.begin() else { return }
+        guard lifetime.begin() else { return }
         connect()
-        await life.untilEnd()
+        await lifetime.untilEnd()
         disconnect()
         inbox.finish()
     }
@@ -208,7 +208,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
         cost: Int,
         lane: WorkerLane
     ) async {
-        guard life.isRunning else { return }
+        guard lifetime.isRunning else { return }
         let cost = cost + InProcessHub.messageOverhead
         guard let coordinator = hub.deliver(event, cost: cost) else {
             inbox.append([.returned(lane: lane)], cost: 0)
@@ -218,7 +218,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
     }
 
     package func reconnect() async {
-        guard life.isRunning else { return }
+        guard lifetime.isRunning else { return }
         disconnect()
         inbox.append([.down(reason: "a new connection was asked for")], cost: 0)
         connect()
@@ -227,7 +227,7 @@ package final class InProcessWorkerTransport: WorkerTransport {
     package func close() async {
         disconnect()
         inbox.finish()
-        life.end()
+        lifetime.end()
     }
 
     private func connect() {

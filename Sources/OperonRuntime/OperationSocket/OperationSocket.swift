@@ -81,7 +81,7 @@ final class OperationSocket: @unchecked Sendable {
         connectionsMax = limits.yieldedOperations + Self.connectionsBeside
         listener = Listener(try LocalSocket.listening(at: path))
         wakeup = try Descriptor.wakeup(blocking: false)
-        try OwnThread.start("operon-inside") { [self] in work() }
+        try OwnThread.start("operon-socket") { [self] in work() }
     }
 
     // MARK: - From any thread

@@ -75,7 +75,7 @@ final class OperationExecutor: Sendable {
     }
 
     /// The environment variables through which an attempt's process reaches this worker.
-    private func insideVariables(of attempt: AttemptID) -> [String: String] {
+    private func socketVariables(of attempt: AttemptID) -> [String: String] {
         guard let socket = processes.socket else { return [:] }
         return [
             OperationSocketClient.socketVariable: socket.path,
@@ -159,7 +159,7 @@ final class OperationExecutor: Sendable {
             let logs = logContinuation
             let held = operation.held
             var context = ProcessContext(operation, limits: limits)
-            context.environmentAdditions = insideVariables(of: held.attempt)
+            context.environmentAdditions = socketVariables(of: held.attempt)
             let result = await processes.run(
                 command,
                 attempt: context,
@@ -218,7 +218,7 @@ final class OperationExecutor: Sendable {
         return await processes.run(
             operation,
             inChildOf: program,
-            variables: insideVariables(of: operation.held.attempt),
+            variables: socketVariables(of: operation.held.attempt),
             limits: limits,
             stop: stop
         ) { stream, offset, bytes in

@@ -40,12 +40,12 @@ struct Doctor: AsyncParsableCommand {
             url: try broker.requiredURL(environment: Environment.current),
             prefix: broker.prefix
         )
-        let examination = DoctorChecks(
+        let checks = DoctorChecks(
             configuration: configuration,
             role: role,
             limit: .seconds(timeout)
         )
-        let report = await examination.run()
+        let report = await checks.run()
         let output = FileOutput.standardOutput
         switch self.output {
         case .text:
