@@ -63,9 +63,9 @@ package protocol OperationStore: Sendable {
     /// Copies the whole store while it stays in use. The copy has the state of the moment at which
     /// it is complete.
     ///
-    /// - Throws: `StoreError` if the store is in memory, which has nothing to copy, or if another
-    ///   copy is under way (`busy`).
-    func backup() async throws -> StoreBackup
+    /// - Returns: `nil` if the store is in memory, where a copy would outlive nothing.
+    /// - Throws: `StoreError.busy` if another copy is under way.
+    func backup() async throws -> StoreBackup?
 
     func close() async
 }

@@ -170,7 +170,7 @@ package final class SQLiteStore: OperationStore, Leadership {
 
     /// Copies the store to a file next to it that is deleted once it is read. There is only one
     /// such copy at a time, because it takes as much space as the store.
-    package func backup() async throws -> StoreBackup {
+    package func backup() async throws -> StoreBackup? {
         let isFirst = isCopying.withLockedValue { isCopying in
             defer { isCopying = true }
             return !isCopying

@@ -85,7 +85,7 @@ package actor Gates {
 
     private var closed: Set<String> = []
     private var holdsAll: Bool
-    private var visitors: [OperationID: Visitor] = [:]
+    private var visitors: [AttemptID: Visitor] = [:]
     private let arrivals = Changes()
 
     package init(holdsAll: Bool) { self.holdsAll = holdsAll }
@@ -110,7 +110,7 @@ package actor Gates {
     /// Ends this operation so, as soon as it is at its gate.
     package func open(_ id: OperationID, _ end: InvocationEnd) async throws -> AttemptID {
         let attempt = try await invocation(of: id).operation.held.attempt
-        pass(id, end)
+        pass(attempt, end)
         return attempt
     }
 
@@ -118,19 +118,25 @@ package actor Gates {
     package func invocation(of id: OperationID) async throws -> Invocation {
         while true {
             let seen = arrivals.count
-            if let visitor = visitors[id] { return visitor.invocation }
+            if let visitor = newest(of: id) { return visitor.invocation }
             try await arrivals.wait(after: seen)
         }
     }
 
-    private func pass(_ id: OperationID, _ end: InvocationEnd?) {
+    /// The visitor of an operation's last attempt: an earlier one may still be at a lost worker.
+    private func newest(of id: OperationID) -> Visitor? {
+        visitors.filter { $0.value.invocation.operation.held.operation == id }
+            .max { $0.key < $1.key }?.value
+    }
+
+    private func pass(_ id: AttemptID, _ end: InvocationEnd?) {
         visitors.removeValue(forKey: id)?.passage.resume(returning: end)
     }
 
     /// Returns how the test ended the operation; `nil`: its gate is open.
     func hold(_ invocation: Invocation) async -> InvocationEnd? {
         guard holdsAll || closed.contains(invocation.operation.name) else { return nil }
-        let id = invocation.operation.held.operation
+        let id = invocation.operation.held.attempt
         return await withTaskCancellationHandler {
             await withCheckedContinuation { passage in
                 if Task.isCancelled { return passage.resume(returning: .stopped) }

@@ -369,7 +369,7 @@ import Testing
         let kept = workload.image.state
         var bytes: [UInt8] = []
         do {
-            let copy = try await store.backup()
+            let copy = try #require(await store.backup())
             let second = try await storeError { _ = try await store.backup() }
             #expect(second.code == .busy)
             for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }

@@ -379,8 +379,12 @@ package struct LocalCoordinator: CoordinatorClient {
     package func backup() async throws(ClientError) -> StoreBackup {
         // `stored` waits for the disk before the copy. The copy itself may fill it.
         try await answers.live { service async throws(ClientError) in
-            guard let backup = try await service.stored({ try await $0.backup() }) else {
-                throw ClientError(.unavailable, "This coordinator has no store to copy.")
+            let copied = try await service.stored { try await $0.backup() }
+            guard let backup = copied.flatMap({ $0 }) else {
+                throw ClientError(
+                    .conflict,
+                    "This coordinator keeps its graphs in memory: there is no store to copy."
+                )
             }
             return backup
         }
