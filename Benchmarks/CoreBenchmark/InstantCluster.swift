@@ -1,5 +1,6 @@
 import OperonCore
 import OperonModel
+import OperonTestKit
 
 /// A scheduler and workers that finish at once whatever they are given. They speak as real ones do:
 /// events are numbered, and travel in batches.
@@ -8,6 +9,8 @@ struct InstantCluster {
     private let batch: Int
     private var scheduler: Scheduler
     private var effects = Scheduler.Effects()
+    /// Its operations request nothing.
+    private var resolver = BenchResolver()
     private var now = Moment(
         monotonic: Timestamp(nanoseconds: 1_000_000_000),
         wall: WallTime(nanosecondsSince1970: 0)
@@ -53,7 +56,7 @@ struct InstantCluster {
     /// As the shell does: performs the effects of each event before the next.
     mutating func drive(_ event: Scheduler.Event) {
         effects.removeAll()
-        scheduler.handle(event, at: now, into: &effects)
+        scheduler.handle(event, at: now, resolving: &resolver, into: &effects)
         for message in effects.messages {
             guard case .worker(let address) = message.destination,
                 case .dispatch(_, let grants) = message.body,

@@ -80,7 +80,7 @@ package enum PlantedViolation: String, Hashable, Sendable, CaseIterable {
     case acceptsStaleAdditions
     /// Takes an addition that the next attempt repeats for a new one.
     case addsAgain
-    /// Handles what a worker sent after an addition before the addition.
+    /// Handles an addition after everything else that came in the same message.
     case addsLate
     /// Does not tell waiting operations that the awaited operation has ended.
     case forgetsWaiters

@@ -6,19 +6,14 @@ extension Scheduler {
         _ batch: EventBatch,
         from worker: Int,
         at now: Moment,
+        resolving resolver: inout some RequestResolver,
         into effects: inout Effects
     ) {
         var number = batch.firstNumber
-        for (place, event) in batch.events.enumerated() {
+        var late: [(event: WorkerEvent, number: UInt64)] = []
+        for event in batch.events {
             // Wrapping addition, because the numbers come from outside.
             defer { number &+= 1 }
-            if workers[worker].isJudging, configuration.violation != .addsLate {
-                var rest = batch
-                rest.firstNumber = number
-                rest.events.removeFirst(place)
-                workers[worker].rest = rest
-                return
-            }
             // benign: the event was resent before its acknowledgement had arrived.
             if number <= workers[worker].handled { continue }
             guard
@@ -29,7 +24,23 @@ extension Scheduler {
             // for a resend.
             workers[worker].handled = max(workers[worker].handled, number)
             workers[worker].unacknowledgedBytes += event.byteCount
-            handle(event, number, of: batch, from: worker, at: now, into: &effects)
+            switch event {
+            case .added where configuration.violation == .addsLate: late.append((event, number))
+            case .added, .yielded, .read:
+                answer(
+                    event,
+                    number,
+                    from: worker,
+                    at: now,
+                    resolving: &resolver,
+                    into: &effects
+                )
+            case .started, .finished, .returned:
+                handle(event, sentAt: batch.sentAt, from: worker, at: now, into: &effects)
+            }
+        }
+        for (event, number) in late {
+            answer(event, number, from: worker, at: now, resolving: &resolver, into: &effects)
         }
         judgeClaim(of: worker, at: now, into: &effects)
         if workers[worker].unacknowledgedBytes >= Int(workers[worker].eventWindow) / 2 {
@@ -41,28 +52,14 @@ extension Scheduler {
         }
     }
 
+    /// Handles an event that is no request.
     private mutating func handle(
         _ event: WorkerEvent,
-        _ number: UInt64,
-        of batch: EventBatch,
+        sentAt: Timestamp,
         from worker: Int,
         at now: Moment,
         into effects: inout Effects
     ) {
-        let sentAt = batch.sentAt
-        let id = event.held.attempt
-        if case .added(let held, let request) = event {
-            order(request, of: held, event: number, from: worker, into: &effects)
-            return
-        }
-        if case .yielded(let held, let request) = event {
-            order(request, of: held, event: number, from: worker, into: &effects)
-            return
-        }
-        if case .read(let held, let request) = event {
-            order(request, of: held, event: number, from: worker, into: &effects)
-            return
-        }
         guard let place = placeOfEvent(event, from: worker) else {
             // The event is refused but counts as handled, so the worker may forget it. The
             // exception is the end of an attempt that was given up as lost and may still count.
@@ -74,7 +71,7 @@ extension Scheduler {
                 )
                 reclaim(held, by: worker, result: late, at: now, into: &effects)
             }
-            effects.notices.append(.eventRefused(id))
+            effects.notices.append(.eventRefused(event.held.attempt))
             return
         }
         switch event {
@@ -88,7 +85,7 @@ extension Scheduler {
             finished(place, result, start: start, end: end, at: now, into: &effects)
         case .returned:
             requeue(place, .returned, at: now, into: &effects)
-        case .added, .yielded, .read: break  // Handled above.
+        case .added, .yielded, .read: break  // `answer` takes them.
         }
     }
 

@@ -1,28 +1,7 @@
 package import OperonModel
 
-// Requests of running operations. The scheduler does not know names. So the shell, which does, uses
-// `CompiledAddition` to find out whether an addition fits, before anything else from that worker is
-// handled.
+// Requests of running operations: to add operations, to wait for others, to read an output.
 extension Scheduler {
-    /// An addition of a running operation that is to be compiled. Nothing that its worker sent
-    /// after it is handled until `additionJudged` is returned.
-    package struct AdditionOrder: Hashable, Sendable {
-        /// The worker's index.
-        let worker: Int
-        package let held: HeldAttempt
-        /// The number of the event.
-        package let event: UInt64
-        package let request: AdditionRequest
-    }
-
-    /// The result of compiling an addition.
-    package enum AdditionJudgement: Sendable {
-        case fits(CompiledAddition)
-        /// All of it was added before.
-        case known
-        case refused(Refusal)
-    }
-
     /// The base for compiling an addition of a running operation. Also for a graph that takes no
     /// additions from clients.
     package func additionBase(inside id: GraphID) throws(Refusal) -> CompiledAddition.Base {
@@ -37,79 +16,100 @@ extension Scheduler {
         return attemptPlace(of: held, ownedBy: worker) != nil
     }
 
-    /// Begins to judge a request: nothing that the worker sent after it is handled before its
-    /// verdict. Only a running operation may ask.
-    ///
-    /// - Returns: Whether the request is to be judged.
-    mutating func beginJudging(
-        _ held: HeldAttempt,
+    /// Answers a request of a running operation, if it owns an attempt that has started.
+    mutating func answer(
+        _ event: WorkerEvent,
+        _ number: UInt64,
         from worker: Int,
-        acceptsStale: Bool = false,
+        at now: Moment,
+        resolving resolver: inout some RequestResolver,
         into effects: inout Effects
-    ) -> Bool {
+    ) {
+        let held = event.held
         let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[$0] }
-        guard attempt?.hasStarted == true || acceptsStale else {
+        var mayAsk = attempt?.hasStarted == true
+        if case .added = event, configuration.violation == .acceptsStaleAdditions { mayAsk = true }
+        guard mayAsk else {
             effects.notices.append(.eventRefused(held.attempt))
-            return false
+            return
         }
-        workers[worker].isJudging = true
-        return true
+        switch event {
+        case .added(_, let request):
+            let content = add(request, of: held, at: now, resolving: &resolver, into: &effects)
+            let verdict = Verdict(number: request.number, event: number, content: content)
+            give(verdict, to: worker, into: &effects)
+        case .yielded(_, let request):
+            let content = wait(
+                request,
+                of: held,
+                event: number,
+                from: worker,
+                resolving: &resolver,
+                into: &effects
+            )
+            guard let content else { return }
+            let verdict = Verdict(number: request.number, event: number, content: content)
+            give(verdict, to: worker, into: &effects)
+        case .read(_, let request):
+            let content = read(request, of: held, resolving: &resolver, effects.notices)
+            // Unlike other verdicts this one is not kept, because an output is large: if it is
+            // lost, the worker is told to ask again.
+            let verdict = Verdict(number: request.number, event: number, content: content)
+            send(verdict, to: worker, into: &effects)
+        case .started, .finished, .returned: return
+        }
     }
 
-    /// Ends the judging. Returns whether it had begun.
-    mutating func endJudging(of worker: Int) -> Bool {
-        // benign: a judgement that the scheduler did not ask for.
-        guard workers.indices.contains(worker), workers[worker].isJudging else { return false }
-        workers[worker].isJudging = false
-        return true
-    }
-
-    mutating func order(
+    private mutating func add(
         _ request: AdditionRequest,
         of held: HeldAttempt,
-        event: UInt64,
-        from worker: Int,
+        at now: Moment,
+        resolving resolver: inout some RequestResolver,
         into effects: inout Effects
-    ) {
-        let acceptsStale = configuration.violation == .acceptsStaleAdditions
-        guard beginJudging(held, from: worker, acceptsStale: acceptsStale, into: &effects)
-        else { return }
-        effects.additions.append(
-            AdditionOrder(worker: worker, held: held, event: event, request: request)
-        )
+    ) -> Verdict.Content {
+        let graph = held.operation.graph
+        let addition: CompiledAddition
+        do throws(Refusal) {
+            let base = try additionBase(inside: graph)
+            let known = effects.notices
+            guard let new = try resolver.compile(request, of: held, to: base, known)
+            else { return .added(0) }
+            addition = new
+        } catch {
+            return .refused(NumberedRefusal.worded(error).cutShort)
+        }
+        let refused = refusalOfCancelled(graph) ?? refusal(of: addition, to: graph)
+        if let refusal = refused ?? refusalOfQueues(of: addition, inside: graph) {
+            return .refused(refusal.cutShort)
+        }
+        resolver.added(addition, by: held)
+        return .added(UInt32(grow(graph, by: addition, of: held, at: now, into: &effects)))
     }
 
-    /// Adds what fits, keeps the verdict until the worker has it, and goes on with the rest of what
-    /// the worker sent.
-    mutating func judge(
-        _ order: AdditionOrder,
-        _ judgement: AdditionJudgement,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        guard endJudging(of: order.worker) else { return }
-        let content: Verdict.Content
-        switch judgement {
-        case .known: content = .added(0)
-        case .refused(let refusal): content = .refused(NumberedRefusal.worded(refusal).cutShort)
-        case .fits(let addition):
-            let graph = order.held.operation.graph
-            let closed = refusalOfCancelled(graph)
-            let refused = closed ?? refusal(of: addition, to: graph)
-            if let refusal = refused ?? refusalOfQueues(of: addition, inside: graph) {
-                content = .refused(refusal.cutShort)
-            } else {
-                let count = grow(graph, by: addition, of: order.held, at: now, into: &effects)
-                content = .added(UInt32(count))
+    private func read(
+        _ request: ReadRequest,
+        of held: HeldAttempt,
+        resolving resolver: inout some RequestResolver,
+        _ notices: [Notice]
+    ) -> Verdict.Content {
+        let found: FoundOutput
+        do throws(Refusal) {
+            found = try resolver.output(request, of: held, notices)
+            guard isKnown(found.operation) else {
+                throw .unknownOperation(name: request.name, namedBy: "\(held.operation)")
             }
+        } catch {
+            return .refused(NumberedRefusal.worded(error).cutShort)
         }
-        let verdict = Verdict(
-            number: order.request.number,
-            event: order.event,
-            content: content
-        )
-        give(verdict, to: order.worker, into: &effects)
-        handleRest(of: order.worker, at: now, into: &effects)
+        switch outcomeKind(of: found.operation) {
+        case .succeeded:
+            guard case .loaded(let output) = found.content else { return .again }
+            return .output(output)
+        case .failed, .cancelled, .skipped: return .output(nil)
+        case nil:
+            let why = "“\(request.name)” has not ended: wait for it first"
+            return .refused(.worded(.invalid(field: "output", why: why)))
+        }
     }
 
     /// Sends a verdict and keeps it until the worker has it. If there are more verdicts than a beat
@@ -119,19 +119,12 @@ extension Scheduler {
             workers[worker].verdicts.removeFirst()
         }
         workers[worker].verdicts.append(verdict)
-        tell(verdict, to: worker, into: &effects)
+        send(verdict, to: worker, into: &effects)
     }
 
-    mutating func tell(_ verdict: Verdict, to worker: Int, into effects: inout Effects) {
+    private mutating func send(_ verdict: Verdict, to worker: Int, into effects: inout Effects) {
         let control = Control(acknowledged: workers[worker].handled)
         send(.plain(.control(control)), verdicts: [verdict], to: worker, into: &effects)
-    }
-
-    /// Goes on with what the worker sent after a request that is now judged.
-    mutating func handleRest(of worker: Int, at now: Moment, into effects: inout Effects) {
-        guard let rest = workers[worker].rest else { return }
-        workers[worker].rest = nil
-        receive(rest, from: worker, at: now, into: &effects)
     }
 
     /// Cancelling a graph also closes it to additions of running operations.

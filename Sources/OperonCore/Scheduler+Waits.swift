@@ -1,5 +1,5 @@
 import DequeModule
-package import OperonModel
+import OperonModel
 
 // Running operations that wait for others. While they wait they have neither a slot nor a place in
 // their queue, so they do not take these from the operations that they wait for. They keep their
@@ -8,66 +8,22 @@ package import OperonModel
 // Waits are not stored. After a restart the coordinator treats waiting operations as running until
 // their workers report the waits again, as they do for every open request.
 extension Scheduler {
-    /// Operations that a running operation waits for, to be looked up by their names. Nothing that
-    /// its worker sent after it is handled until `waitJudged` is returned.
-    package struct WaitOrder: Hashable, Sendable {
-        /// The worker's index.
-        let worker: Int
-        package let held: HeldAttempt
-        /// The number of the event.
-        package let event: UInt64
-        package let request: WaitRequest
-    }
-
-    /// The result of looking them up.
-    package enum WaitJudgement: Sendable {
-        /// In the order of the names.
-        case operations([OperationID])
-        case refused(Refusal)
-    }
-
     // MARK: Beginning
 
-    mutating func order(
+    /// Lets a running operation wait. Returns `nil` if it waits now, otherwise the answer.
+    mutating func wait(
         _ request: WaitRequest,
         of held: HeldAttempt,
         event: UInt64,
         from worker: Int,
-        into effects: inout Effects
-    ) {
-        guard beginJudging(held, from: worker, into: &effects) else { return }
-        effects.waits.append(WaitOrder(worker: worker, held: held, event: event, request: request))
-    }
-
-    mutating func judge(
-        _ order: WaitOrder,
-        _ judgement: WaitJudgement,
-        at now: Moment,
-        into effects: inout Effects
-    ) {
-        guard endJudging(of: order.worker) else { return }
-        if let content = verdict(on: order, judgement, into: &effects) {
-            let verdict = Verdict(
-                number: order.request.number,
-                event: order.event,
-                content: content
-            )
-            give(verdict, to: order.worker, into: &effects)
-        }
-        handleRest(of: order.worker, at: now, into: &effects)
-    }
-
-    /// `nil`: it waits.
-    private mutating func verdict(
-        on order: WaitOrder,
-        _ judgement: WaitJudgement,
+        resolving resolver: inout some RequestResolver,
         into effects: inout Effects
     ) -> Verdict.Content? {
-        let operation = order.held.operation
+        let operation = held.operation
         if let known = waits[operation] {
-            if known.number == order.request.number {
+            if known.number == request.number {
                 // benign: reported again, by a worker that took the answer for lost.
-                waits[operation]?.event = order.event
+                waits[operation]?.event = event
                 return nil
             }
             // Only one wait at a time: the worker has dropped the other one, as its next beat would
@@ -76,11 +32,15 @@ extension Scheduler {
             effects.notices.append(.waitEnded(operation, known.held.attempt, hasRoom: false))
         }
         let awaited: [OperationID]
-        switch judgement {
-        case .refused(let refusal): return .refused(NumberedRefusal.worded(refusal).cutShort)
-        case .operations(let operations): awaited = operations
+        do throws(Refusal) {
+            awaited = try resolver.awaited(request, of: held)
+            for (name, operation) in zip(request.names, awaited) where !isKnown(operation) {
+                throw .unknownOperation(name: name, namedBy: "\(held.operation)")
+            }
+        } catch {
+            return .refused(NumberedRefusal.worded(error).cutShort)
         }
-        if let refusal = refusal(of: awaited, of: order.worker) {
+        if let refusal = refusal(of: awaited, of: worker) {
             return .refused(.worded(refusal))
         }
         var search = WaitSearch(
@@ -93,9 +53,9 @@ extension Scheduler {
         if case .path(let path) = result { return .refused(.waitCycle(operation, path)) }
         let outcomes = awaited.map { outcomeKind(of: $0) }
         let wait = WaitState(
-            held: order.held,
-            number: order.request.number,
-            event: order.event,
+            held: held,
+            number: request.number,
+            event: event,
             awaited: awaited,
             outcomes: outcomes,
             left: outcomes.count { $0 == nil }

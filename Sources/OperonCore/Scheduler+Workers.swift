@@ -26,6 +26,7 @@ extension Scheduler {
     mutating func receive(
         _ envelope: WorkerEnvelope,
         at now: Moment,
+        resolving resolver: inout some RequestResolver,
         into effects: inout Effects
     ) {
         if envelope.reign == reign, envelope.epoch > epoch {
@@ -62,7 +63,8 @@ extension Scheduler {
         renewLease(of: index, at: now)
         switch envelope.body {
         case .hello, .tick: break  // Handled above.
-        case .events(let batch): receive(batch, from: index, at: now, into: &effects)
+        case .events(let batch):
+            receive(batch, from: index, at: now, resolving: &resolver, into: &effects)
         case .beat(let beat): receive(beat, from: index, at: now, into: &effects)
         case .log(let chunk):
             // Ignore logs of attempts that have ended or belong to another worker.

@@ -13,14 +13,6 @@ extension Scheduler {
         /// Requests for outputs, in order of arrival. They are answered after the messages are
         /// sent.
         package var fetches: [FetchOrder] = []
-        /// Additions of running operations. The shell compiles them and returns the judgement at
-        /// once.
-        package var additions: [AdditionOrder] = []
-        /// What running operations wait for. The shell looks it up and returns the judgement at
-        /// once.
-        package var waits: [WaitOrder] = []
-        /// Outputs that running operations ask for, likewise.
-        package var reads: [ReadOrder] = []
         package var refusals: [NumberedRefusal] = []
         /// What commands did: one result for each command that was not refused.
         package var results: [CommandResult] = []
@@ -39,9 +31,6 @@ extension Scheduler {
             messages.removeAll(keepingCapacity: true)
             ticks.removeAll(keepingCapacity: true)
             fetches.removeAll(keepingCapacity: true)
-            additions.removeAll(keepingCapacity: true)
-            waits.removeAll(keepingCapacity: true)
-            reads.removeAll(keepingCapacity: true)
             refusals.removeAll(keepingCapacity: true)
             results.removeAll(keepingCapacity: true)
             notices.removeAll(keepingCapacity: true)

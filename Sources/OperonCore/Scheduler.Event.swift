@@ -53,14 +53,6 @@ extension Scheduler {
         case graphsForgotten([GraphID])
         /// A worker's message arrived.
         case workerMessage(WorkerEnvelope)
-        /// Whether an addition fits that the scheduler asked to have compiled. The shell must
-        /// return this before any other event.
-        case additionJudged(AdditionOrder, AdditionJudgement)
-        /// What a running operation waits for, in the scheduler's numbers. Must be returned
-        /// likewise.
-        case waitJudged(WaitOrder, WaitJudgement)
-        /// The output of an operation that a running operation asks for. Must be returned likewise.
-        case readJudged(ReadOrder, ReadJudgement)
         /// The transport is connected, bound and consuming.
         case transportUp
         /// The transport lost its connection.

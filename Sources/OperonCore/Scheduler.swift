@@ -94,9 +94,12 @@ package struct Scheduler: Sendable {
     }
 
     /// Handles one event and appends its effects.
+    ///
+    /// - Parameter resolver: Finds what requests of running operations name.
     package mutating func handle(
         _ event: Event,
         at now: Moment,
+        resolving resolver: inout some RequestResolver,
         into effects: inout Effects
     ) {
         lastEventAt = now.monotonic
@@ -108,13 +111,8 @@ package struct Scheduler: Sendable {
             .keyLimitSet, .queueReset, .keyReset:
             command(event, at: now, into: &effects)
         case .graphsForgotten(let graphs): forget(graphs)
-        case .workerMessage(let envelope): receive(envelope, at: now, into: &effects)
-        case .additionJudged(let order, let judgement):
-            judge(order, judgement, at: now, into: &effects)
-        case .waitJudged(let order, let judgement):
-            judge(order, judgement, at: now, into: &effects)
-        case .readJudged(let order, let judgement):
-            judge(order, judgement, at: now, into: &effects)
+        case .workerMessage(let envelope):
+            receive(envelope, at: now, resolving: &resolver, into: &effects)
         case .transportUp: transportCameUp(at: now, into: &effects)
         case .transportDown:
             isConnected = false
@@ -171,9 +169,8 @@ package struct Scheduler: Sendable {
         case .completionRequested(let operation, let attempt, let completion):
             complete(operation, attempt: attempt, completion, at: now, into: &effects)
         case .drainRequested(let worker): drain(worker, into: &effects)
-        case .workerMessage, .additionJudged, .waitJudged, .readJudged, .transportUp,
-            .transportDown, .addressReturned, .attemptUnsendable, .graphsForgotten,
-            .shutdownRequested, .timeReached:
+        case .workerMessage, .transportUp, .transportDown, .addressReturned, .attemptUnsendable,
+            .graphsForgotten, .shutdownRequested, .timeReached:
             preconditionFailure("`handle` takes what is not a client's itself")
         }
     }

@@ -264,10 +264,6 @@ struct WorkerState: Sendable {
     var handledAtClaim: UInt64 = 0
     /// Verdicts that it may not have received yet.
     var verdicts: [Scheduler.Verdict] = []
-    /// One of its requests is being judged: nothing else from it is handled meanwhile.
-    var isJudging = false
-    /// The events that it sent after that request.
-    var rest: EventBatch?
     /// `received` of its last beat since its last hello; `nil`: it has sent no beat yet.
     var receivedAtBeat: UInt64?
 

@@ -15,7 +15,7 @@ package struct SchedulerBench {
     package var returnsTicks = true
     /// What is to be kept, if anybody keeps it.
     package var journal: BenchJournal?
-    private var graphs: [GraphDescription] = []
+    package var resolver = BenchResolver()
 
     package struct Worker: Sendable {
         package var identity: WorkerIdentity
@@ -64,7 +64,7 @@ package struct SchedulerBench {
     package mutating func drive(_ event: Scheduler.Event) {
         let first = effects.messages.count
         let firstRecord = effects.records.count
-        scheduler.handle(event, at: now, into: &effects)
+        scheduler.handle(event, at: now, resolving: &resolver, into: &effects)
         journal?.note(event, effects.records[firstRecord...], at: now)
         if checksInvariants { scheduler.checkInvariants() }
         for message in effects.messages[first...] { deliver(message) }
@@ -107,15 +107,16 @@ package struct SchedulerBench {
         failFast: Bool = false,
         open isOpen: Bool = false
     ) throws(Refusal) -> GraphID {
-        var description = GraphDescription(name: "graph\(graphs.count)", operations: operations)
+        let name = "graph\(resolver.graphs.count)"
+        var description = GraphDescription(name: name, operations: operations)
         description.order = order
         description.queues = queues
         description.keys = keys
-        var compiled = try CompiledGraph.compile(description, resolve: { find($0) })
+        var compiled = try CompiledGraph.compile(description, resolve: resolver.find)
         compiled.failFast = failFast
-        graphs.append(description)
+        resolver.graphs.append(description)
         drive(.graphSubmitted(compiled, isOpen: isOpen))
-        return GraphID(rawValue: UInt32(graphs.count - 1))
+        return GraphID(rawValue: UInt32(resolver.graphs.count - 1))
     }
 
     /// Adds to an open graph; dependencies may name operations of any graph. The first refusal of
@@ -131,10 +132,10 @@ package struct SchedulerBench {
         let addition = try CompiledAddition.compile(
             description,
             to: try scheduler.additionBase(of: graph),
-            resolve: { find($0) }
+            resolve: resolver.find
         )
         try request(.operationsAdded(graph, addition))
-        graphs[Int(graph.rawValue)].operations += operations
+        resolver.graphs[Int(graph.rawValue)].operations += operations
     }
 
     /// Drives a command whose refusal is thrown.
@@ -146,29 +147,20 @@ package struct SchedulerBench {
     }
 
     package mutating func submit(_ graph: CompiledGraph) {
-        graphs.append(GraphDescription(name: graph.name))
+        resolver.graphs.append(GraphDescription(name: graph.name))
         drive(.graphSubmitted(graph))
     }
 
     /// The operation of this name; the latest graph wins.
     package func id(_ name: String) -> OperationID {
-        guard let id = find(name) else {
+        guard let id = resolver.find(name) else {
             preconditionFailure("the test submitted no operation “\(name)”")
         }
         return id
     }
 
-    private func find(_ name: String) -> OperationID? {
-        for (number, graph) in graphs.enumerated().reversed() {
-            if let index = graph.operations.firstIndex(where: { $0.name == name }) {
-                return OperationID(graph: GraphID(rawValue: UInt32(number)), index: UInt32(index))
-            }
-        }
-        return nil
-    }
-
     package func name(_ id: OperationID) -> String {
-        graphs[Int(id.graph.rawValue)].operations[Int(id.index)].name
+        resolver.graphs[Int(id.graph.rawValue)].operations[Int(id.index)].name
     }
 
     package func state(_ name: String) -> OperationState { scheduler.state(of: id(name)) }

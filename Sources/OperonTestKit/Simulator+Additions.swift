@@ -6,53 +6,6 @@ import OperonWire
 // Running operations that add operations to their graph: the same ones in every attempt, for that
 // is how they are told from others.
 extension Simulator {
-    /// What is known of operations by their names: of what was added from inside.
-    struct Children {
-        private struct Key: Hashable {
-            let graph: GraphID
-            let name: String
-        }
-
-        private var known: [Key: (index: UInt32, known: CompiledAddition.Known)] = [:]
-        /// What bodies in the store stand for. Only looked up.
-        private var parts: [[UInt8]: (operations: [OperationDescription], parent: UInt32)] = [:]
-
-        func find(_ name: String, in graph: GraphID) -> CompiledAddition.Known? {
-            known[Key(graph: graph, name: name)]?.known
-        }
-
-        func index(of name: String, in graph: GraphID) -> UInt32? {
-            known[Key(graph: graph, name: name)]?.index
-        }
-
-        mutating func keep(
-            _ operations: [OperationDescription],
-            of parent: UInt32,
-            as contents: StoredContents
-        ) {
-            parts[contents.body] = (operations, parent)
-            append(contents)
-        }
-
-        private mutating func append(_ contents: StoredContents) {
-            guard let (operations, parent) = parts[contents.body] else { return }
-            for (offset, operation) in operations.enumerated() {
-                known[Key(graph: contents.graph, name: operation.name)] = (
-                    contents.first + UInt32(offset),
-                    CompiledAddition.Known(description: operation, parent: parent)
-                )
-            }
-        }
-
-        /// A coordinator knows what its store has.
-        mutating func restore(_ state: StoredState) {
-            known = [:]
-            for graph in state.graphs {
-                for contents in graph.contents { append(contents) }
-            }
-        }
-    }
-
     // MARK: What is asked
 
     /// A stream of its own for each operation.
@@ -184,75 +137,19 @@ extension Simulator {
 
     // MARK: The coordinator
 
-    /// Compiles what was ordered to be, as the shell does: what a store keeps of it.
-    mutating func judgeRequests() -> [StoredContents] {
-        var all: [StoredContents] = []
-        while !(effects.additions.isEmpty && effects.waits.isEmpty && effects.reads.isEmpty) {
-            all += judgeAdditions()
-            judgeWaits()
-            judgeReads()
-        }
-        return all
-    }
-
-    private mutating func judgeAdditions() -> [StoredContents] {
-        var all: [StoredContents] = []
-        while !effects.additions.isEmpty {
-            let order = effects.additions.removeFirst()
-            let graph = order.held.operation.graph
-            let judged: (description: GraphDescription, addition: CompiledAddition)?
-            do {
-                judged = try compile(order)
-            } catch let refusal as Refusal {
-                drive(order, .refused(refusal))
-                continue
-            } catch {
-                ledger.broken("what is added cannot be decoded: \(error)")
-                continue
-            }
-            guard let (description, addition) = judged else {
-                drive(order, .known)
-                continue
-            }
-            let count = scheduler.operationCount(of: graph)
-            drive(order, .fits(addition))
-            guard scheduler.operationCount(of: graph) > count else { continue }
+    /// What a store keeps of the additions that the last event brought.
+    mutating func takeAdditions() -> [StoredContents] {
+        resolver.takeAccepted().map { accepted in
             let contents = pieces.contents(
-                of: addition.graph,
-                in: graph,
-                from: addition.first,
+                of: accepted.addition.graph,
+                in: accepted.held.operation.graph,
+                from: accepted.addition.first,
                 isOpen: false
             )
-            children.keep(description.operations, of: order.held.operation.index, as: contents)
-            ledger.expect(addition.graph, contents, named: description.operations.map(\.name))
-            all.append(contents)
-        }
-        return all
-    }
-
-    private mutating func drive(
-        _ order: Scheduler.AdditionOrder,
-        _ judgement: Scheduler.AdditionJudgement
-    ) {
-        scheduler.handle(.additionJudged(order, judgement), at: moment, into: &effects)
-    }
-
-    private func compile(
-        _ order: Scheduler.AdditionOrder
-    ) throws -> (description: GraphDescription, addition: CompiledAddition)? {
-        let graph = order.held.operation.graph
-        let description = try StoreFormat.decodeAddition(order.request.operations)
-        return try CompiledAddition.compile(
-            description,
-            addedBy: order.held.operation.index,
-            to: scheduler.additionBase(inside: graph),
-            violation: scenario.violation
-        ) { name in
-            children.find(name, in: graph)
-        } resolve: { name in
-            let isNew = scenario.violation == .addsAgain
-            let child = isNew ? nil : children.index(of: name, in: graph)
-            return (child ?? UInt32(name)).map { OperationID(graph: graph, index: $0) }
+            resolver.keep(accepted, as: contents)
+            let names = accepted.operations.map(\.name)
+            ledger.expect(accepted.addition.graph, contents, named: names)
+            return contents
         }
     }
 }

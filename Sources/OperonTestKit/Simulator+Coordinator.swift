@@ -22,10 +22,10 @@ extension Simulator {
         effects.removeAll()
         if !isHealed { note(event) }
         noteHeard(event)
-        scheduler.handle(event, at: moment, into: &effects)
+        scheduler.handle(event, at: moment, resolving: &resolver, into: &effects)
         var contents = pieces.contents(of: event, recordedAs: effects.records)
         expect(contents, of: event)
-        contents += judgeRequests()
+        contents += takeAdditions()
         for case .attemptEnded(let attempt, let operation, .lost) in effects.records {
             checkLoss(of: attempt, operation)
         }
@@ -100,9 +100,8 @@ extension Simulator {
         case .operationsAdded, .graphClosed, .dependencyAdded, .dependencyRemoved,
             .retryRequested, .queuePrioritySet, .completionRequested:
             break
-        case .graphSubmitted, .graphsForgotten, .workerMessage, .additionJudged, .waitJudged,
-            .readJudged, .transportUp, .transportDown, .addressReturned,
-            .attemptUnsendable, .shutdownRequested, .timeReached:
+        case .graphSubmitted, .graphsForgotten, .workerMessage, .transportUp, .transportDown,
+            .addressReturned, .attemptUnsendable, .shutdownRequested, .timeReached:
             break
         }
     }

@@ -269,7 +269,7 @@ extension Simulator {
             self.store?.decided = store.image
             outputServer = OutputServer(limits: Self.smallPieces(restored.configuration.limits))
             noteRestored(store.image.state)
-            children.restore(store.image.state)
+            resolver.restore(store.image.state)
             // Nobody was told that it was taken: it is submitted again.
             if restored.graphCount == 0 { at(now + .milliseconds(10), .submit) }
             // It looks at once at what has become due meanwhile.

@@ -180,40 +180,7 @@ extension Simulator {
     }
 
     private func find(_ name: String, in graph: GraphID) -> OperationID? {
-        (children.index(of: name, in: graph) ?? UInt32(name))
-            .map { OperationID(graph: graph, index: $0) }
-    }
-
-    // MARK: The coordinator
-
-    /// Looks up what others wait for, as the shell does.
-    mutating func judgeWaits() {
-        while !effects.waits.isEmpty {
-            let order = effects.waits.removeFirst()
-            let graph = order.held.operation.graph
-            let known = order.request.names.compactMap { find($0, in: graph) }
-                .filter { scheduler.isKnown($0) }
-            let judgement: Scheduler.WaitJudgement =
-                known.count == order.request.names.count
-                ? .operations(known)
-                : .refused(.unknownOperation(name: "", namedBy: ""))
-            scheduler.handle(.waitJudged(order, judgement), at: moment, into: &effects)
-        }
-    }
-
-    /// Looks up what others ask for, as the shell does.
-    mutating func judgeReads() {
-        while !effects.reads.isEmpty {
-            let order = effects.reads.removeFirst()
-            let name = order.request.name
-            var judgement = Scheduler.ReadJudgement.refused(
-                .unknownOperation(name: name, namedBy: "")
-            )
-            if let id = find(name, in: order.held.operation.graph), scheduler.isKnown(id) {
-                judgement = .found(id, Payload(bytes: Self.output(of: id)))
-            }
-            scheduler.handle(.readJudged(order, judgement), at: moment, into: &effects)
-        }
+        resolver.find(name, in: graph)
     }
 }
 

@@ -29,7 +29,7 @@ package struct Simulator {
     var graph: CompiledGraph?
     /// What graphs and additions are made of.
     var pieces = CompiledPieces()
-    var children = Children()
+    var resolver: SimulatedResolver
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
     /// The coordinator's, for outputs that workers fetch.
@@ -93,6 +93,7 @@ package struct Simulator {
             reign: Reign(rawValue: 7),
             epoch: Epoch(rawValue: 2)
         )
+        resolver = SimulatedResolver(violation: scenario.violation)
         if scenario.hasStore { store = SimulatedStore(reign: scheduler.reign) }
     }
 

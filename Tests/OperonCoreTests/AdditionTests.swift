@@ -16,18 +16,6 @@ struct AdditionTests {
 
     private let request = AdditionRequest(number: 1, operations: [1, 2, 3])
 
-    /// The shell does what it is asked to.
-    private func judge(
-        _ bench: inout SchedulerBench,
-        adding names: [String]
-    ) throws(Refusal) {
-        let order = bench.effects.additions.removeFirst()
-        let graph = GraphDescription(name: "added", operations: names.map { .nothing($0) })
-        let base = try bench.scheduler.additionBase(inside: order.held.operation.graph)
-        let addition = try CompiledAddition.compile(graph, to: base) { _ in nil }
-        bench.drive(.additionJudged(order, .fits(addition)))
-    }
-
     @Test func `what was taken before is found again, whatever the rules are now`() throws {
         var operation = OperationDescription.nothing("a")
         operation.timeout = .zero
@@ -55,11 +43,8 @@ struct AdditionTests {
         let end = bench.result(.succeeded)
         let events: [WorkerEvent] = [.added(held, request), .finished(held, end)]
         let batch = EventBatch(firstNumber: 2, sentAt: bench.now.monotonic, events: events)
+        bench.resolver.additions = [.success([.nothing("c"), .nothing("d")])]
         bench.send(.events(batch), from: worker)
-        #expect(bench.effects.records.isEmpty)
-        #expect(bench.effects.additions.map(\.request) == [request])
-
-        try judge(&bench, adding: ["c", "d"])
 
         let graph = held.operation.graph
         #expect(bench.effects.records.first == .operationsAdded(graph, first: 2, by: held))
@@ -76,13 +61,13 @@ struct AdditionTests {
         let (worker, held) = bench.attempt("a")
 
         bench.send(.added(held, request), from: worker)
-        #expect(bench.effects.additions.isEmpty)
+        #expect(bench.resolver.requests.isEmpty)
 
         bench.start("a")
         bench.finish("a")
         bench.drain()
         bench.send(.added(held, request), from: worker)
-        #expect(bench.effects.additions.isEmpty)
+        #expect(bench.resolver.requests.isEmpty)
         #expect(bench.effects.notices == [.eventRefused(held.attempt)])
         #expect(bench.effects.records.isEmpty)
     }
@@ -90,8 +75,8 @@ struct AdditionTests {
     @Test func `a verdict is said with every answer until no beat lists the request`() throws {
         var bench = try bench()
         let held = bench.attempt("a").held
+        bench.resolver.additions = [.success([.nothing("c")])]
         bench.send(.added(held, request), from: 0)
-        try judge(&bench, adding: ["c"])
         let verdict = Scheduler.Verdict(number: 1, event: 2, content: .added(1))
         let open = OpenRequest(number: 1, held: held, event: 2)
 
@@ -122,8 +107,8 @@ struct AdditionTests {
         let held = bench.attempt("a").held
         bench.drive(.cancelRequested(.graph(held.operation.graph), reason: "", cascade: false))
         bench.drain()
+        bench.resolver.additions = [.success([.nothing("c")])]
         bench.send(.added(held, request), from: 0)
-        try judge(&bench, adding: ["c"])
 
         let refusal = Refusal.graphClosed(name: "graph0")
         #expect(

@@ -166,8 +166,6 @@ struct ExplainTests {
         bench.start("waits")
         let (worker, held) = bench.attempt("waits")
         bench.send(.yielded(held, WaitRequest(number: 1, names: ["awaited"])), from: worker)
-        let order = try #require(bench.effects.waits.first)
-        bench.drive(.waitJudged(order, .operations([bench.id("awaited")])))
         bench.start("third")
         return bench
     }

@@ -12,19 +12,22 @@ struct ReadTests {
     }
 
     /// With “a”, which runs and asks for what “b” has left.
-    private func asking(_ bench: inout SchedulerBench) throws -> Scheduler.ReadOrder {
+    private func asking(_ bench: inout SchedulerBench) throws {
         bench.join(slots: 2)
         try bench.submit([.nothing("a"), .nothing("b")])
         bench.start("a")
         bench.start("b")
+        ask(&bench)
+    }
+
+    private func ask(_ bench: inout SchedulerBench) {
         bench.send(.read(bench.attempt("a").held, ReadRequest(number: 7, name: "b")), from: 0)
-        return try #require(bench.effects.reads.first)
     }
 
     @Test func `what has not ended is not read`() throws {
         var bench = SchedulerBench()
-        let order = try asking(&bench)
-        bench.drive(.readJudged(order, .found(bench.id("b"), Self.left)))
+        bench.resolver.outputs["b"] = Self.left
+        try asking(&bench)
         guard case .refused(.worded(.invalid(field: "output", _))) = verdicts(bench).first?.content
         else {
             Issue.record("\(verdicts(bench))")
@@ -32,25 +35,33 @@ struct ReadTests {
         }
     }
 
+    @Test func `what nobody knows is not read`() throws {
+        var bench = SchedulerBench()
+        try asking(&bench)
+        bench.drain()
+        let (worker, held) = bench.attempt("a")
+        bench.send(.read(held, ReadRequest(number: 8, name: "x")), from: worker)
+        let refusal = Refusal.unknownOperation(name: "x", namedBy: "")
+        #expect(verdicts(bench).map(\.content) == [.refused(.worded(refusal))])
+    }
+
     @Test func `what is read is said once, and asked for anew if it is lost`() throws {
         var bench = SchedulerBench()
-        let order = try asking(&bench)
-        bench.drain()
-        // Held back until it is judged, like all that a worker says behind a request.
+        try asking(&bench)
         bench.finish("b")
-        bench.drive(.readJudged(order, .notLoaded))
-        #expect(verdicts(bench).map(\.content) == [.again])
-        let held = bench.attempt("a").held
         bench.drain()
-        bench.send(.read(held, ReadRequest(number: 7, name: "b")), from: 0)
-        let second = try #require(bench.effects.reads.first)
-        bench.drive(.readJudged(second, .found(bench.id("b"), Self.left)))
+        ask(&bench)
+        #expect(verdicts(bench).map(\.content) == [.again])
+        bench.drain()
+        bench.resolver.outputs["b"] = Self.left
+        ask(&bench)
         #expect(verdicts(bench).map(\.content) == [.output(Self.left)])
 
+        let verdict = try #require(verdicts(bench).first)
         bench.drain()
-        let event = second.event
-        bench.beat(from: 0, open: [OpenRequest(number: 7, held: held, event: event)])
-        #expect(verdicts(bench) == [.init(number: 7, event: event, content: .again)])
+        let held = bench.attempt("a").held
+        bench.beat(from: 0, open: [OpenRequest(number: 7, held: held, event: verdict.event)])
+        #expect(verdicts(bench) == [.init(number: 7, event: verdict.event, content: .again)])
     }
 
     @Test func `who does not run reads nothing`() throws {
@@ -58,6 +69,6 @@ struct ReadTests {
         bench.join(slots: 2)
         try bench.submit([.nothing("a"), .nothing("b")])
         bench.send(.read(bench.attempt("a").held, ReadRequest(number: 7, name: "b")), from: 0)
-        #expect(bench.effects.reads.isEmpty)
+        #expect(bench.resolver.requests.isEmpty)
     }
 }

@@ -58,15 +58,8 @@ struct StrangerTests {
         let (worker, held) = bench.attempt("a")
         bench.start("a")
         bench.drain()
+        bench.resolver.additions = [.success([.nothing("e") { $0.queue = queue }])]
         bench.send(.added(held, AdditionRequest(number: 1, operations: [])), from: worker)
-        let order = bench.effects.additions.removeFirst()
-        let graph = GraphDescription(
-            name: "added",
-            operations: [.nothing("e") { $0.queue = queue }]
-        )
-        let base = try bench.scheduler.additionBase(inside: held.operation.graph)
-        let addition = try CompiledAddition.compile(graph, to: base) { _ in nil }
-        bench.drive(.additionJudged(order, .fits(addition)))
         return bench.effects.messages.flatMap(\.verdicts).first?.content
     }
 
@@ -95,18 +88,15 @@ struct StrangerTests {
         let (worker, held) = bench.attempt("a")
         bench.start("a")
         for number in 1...4 as ClosedRange<UInt64> {
-            bench.send(.read(held, ReadRequest(number: number, name: "x")), from: worker)
-            let order = bench.effects.reads.removeFirst()
             // Not kept, as answers to reads are not: the others are.
-            bench.drive(.readJudged(order, .notLoaded))
+            bench.send(.read(held, ReadRequest(number: number, name: "a")), from: worker)
         }
         for number in 5...8 as ClosedRange<UInt64> {
+            bench.resolver.additions = [.failure(.graphClosed(name: "g"))]
             bench.send(
                 .added(held, AdditionRequest(number: number, operations: [])),
                 from: worker
             )
-            let order = bench.effects.additions.removeFirst()
-            bench.drive(.additionJudged(order, .refused(.graphClosed(name: "g"))))
         }
         bench.drain()
         var open = (5...8).map { number in
@@ -138,9 +128,8 @@ struct StrangerTests {
         ]
         for (place, refusal) in refusals.enumerated() {
             let request = AdditionRequest(number: UInt64(place + 1), operations: [])
+            bench.resolver.additions = [.failure(refusal)]
             bench.send(.added(held, request), from: worker)
-            let order = bench.effects.additions.removeFirst()
-            bench.drive(.additionJudged(order, .refused(refusal)))
         }
         let verdicts = bench.effects.messages.flatMap(\.verdicts)
         for verdict in verdicts { #expect("\(verdict.content)".utf8.count < 20_000) }

@@ -5,7 +5,6 @@ import Testing
 
 /// Running operations that wait for others, at the coordinator.
 struct WaitTests {
-    /// The shell looks the names up.
     private func wait(
         _ name: String,
         for awaited: String...,
@@ -15,11 +14,6 @@ struct WaitTests {
         let (worker, held) = bench.attempt(name)
         let request = WaitRequest(number: number, names: awaited)
         bench.send(.yielded(held, request), from: worker)
-        while !bench.effects.waits.isEmpty {
-            let order = bench.effects.waits.removeFirst()
-            let operations = order.request.names.map { bench.id($0) }
-            bench.drive(.waitJudged(order, .operations(operations)))
-        }
     }
 
     private func verdicts(_ bench: SchedulerBench) -> [Scheduler.Verdict.Content] {

@@ -282,8 +282,6 @@ struct WorkTests {
     private func wait(_ name: String, for awaited: String..., in bench: inout SchedulerBench) {
         let (worker, held) = bench.attempt(name)
         bench.send(.yielded(held, WaitRequest(number: 1, names: awaited)), from: worker)
-        let order = bench.effects.waits.removeFirst()
-        bench.drive(.waitJudged(order, .operations(awaited.map { bench.id($0) })))
     }
 
     private func verdicts(_ bench: SchedulerBench) -> [Scheduler.Verdict.Content] {
@@ -404,8 +402,6 @@ struct WorkTests {
         let held = bench.attempt("a").held
         for number: UInt64 in 1...20 {
             bench.send(.yielded(held, WaitRequest(number: number, names: [])), from: 0)
-            let order = bench.effects.waits.removeFirst()
-            bench.drive(.waitJudged(order, .operations([])))
         }
         bench.drain()
         let open = [1, 20].map { number in

@@ -33,10 +33,10 @@ import Testing
     }
 
     private func inputs(_ contents: inout GraphContents, of index: Int) -> [NamedInput] {
-        var all = ContentsTable(limits: Limits())
-        all.append(contents)
-        defer { contents = all[0] }
-        return all.inputs(of: id(index))
+        var catalog = GraphCatalog(limits: Limits(), hasStore: true)
+        catalog.append("g", contents, GraphCatalog.Submission())
+        defer { contents = catalog[GraphID(rawValue: 0)] }
+        return catalog.inputs(of: id(index))
     }
 
     private func id(_ index: Int) -> OperationID {

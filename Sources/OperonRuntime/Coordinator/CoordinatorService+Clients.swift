@@ -14,7 +14,7 @@ extension CoordinatorService {
     /// Puts a refusal of the scheduler into words, for clients and for workers.
     func worded(_ refusal: NumberedRefusal) -> Refusal {
         refusal.worded { id in
-            Int(id.graph.rawValue) < contents.count ? name(of: id).name : "\(id.index)"
+            catalog.contains(id.graph) ? name(of: id).name : "\(id.index)"
         }
     }
 

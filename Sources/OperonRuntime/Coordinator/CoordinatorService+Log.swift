@@ -44,7 +44,7 @@ extension CoordinatorService {
     }
 
     private func about(_ graph: GraphID) -> Logger.Metadata {
-        ["graph": "\(graph)", "name": "\(register[graph].name)"]
+        ["graph": "\(graph)", "name": "\(catalog.name(of: graph))"]
     }
 
     private func log(

@@ -26,27 +26,28 @@ extension CoordinatorService {
         to graph: GraphID,
         _ caller: String
     ) async throws(ClientError) -> GraphView {
-        let description = found(addition.graph, in: graph)
+        let description = catalog.resolved(addition.graph, in: graph)
         var new = try StoredContents(description, failFast: false)
         new.graph = graph
-        new.name = register[graph].name
+        new.name = catalog.name(of: graph)
         new.submitter = caller
         new.idempotencyKey = addition.idempotencyKey ?? ""
         let use = try await once(description.operations, new, addedTo: graph) {
             outputs throws(ClientError) in
             guard scheduler.isOpen(graph) else {
-                throw ClientError(.graphClosed(name: register[graph].name))
+                throw ClientError(.graphClosed(name: catalog.name(of: graph)))
             }
             let compiled = try compile(description, to: graph)
             var kept = new
             kept.first = compiled.first
-            kept.needs = Self.needs(compiled.graph.outer, of: graph)
+            kept.needs = compiled.graph.graphsNeeded(by: graph)
             do throws(WireError) {
-                try keep(description.operations, of: kept)
+                try catalog.append(description.operations, of: kept)
             } catch {
                 throw ClientError(.invalid, error.message)
             }
-            keep(outputs)
+            keeping?.submitted.append(kept)
+            catalog.keep(outputs)
             // Checked before: the scheduler has nothing else to refuse.
             if let refusal = handle([.operationsAdded(graph, compiled)]) {
                 throw ClientError(worded(refusal))
@@ -71,12 +72,11 @@ extension CoordinatorService {
         _ take: ([OperationID: Payload]) throws(ClientError) -> StoredContents
     ) async throws(ClientError) -> (graph: GraphID, first: UInt32) {
         // Loaded first, because an operation may start in the same step.
-        let outputs = try await outputs { contents.wanted(by: operations, of: graph) }
+        let outputs = try await outputs { catalog.wanted(by: operations, of: graph) }
         try mayChange()
         let key = new.idempotencyKey
-        let owned = GraphRegister.owned(key, by: new.submitter)
         let hash = key.isEmpty ? nil : ContentHash(of: new.body)
-        if let hash, let use = register.use(of: owned, addedTo: graph) {
+        if let hash, let use = catalog.use(of: key, by: new.submitter, addedTo: graph) {
             guard use.hash == hash else {
                 let other =
                     graph == nil
@@ -91,25 +91,8 @@ extension CoordinatorService {
             return (use.graph, use.first)
         }
         let kept = try take(outputs)
-        if let hash, graph == nil {
-            register.keepUse(of: owned, GraphRegister.Use(graph: kept.graph, hash: hash))
-        } else if let hash {
-            register.keepAddition(of: kept, hash, maximum: limits.additionKeys)
-        }
+        if let hash { catalog.keepKey(of: kept, hash, isAddition: graph != nil) }
         return (kept.graph, kept.first)
-    }
-
-    /// Keeps added operations, in memory and for the store.
-    func keep(
-        _ operations: [OperationDescription],
-        of kept: StoredContents,
-        by parent: UInt32? = nil
-    ) throws(WireError) {
-        let number = Int(kept.graph.rawValue)
-        let first = contents[number].operations.count
-        try contents[number].append(operations, kept.body, by: parent)
-        contents.began(kept.graph, from: first)
-        keeping?.submitted.append(kept)
     }
 
     /// Loads, from the store, outputs of finished operations that no dependent was known to need.
@@ -136,17 +119,9 @@ extension CoordinatorService {
         }
     }
 
-    /// Keeps outputs that operations will ask for.
-    func keep(_ outputs: [OperationID: Payload]) {
-        // The order does not matter: each output is kept on its own.
-        for (operation, output) in outputs {
-            contents[Int(operation.graph.rawValue)].keep(output, of: operation.index)
-        }
-    }
-
     func isMissing(_ operation: OperationID) -> Bool {
         scheduler.outcomeKind(of: operation) == .succeeded
-            && !contents[Int(operation.graph.rawValue)].hasKept(operation.index)
+            && !catalog[operation.graph].hasKept(operation.index)
     }
 
     private func compile(
@@ -159,82 +134,18 @@ extension CoordinatorService {
                 to: scheduler.additionBase(of: graph),
                 limits: limits
             ) { name in
-                resolve(name, in: graph)
+                catalog.resolve(name, in: graph)
             }
         } catch {
             throw ClientError(error)
         }
     }
 
-    /// The operation that is named by a dependency of an operation of this graph.
-    func resolve(_ name: String, in graph: GraphID?) -> OperationID? {
-        if let graph, let index = contents[Int(graph.rawValue)].number(of: name) {
-            return OperationID(graph: graph, index: index)
-        }
-        guard let slash = name.firstIndex(of: "/"),
-            let other = register.find(String(name[..<slash])), other != graph
-        else { return nil }
-        let operation = String(name[name.index(after: slash)...])
-        let number = Int(other.rawValue)
-        if let numbered = Self.numbered(operation) {
-            let id = OperationID(graph: other, index: numbered.index)
-            // Looks up one name, not all. A dropped graph has no names to compare.
-            if scheduler.isKnown(id),
-                !scheduler.isKept(id)
-                    || contents[number].operations.name(of: Int(id.index)) == numbered.name
-            {
-                return id
-            }
-        }
-        if let index = contents[number].number(of: operation) {
-            return OperationID(graph: other, index: index)
-        }
-        guard let index = UInt32(operation) else { return nil }
-        let id = OperationID(graph: other, index: index)
-        return scheduler.isKnown(id) ? id : nil
-    }
-
-    /// Splits `7/merge`: number 7 finds the operation even after its graph was dropped; the name is
-    /// there for human readers.
-    private static func numbered(_ operation: String) -> (index: UInt32, name: Substring)? {
-        guard let slash = operation.firstIndex(of: "/"), let index = UInt32(operation[..<slash])
-        else { return nil }
-        return (index, operation[operation.index(after: slash)...])
-    }
-
-    /// Resolves the dependencies on other graphs to numbers, because newer graphs may take over the
-    /// names of the others. A number before an operation name is removed once it has been resolved.
-    func found(_ description: GraphDescription, in graph: GraphID?) -> GraphDescription {
-        let own = Set(description.operations.map(\.name))
-        var description = description
-        for index in description.operations.indices {
-            for place in description.operations[index].dependencies.indices {
-                let name = description.operations[index].dependencies[place].name
-                guard name.contains("/"), !own.contains(name),
-                    let found = resolve(name, in: graph), found.graph != graph
-                else { continue }
-                description.operations[index].dependencies[place].elsewhere = found
-                let graph = name.prefix { $0 != "/" }
-                let operation = String(name.dropFirst(graph.count + 1))
-                guard let numbered = Self.numbered(operation), numbered.index == found.index,
-                    self.name(of: found).name != operation
-                else { continue }
-                description.operations[index].dependencies[place].name =
-                    "\(graph)/\(numbered.name)"
-            }
-        }
-        return description
-    }
-
-    static func needs(_ outer: [OuterDependency], of graph: GraphID?) -> [GraphID] {
-        Set(outer.map(\.on.operation.graph)).filter { $0 != graph }.sorted()
-    }
-
     /// Compiles a graph whose dependencies name operations of other graphs, as `GRAPH/OPERATION`.
     func compileAmongOthers(
         _ description: GraphDescription
     ) throws(ClientError) -> (GraphDescription, CompiledGraph) {
-        let found = found(description, in: nil)
+        let found = catalog.resolved(description, in: nil)
         do throws(Refusal) {
             return (found, try CompiledGraph.compile(found, limits: limits))
         } catch {
@@ -259,16 +170,15 @@ extension CoordinatorService {
             members = try self.members(ofRetry: chosen, of: graph, request)
             var wanted: Set<OperationID> = []
             for member in members {
-                let number = Int(member.graph.rawValue)
-                let operation = contents[number].operations[Int(member.index)]
-                wanted.formUnion(contents.wanted(by: [operation], of: member.graph))
+                let operation = catalog[member.graph].operations[Int(member.index)]
+                wanted.formUnion(catalog.wanted(by: [operation], of: member.graph))
             }
             return wanted.sorted()
         }
         try mayChange()
         members = try self.members(ofRetry: chosen, of: graph, request)
-        for member in members { contents.reopened(member) }
-        keep(outputs)
+        for member in members { catalog.reopened(member) }
+        catalog.keep(outputs)
         return try perform(
             .retryRequested(graph, operations: chosen, cancelled: request.cancelled)
         )
@@ -323,7 +233,7 @@ extension CoordinatorService {
 
     /// The selector that a person would write: `3/merge`.
     private func selector(_ operation: OperationID) -> String {
-        "\(operation.graph)/\(name(of: operation).name)"
+        "\(operation.graph)/\(catalog.name(of: operation).name)"
     }
 
     /// Returns when the worker has confirmed that it takes no new attempts.

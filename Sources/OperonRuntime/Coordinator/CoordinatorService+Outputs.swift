@@ -45,7 +45,7 @@ extension CoordinatorService {
     }
 
     private func piece(_ request: OutputRequest) -> [UInt8]? {
-        let graph = Int(request.operation.graph.rawValue)
-        return contents.indices.contains(graph) ? contents[graph].piece(request) : nil
+        let graph = request.operation.graph
+        return catalog.contains(graph) ? catalog[graph].piece(request) : nil
     }
 }

@@ -29,13 +29,13 @@ extension CoordinatorService {
         _ configuration: Scheduler.Configuration,
         at now: Moment
     ) async throws -> (scheduler: Scheduler, restored: Restored) {
-        var names = StoredNames(limits: configuration.limits)
+        var graphs = StoredGraphs(limits: configuration.limits)
         var headers: [StoredOperations.Header] = []
-        for graph in state.graphs { headers.append(try names.append(graph)) }
+        for graph in state.graphs { headers.append(try graphs.append(graph)) }
         var compiled: [CompiledGraph?] = []
         var additions: [[CompiledAddition]] = []
         for (place, graph) in state.graphs.enumerated() {
-            let (one, more) = try names.compile(graph, headers[place])
+            let (one, more) = try graphs.compile(graph, headers[place])
             compiled.append(one)
             additions.append(more)
         }
@@ -51,12 +51,11 @@ extension CoordinatorService {
         } catch {
             throw StoreError(.damaged, "The store does not fit together: \(error).")
         }
-        let contents = try await load(state, of: store, into: names.contents)
+        let catalog = try await load(state, of: store, into: graphs.catalog)
         let restored = Restored(
             store: store,
             lastEvent: state.lastEvent,
-            contents: contents,
-            register: names.register,
+            catalog: catalog,
             workerNames: Dictionary(
                 state.workers.map { ($0.incarnation, $0.name) },
                 uniquingKeysWith: { $1 }
@@ -69,19 +68,19 @@ extension CoordinatorService {
     private static func load(
         _ state: StoredState,
         of store: any OperationStore,
-        into contents: ContentsTable
-    ) async throws -> ContentsTable {
-        var contents = contents
-        for graph in state.graphs { contents.began(graph.id) }
+        into catalog: GraphCatalog
+    ) async throws -> GraphCatalog {
+        var catalog = catalog
+        for graph in state.graphs { catalog.began(graph.id) }
         for graph in state.graphs {
             for operation in graph.operations where operation.outcome != nil {
-                contents.finished(OperationID(graph: graph.id, index: operation.index))
+                let id = OperationID(graph: graph.id, index: operation.index)
+                catalog.finished(id, at: operation.finishedAt)
             }
         }
         for graph in state.graphs {
-            let number = Int(graph.id.rawValue)
             for operation in graph.operations
-            where operation.hasOutput && contents[number].isWanted(operation.index) {
+            where operation.hasOutput && catalog[graph.id].isWanted(operation.index) {
                 let id = OperationID(graph: graph.id, index: operation.index)
                 guard let output = try await store.output(of: id) else {
                     throw StoreError(
@@ -89,34 +88,31 @@ extension CoordinatorService {
                         "The store says that operation \(id) left an output, and has none of it."
                     )
                 }
-                contents[number].keep(output, of: operation.index)
+                catalog[graph.id].keep(output, of: operation.index)
             }
         }
-        return contents
+        return catalog
     }
 }
 
-/// The names of the stored graphs, while the graphs are compiled again.
-private struct StoredNames {
-    var contents: ContentsTable
-    var register = GraphRegister()
+/// The stored graphs, while they are compiled again.
+private struct StoredGraphs {
+    var catalog: GraphCatalog
     let limits: Limits
 
     init(limits: Limits) {
         self.limits = limits
-        contents = ContentsTable(limits: limits)
+        catalog = GraphCatalog(limits: limits, hasStore: true)
     }
 
     /// Adds a graph. For a dropped graph only its outcomes and its name are added.
     mutating func append(_ graph: StoredGraph) throws -> StoredOperations.Header {
         // Numbers of graphs that the store has deleted completely stay taken.
-        while contents.count < Int(graph.id.rawValue) {
-            contents.append(dropped: OutcomeRuns())
-            register.append(droppedNamed: "")
+        while catalog.count < Int(graph.id.rawValue) {
+            catalog.append(droppedNamed: "", OutcomeRuns())
         }
-        if graph.isTombstone {
-            contents.append(dropped: graph.outcomes)
-            register.append(droppedNamed: graph.name)
+        guard let first = graph.contents.first, !graph.isTombstone else {
+            catalog.append(droppedNamed: graph.name, graph.outcomes)
             return StoredOperations.Header()
         }
         var header = StoredOperations.Header()
@@ -144,12 +140,15 @@ private struct StoredNames {
             limits: limits
         )
         for (operations, parent) in adopted { all.adopt(operations, by: parent) }
-        all.traceParent = graph.contents.first?.traceParent ?? ""
-        contents.append(all)
-        register.append(graph, keyedBy: graph.contents.first)
-        for part in graph.contents.dropFirst() where !part.idempotencyKey.isEmpty {
-            let hash = ContentHash(of: part.body)
-            register.keepAddition(of: part, hash, maximum: limits.additionKeys)
+        all.traceParent = first.traceParent
+        let submission = GraphCatalog.Submission(
+            submitter: first.submitter,
+            submittedAt: graph.submittedAt,
+            finishedAt: graph.finishedAt
+        )
+        catalog.append(first.name, all, submission)
+        for (place, part) in graph.contents.enumerated() where !part.idempotencyKey.isEmpty {
+            catalog.keepKey(of: part, ContentHash(of: part.body), isAddition: place > 0)
         }
         return header
     }
@@ -169,14 +168,13 @@ private struct StoredNames {
                 operationCount: first.operationCount
             )
             // Swapped out, so that it is changed in place instead of copied.
-            let number = Int(graph.id.rawValue)
             var own = GraphContents(GraphDescription(name: ""), limits: limits)
-            swap(&own, &contents[number])
+            swap(&own, &catalog[graph.id])
             try own.assemble(&assembly, first.operationCount)
             var compiled = try assembly.finish()
             compiled.failFast = header.failFast
             own.countConsumers(from: first.operationCount)
-            swap(&own, &contents[number])
+            swap(&own, &catalog[graph.id])
             return (compiled, try additions(to: graph, compiled))
         } catch {
             throw StoreError(
@@ -201,7 +199,7 @@ private struct StoredNames {
             let count = base.operationCount
             let addition = try CompiledAddition.recompile(description, to: base, limits: limits) {
                 name in
-                let index = contents[Int(graph.id.rawValue)].number(of: name)
+                let index = catalog[graph.id].number(of: name)
                 guard let index, index < count else { return nil }
                 return OperationID(graph: graph.id, index: index)
             }
@@ -210,28 +208,5 @@ private struct StoredNames {
             base.edgeCount += addition.graph.topology.edgeCount + addition.graph.outer.count
         }
         return additions
-    }
-}
-
-extension GraphRegister {
-    fileprivate mutating func append(_ graph: StoredGraph, keyedBy contents: StoredContents?) {
-        guard let contents else {
-            append(droppedNamed: graph.name)
-            return
-        }
-        append(
-            Entry(
-                name: contents.name,
-                submitter: contents.submitter,
-                submittedAt: graph.submittedAt,
-                finishedAt: graph.finishedAt,
-                isOpen: graph.isOpen
-            )
-        )
-        guard !contents.idempotencyKey.isEmpty else { return }
-        keepUse(
-            of: Self.owned(contents.idempotencyKey, by: contents.submitter),
-            Use(graph: graph.id, hash: ContentHash(of: contents.body))
-        )
     }
 }

@@ -12,14 +12,13 @@ extension CoordinatorService {
     package struct Restored: Sendable {
         let store: any OperationStore
         let lastEvent: UInt64
-        let contents: ContentsTable
-        let register: GraphRegister
+        let catalog: GraphCatalog
         let workerNames: [Incarnation: String]
 
         /// The operations of a graph from this number on; empty if the graph has no more.
         package func operations(of graph: GraphID, from first: Int) -> [OperationDescription] {
-            guard contents.indices.contains(Int(graph.rawValue)) else { return [] }
-            let operations = contents[Int(graph.rawValue)].operations
+            guard catalog.contains(graph) else { return [] }
+            let operations = catalog[graph].operations
             return (min(first, operations.count)..<operations.count).map { operations[$0] }
         }
     }
@@ -416,8 +415,7 @@ extension CoordinatorService {
         let before = graphs.reduce(0) { $0 + scheduler.operationCount(of: $1) }
         handle([.graphsForgotten(graphs)])
         let gone = graphs.filter { scheduler.isGone($0) }
-        for graph in gone { contents.drop(graph, scheduler.remains(of: graph)) }
-        register.forget(gone)
+        for graph in gone { catalog.drop(graph, scheduler.remains(of: graph)) }
         if before >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
         return gone
     }
@@ -468,7 +466,7 @@ extension CoordinatorService {
     func noteEnded(_ graph: GraphID) {
         ended.graphs += 1
         ended.operations += scheduler.operationCount(of: graph)
-        if pruneAfter.bytes < .max { ended.bytes += contents[Int(graph.rawValue)].inputBytes }
+        if pruneAfter.bytes < .max { ended.bytes += catalog[graph].inputBytes }
         guard
             ended.graphs >= pruneAfter.graphs || ended.operations >= pruneAfter.operations
                 || ended.bytes >= pruneAfter.bytes

@@ -11,28 +11,27 @@ extension CoordinatorService {
     // MARK: - Finding
 
     func find(_ selector: String) throws(ClientError) -> GraphID {
-        guard let graph = register.find(selector) else { throw .noGraph(selector) }
+        guard let graph = catalog.find(selector) else { throw .noGraph(selector) }
         return graph
     }
 
     /// Finds an operation by number if written `@7`, else by name, else by a number alone.
     func find(_ selector: OperationSelector) throws(ClientError) -> OperationID {
         let graph = try find(selector.graph)
-        let number = Int(graph.rawValue)
-        let count = contents[number].operations.count
+        let count = catalog[graph].operations.count
         if let index = selector.number, index < count {
             return OperationID(graph: graph, index: index)
         }
-        if let index = contents[number].number(of: selector.operation) {
+        if let index = catalog[graph].number(of: selector.operation) {
             return OperationID(graph: graph, index: index)
         }
         if let index = UInt32(selector.operation), index < count {
             return OperationID(graph: graph, index: index)
         }
-        if register[graph].isTombstone { throw .dropped(graph) }
+        if catalog.isDropped(graph) { throw .dropped(graph) }
         throw ClientError(
             .notFound,
-            "There is no operation “\(selector.operation)” in graph “\(register[graph].name)”."
+            "There is no operation “\(selector.operation)” in graph “\(catalog.name(of: graph))”."
         )
     }
 
@@ -40,7 +39,7 @@ extension CoordinatorService {
     /// there the selector must contain the number, alone or before the name (`7/merge`).
     func findOutcome(_ selector: OperationSelector) throws(ClientError) -> OperationID {
         let graph = try find(selector.graph)
-        if register[graph].isTombstone,
+        if catalog.isDropped(graph),
             let index = selector.number ?? Self.number(in: selector.operation)
         {
             let id = OperationID(graph: graph, index: index)
@@ -77,34 +76,25 @@ extension CoordinatorService {
 
     // MARK: - Names
 
-    func name(of operation: OperationID) -> OperationName {
-        let operations = contents[Int(operation.graph.rawValue)].operations
-        let index = Int(operation.index)
-        return OperationName(
-            graph: operation.graph.rawValue,
-            index: operation.index,
-            // A dropped graph has no operation names any more.
-            name: index < operations.count ? operations.name(of: index) : "\(index)"
-        )
-    }
+    func name(of operation: OperationID) -> OperationName { catalog.name(of: operation) }
 
     func name(of worker: Incarnation) -> String { workerNames[worker] ?? worker.description }
 
     // MARK: - Graphs
 
     func view(of graph: GraphID) -> GraphView {
-        let entry = register[graph]
+        let submission = catalog.submission(of: graph)
         let counts = scheduler.stateCounts(of: graph)
         var view = GraphView(
             id: graph.rawValue,
-            name: entry.name,
+            name: catalog.name(of: graph),
             status: status(of: graph, counts),
             isOpen: scheduler.isOpen(graph),
-            submittedAt: TimeText(entry.submittedAt),
+            submittedAt: TimeText(submission.submittedAt),
             counts: counts
         )
-        view.submittedBy = entry.submitter.isEmpty ? nil : entry.submitter
-        if counts.unfinished == 0 { view.finishedAt = entry.finishedAt.map { TimeText($0) } }
+        view.submittedBy = submission.submitter.isEmpty ? nil : submission.submitter
+        if counts.unfinished == 0 { view.finishedAt = submission.finishedAt.map { TimeText($0) } }
         if scheduler.isCancelled(graph) { view.cancelReason = scheduler.cancelReason(of: graph) }
         view.suspension = scheduler.suspension(of: .graph(graph)).map { SuspensionView($0) }
         if counts.unfinished == 0, !view.isOpen {
@@ -123,9 +113,9 @@ extension CoordinatorService {
 
     func page(_ query: GraphQuery) -> GraphPage {
         var views: [GraphView] = []
-        for graph in register.keptGraphs.reversed() {
+        for graph in catalog.keptGraphs.reversed() {
             if let after = query.after, graph.rawValue >= after { continue }
-            if let name = query.name, register[graph].name != name { continue }
+            if let name = query.name, catalog.name(of: graph) != name { continue }
             let view = view(of: graph)
             if let status = query.status, view.status != status { continue }
             guard views.count < query.limit else {
@@ -139,7 +129,7 @@ extension CoordinatorService {
     // MARK: - Operations
 
     func view(of operation: OperationID) -> OperationView {
-        let description = contents[Int(operation.graph.rawValue)].operations[Int(operation.index)]
+        let description = catalog[operation.graph].operations[Int(operation.index)]
         var view = OperationView(
             graph: operation.graph.rawValue,
             index: operation.index,
@@ -155,6 +145,8 @@ extension CoordinatorService {
         view.progress = progress[operation]?.progress
         guard let outcome = scheduler.outcome(of: operation) else { return view }
         view.outcome = outcome.kind
+        let finishedAt = catalog[operation.graph].finishTime(of: operation.index)
+        view.finishedAt = finishedAt.map { TimeText($0) }
         switch outcome {
         case .succeeded: break
         case .failed(let error): view.error = ErrorView(error)
@@ -168,8 +160,8 @@ extension CoordinatorService {
         of graph: GraphID,
         _ query: OperationQuery
     ) throws(ClientError) -> OperationPage {
-        guard !register[graph].isTombstone else { throw .dropped(graph) }
-        let count = UInt32(contents[Int(graph.rawValue)].operations.count)
+        guard !catalog.isDropped(graph) else { throw .dropped(graph) }
+        let count = UInt32(catalog[graph].operations.count)
         var views: [OperationView] = []
         var bytes = 0
         var index = query.after ?? 0
@@ -179,7 +171,7 @@ extension CoordinatorService {
             if let state = query.state, scheduler.state(of: id) != state { continue }
             if let outcome = query.outcome, scheduler.outcome(of: id)?.kind != outcome { continue }
             if let queue = query.queue,
-                contents[Int(graph.rawValue)].operations.queue(of: Int(index)) != queue
+                catalog[graph].operations.queue(of: Int(index)) != queue
             {
                 continue
             }
@@ -233,7 +225,7 @@ extension CoordinatorService {
     /// The operation's own input; `nil`: it has none.
     func input(of operation: OperationID) throws(ClientError) -> Payload? {
         try check(operation)
-        let operations = contents[Int(operation.graph.rawValue)].operations
+        let operations = catalog[operation.graph].operations
         switch operations[Int(operation.index)].work {
         case .registered(_, let input), .external(let input): return input.isEmpty ? nil : input
         case .nothing, .wait, .command: return nil
@@ -246,10 +238,10 @@ extension CoordinatorService {
     func detail(of operation: OperationID) throws(ClientError) -> OperationDetail {
         try check(operation)
         let index = Int(operation.index)
-        let description = contents[Int(operation.graph.rawValue)].operations[index]
+        let description = catalog[operation.graph].operations[index]
         var detail = OperationDetail(
             operation: view(of: operation),
-            graphName: register[operation.graph].name
+            graphName: catalog.name(of: operation.graph)
         )
         detail.summary = description.summary.isEmpty ? nil : description.summary
         detail.timeout = description.timeout?.seconds
@@ -451,7 +443,7 @@ extension CoordinatorService {
     func clusterView(version: String) -> ClusterView {
         var counts = StateCounts()
         var openGraphs = 0
-        for graph in register.keptGraphs {
+        for graph in catalog.keptGraphs {
             counts.add(scheduler.stateCounts(of: graph))
             if !scheduler.isFinished(graph) { openGraphs += 1 }
         }
@@ -479,11 +471,10 @@ extension CoordinatorService {
     /// The queue of the operation that the event is about, as long as it is known.
     private func queue(of event: ClusterEvent) -> String? {
         guard let operation = event.operation else { return nil }
-        let number = Int(operation.graph.rawValue)
-        guard contents.indices.contains(number),
-            Int(operation.index) < contents[number].operations.count
+        guard catalog.contains(operation.graph),
+            Int(operation.index) < catalog[operation.graph].operations.count
         else { return nil }
-        return contents[number].operations.queue(of: Int(operation.index))
+        return catalog[operation.graph].operations.queue(of: Int(operation.index))
     }
 
     func view(of event: ClusterEvent, _ sequence: UInt64) -> EventView {
@@ -492,9 +483,9 @@ extension CoordinatorService {
             at: TimeText(event.at),
             kind: EventKind(event.kind)
         )
-        if let graph = event.graph, Int(graph.rawValue) < register.count {
+        if let graph = event.graph, catalog.contains(graph) {
             view.graph = graph.rawValue
-            view.graphName = register[graph].name
+            view.graphName = catalog.name(of: graph)
         }
         view.operation = event.operation.map { name(of: $0) }
         view.outcome = event.outcome

@@ -18,19 +18,12 @@ package actor CoordinatorService {
 
     var scheduler: Scheduler
     var effects = Scheduler.Effects()
-    /// Outputs that requests of running operations need, loaded for the next step.
-    var loadedOutputs: [OperationID: Payload] = [:]
-    /// The operations whose outputs could not be read.
-    var unloadedOutputs: Set<OperationID> = []
-    /// Additions of the events that are being served. Only looked up.
-    var decoded: [AdditionKey: GraphDescription] = [:]
     let transport: any CoordinatorTransport
     private let observer: Observer
     let growthObserver: GrowthObserver
     let logger: Logger
     let limits: Limits
-    var contents: ContentsTable
-    var register = GraphRegister()
+    var catalog: GraphCatalog
     /// The clock for everything that concerns its graphs.
     let time: TimeSource
     let startedAt: WallTime
@@ -106,9 +99,9 @@ package actor CoordinatorService {
         self.ownWorker = ownWorker
         self.meters = meters
         self.scheduler = scheduler
-        contents =
-            restored?.contents ?? ContentsTable(limits: scheduler.configuration.limits)
-        register = restored?.register ?? GraphRegister()
+        catalog =
+            restored?.catalog
+            ?? GraphCatalog(limits: scheduler.configuration.limits, hasStore: false)
         workerNames = restored?.workerNames ?? [:]
         workerNamesMax = scheduler.configuration.limits.storedWorkers
         inHand = restored?.store.filePath.flatMap { Self.eventsInHand(besideStore: $0, logger) }
@@ -166,19 +159,15 @@ package actor CoordinatorService {
         outputs: [OperationID: Payload] = [:]
     ) -> GraphID {
         let id = GraphID(rawValue: UInt32(scheduler.graphCount))
-        contents.append(contents(of: graph, kept))
-        contents[contents.count - 1].traceParent = kept?.traceParent ?? traceParent
-        if keeping == nil { contents[contents.count - 1].keepSpareOutputs() }
-        contents.began(id)
-        keep(outputs)
-        register.append(
-            GraphRegister.Entry(
-                name: graph.name,
-                submitter: kept?.submitter ?? "",
-                submittedAt: time.wall(),
-                isOpen: kept?.isOpen ?? false
-            )
+        var contents = contents(of: graph, kept)
+        contents.traceParent = kept?.traceParent ?? traceParent
+        let submission = GraphCatalog.Submission(
+            submitter: kept?.submitter ?? "",
+            submittedAt: time.wall()
         )
+        catalog.append(graph.name, contents, submission)
+        catalog.began(id)
+        catalog.keep(outputs)
         reportSubmission(
             of: id,
             operations: graph.operations.count,
@@ -384,8 +373,11 @@ package actor CoordinatorService {
             for event in pending {
                 if case .transportUp = event { connected.open() }
                 take(event)
-                scheduler.handle(event, at: now, into: &effects)
-                judgeRequests(at: now)
+                scheduler.handle(event, at: now, resolving: &catalog, into: &effects)
+            }
+            for addition in catalog.takeAdded() {
+                keeping?.submitted.append(addition.kept)
+                growthObserver(addition.kept.graph, addition.operations)
             }
             refusal = refusal ?? effects.refusals.first
             result = effects.results.last
@@ -444,15 +436,15 @@ package actor CoordinatorService {
         for notice in effects.notices {
             switch notice {
             case .result(let operation, _, let result):
-                contents[Int(operation.graph.rawValue)].keep(result.output, of: operation.index)
+                catalog[operation.graph].keep(result.output, of: operation.index)
                 ended.bytes += result.output.bytes.count + result.logTail.count
             case .finished(let operation, _):
-                contents.finished(operation)
+                catalog.finished(operation, at: time.wall())
                 progress[operation] = nil
             case .attemptEnded(let operation, _, _, _, _): progress[operation] = nil
             case .progress(let report): progress[report.held.operation] = report
             case .graphFinished(let graph):
-                register.finished(graph, at: time.wall())
+                catalog.finished(graph, at: time.wall())
                 decided.removeValue(forKey: graph)?.open()
             case .workerLost(let worker): outputServer.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .waitEnded,
@@ -506,7 +498,7 @@ package actor CoordinatorService {
             operations.reserveCapacity(grants.count)
             priority = grants.map(\.priority.level).max() ?? priority
             for grant in grants {
-                let operation = contents.dispatched(grant)
+                let operation = catalog.dispatched(grant)
                 let bytes = operation.inputs.reduce(0) { $0 + $1.byteCount }
                 if operation.work.isUnreadable {
                     let why = "what was kept of it makes no sense"

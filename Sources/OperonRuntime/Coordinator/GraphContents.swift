@@ -22,6 +22,9 @@ struct GraphContents: Sendable {
     /// For each operation, how many unfinished operations, of any graph, may still ask for its
     /// output. Empty: none for any operation.
     private var consumers: [UInt32] = []
+    /// When each operation finished, in nanoseconds since 1970; 0: it has not, or nobody knows.
+    /// Shorter than `operations` until the last operation has finished.
+    private var finishTimes: [Int64] = []
 
     init(_ graph: GraphDescription, limits: Limits) {
         self.limits = limits
@@ -82,8 +85,19 @@ struct GraphContents: Sendable {
         if Int(number) < consumers.count { consumers[Int(number)] += 1 }
     }
 
+    /// When the operation finished the last time.
+    func finishTime(of index: UInt32) -> WallTime? {
+        guard Int(index) < finishTimes.count, finishTimes[Int(index)] != 0 else { return nil }
+        return WallTime(nanosecondsSince1970: finishTimes[Int(index)])
+    }
+
     /// Unregisters an operation that has its outcome: it takes no outputs of this graph any more.
-    mutating func finished(_ index: UInt32) {
+    mutating func finished(_ index: UInt32, at time: WallTime?) {
+        if finishTimes.count <= Int(index) {
+            let missing = Int(index) + 1 - finishTimes.count
+            finishTimes.append(contentsOf: repeatElement(0, count: missing))
+        }
+        finishTimes[Int(index)] = time?.nanosecondsSince1970 ?? 0
         guard !consumers.isEmpty else { return }
         for number in operations.inputs(of: Int(index)).own { release(number) }
     }

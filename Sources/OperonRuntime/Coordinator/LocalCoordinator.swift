@@ -29,7 +29,7 @@ package struct LocalCoordinator: CoordinatorClient {
         contents.isOpen = submission.isOpen
         contents.idempotencyKey = submission.idempotencyKey ?? ""
         contents.traceParent = submission.traceParent ?? ""
-        contents.needs = CoordinatorService.needs(compiled.outer, of: nil)
+        contents.needs = compiled.graphsNeeded(by: nil)
         let kept = contents
         return try await answers.change { service async throws(ClientError) in
             service.view(of: try await service.submitOnce(graph, compiled, kept))
@@ -181,7 +181,11 @@ package struct LocalCoordinator: CoordinatorClient {
             )
             return (target, try service.perform(event))
         }
-        return try await settled(view, within: request.wait) { $0.unfinished(of: target).isEmpty }
+        return try await settled(
+            view,
+            within: request.wait,
+            "The cancel is accepted, but not all of its operations have ended"
+        ) { $0.unfinished(of: target).isEmpty }
     }
 
     package func suspend(
@@ -197,19 +201,31 @@ package struct LocalCoordinator: CoordinatorClient {
             )
             return (target, try service.perform(.suspensionRequested(target, suspension)))
         }
-        return try await settled(view, within: request.wait) { $0.isEffective(target) }
+        return try await settled(
+            view,
+            within: request.wait,
+            "The suspension is accepted, but a worker has not given back operations that it holds"
+        ) { $0.isEffective(target) }
     }
 
-    /// The answer to a command, once the condition holds or the time of the client is over; `nil`:
-    /// the client does not wait.
+    /// The answer to a command, once the condition holds.
+    ///
+    /// - Parameters:
+    ///   - seconds: How long the client waits; `nil`: it does not wait.
+    ///   - late: What is the case if the condition does not hold by then.
+    /// - Throws: `ClientError.timedOut` in that case; the command is accepted all the same.
     private func settled(
         _ view: CommandView,
         within seconds: Double?,
+        _ late: String,
         until isTrue: @escaping @Sendable (Scheduler) -> Bool
     ) async throws(ClientError) -> CommandView {
         guard let seconds else { return view }
         var view = view
         view.isEffective = try await answers.live { await $0.wait(within: seconds, until: isTrue) }
+        guard view.isEffective else {
+            throw ClientError(.timedOut, "\(late) in the time that was given.")
+        }
         return view
     }
 

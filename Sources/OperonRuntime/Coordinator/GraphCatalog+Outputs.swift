@@ -1,40 +1,62 @@
 import OperonCore
 import OperonModel
+import OperonWire
 
 // Outputs across graphs: operations of one graph may take outputs of another.
-extension ContentsTable {
+extension GraphCatalog {
     /// The bytes that a reference takes in a dispatch: an output that is no larger travels itself.
     private static var referenceBytes: Int { 64 }
 
-    /// Registers the operations from this number on as possible consumers of other graphs' outputs.
-    mutating func began(_ graph: GraphID, from first: Int = 0) {
-        let number = Int(graph.rawValue)
-        guard self[number].asksElsewhere else { return }
-        for index in first..<self[number].operations.count { retain(for: index, of: number) }
+    /// Adds operations to a graph.
+    ///
+    /// - Parameters:
+    ///   - kept: The same operations as a store keeps them.
+    ///   - parent: The running operation that adds them; `nil`: a client does.
+    /// - Throws: `WireError` if the bytes cannot be read; then nothing is added.
+    mutating func append(
+        _ operations: [OperationDescription],
+        of kept: StoredContents,
+        by parent: UInt32? = nil
+    ) throws(WireError) {
+        let first = self[kept.graph].operations.count
+        try self[kept.graph].append(operations, kept.body, by: parent)
+        began(kept.graph, from: first)
     }
 
-    private mutating func retain(for index: Int, of number: Int) {
+    /// Keeps outputs that operations will ask for.
+    mutating func keep(_ outputs: [OperationID: Payload]) {
+        // The order does not matter: each output is kept on its own.
+        for (operation, output) in outputs { self[operation.graph].keep(output, of: operation.index) }
+    }
+
+    /// Registers the operations from this number on as possible consumers of other graphs' outputs.
+    mutating func began(_ graph: GraphID, from first: Int = 0) {
+        guard self[graph].asksElsewhere else { return }
+        for index in first..<self[graph].operations.count {
+            retain(for: OperationID(graph: graph, index: UInt32(index)))
+        }
+    }
+
+    private mutating func retain(for operation: OperationID) {
         // The order does not matter: each output is counted once.
-        for other in self[number].elsewhere(UInt32(index)) {
-            self[Int(other.graph.rawValue)].retain(other.index)
+        for other in self[operation.graph].elsewhere(operation.index) {
+            self[other.graph].retain(other.index)
         }
     }
 
     /// Unregisters an operation that has its outcome: it takes no outputs any more.
-    mutating func finished(_ operation: OperationID) {
-        let number = Int(operation.graph.rawValue)
-        self[number].finished(operation.index)
-        guard self[number].asksElsewhere else { return }
-        for other in self[number].elsewhere(operation.index) {
-            self[Int(other.graph.rawValue)].release(other.index)
+    mutating func finished(_ operation: OperationID, at time: WallTime?) {
+        self[operation.graph].finished(operation.index, at: time)
+        guard self[operation.graph].asksElsewhere else { return }
+        for other in self[operation.graph].elsewhere(operation.index) {
+            self[other.graph].release(other.index)
         }
     }
 
     /// Registers an operation again whose next round begins: it takes the same outputs as before.
     mutating func reopened(_ operation: OperationID) {
-        let number = Int(operation.graph.rawValue)
-        self[number].reopened(operation.index)
-        retain(for: Int(operation.index), of: number)
+        self[operation.graph].reopened(operation.index)
+        retain(for: operation)
     }
 
     /// The existing operations whose outputs `more` would take, in ascending order. `graph` is the
@@ -45,7 +67,7 @@ extension ContentsTable {
     ) -> [OperationID] {
         var wanted: Set<OperationID> = []
         if let graph {
-            for index in self[Int(graph.rawValue)].wanted(by: more) {
+            for index in self[graph].wanted(by: more) {
                 wanted.insert(OperationID(graph: graph, index: index))
             }
         }
@@ -58,14 +80,14 @@ extension ContentsTable {
     /// The data that a worker needs to run an operation.
     mutating func dispatched(_ grant: Scheduler.Grant) -> DispatchedOperation {
         let graph = grant.held.operation.graph
-        var (operation, dependencies) = self[Int(graph.rawValue)].dispatched(grant)
+        var (operation, dependencies) = self[graph].dispatched(grant)
         if !dependencies.isEmpty { operation.inputs = inputs(dependencies, of: graph) }
         return operation
     }
 
     /// The inputs of an operation, as in `dispatched`.
     mutating func inputs(of operation: OperationID) -> [NamedInput] {
-        let description = self[Int(operation.graph.rawValue)].operations[Int(operation.index)]
+        let description = self[operation.graph].operations[Int(operation.index)]
         guard description.wantsInputs else { return [] }
         return inputs(description.dependencies, of: operation.graph)
     }
@@ -77,14 +99,13 @@ extension ContentsTable {
         _ dependencies: [DependencyDescription],
         of graph: GraphID
     ) -> [NamedInput] {
-        let limits = self[Int(graph.rawValue)].limits
         var seen: Set<String> = []
         var inputs: [NamedInput] = []
         var sources: [OperationID?] = []
         var bytes = 0
         for dependency in dependencies where seen.insert(dependency.name).inserted {
             let source = source(of: dependency, in: graph)
-            let output = source.flatMap { self[Int($0.graph.rawValue)].output(of: $0.index) }
+            let output = source.flatMap { self[$0.graph].output(of: $0.index) }
             bytes += output?.bytes.count ?? 0
             var input = NamedInput(name: dependency.name, output: output)
             if output == nil, let source {
@@ -101,7 +122,7 @@ extension ContentsTable {
             guard bytes > limits.inlineInputBytes else { break }
             guard let source = sources[place] else { continue }
             bytes -= inputs[place].byteCount
-            inputs[place].reference = self[Int(source.graph.rawValue)].reference(to: source)
+            inputs[place].reference = self[source.graph].reference(to: source)
             inputs[place].output = nil
         }
         return inputs
@@ -112,7 +133,7 @@ extension ContentsTable {
         in graph: GraphID
     ) -> OperationID? {
         if let elsewhere = dependency.elsewhere { return elsewhere }
-        let index = self[Int(graph.rawValue)].number(of: dependency.name)
+        let index = self[graph].number(of: dependency.name)
         return index.map { OperationID(graph: graph, index: $0) }
     }
 }

@@ -1,0 +1,187 @@
+import OperonCore
+import OperonModel
+import OperonWire
+
+// Finds what running operations name when they add operations, wait for others, or read an output.
+extension GraphCatalog: RequestResolver {
+    /// What the requests that are being handled need. Empty between two messages.
+    struct Requests: Sendable {
+        /// Outputs that were loaded for them.
+        var outputs: [OperationID: Payload] = [:]
+        /// The operations whose outputs could not be read.
+        var unreadable: Set<OperationID> = []
+        /// Additions that were decoded before. Only looked up.
+        var decoded: [AdditionKey: GraphDescription] = [:]
+        /// The addition that was compiled last.
+        fileprivate var compiled: Addition?
+        /// The additions that the scheduler accepted, oldest first.
+        fileprivate(set) var added: [Addition] = []
+    }
+
+    /// Identifies one addition of one attempt.
+    struct AdditionKey: Hashable, Sendable {
+        let held: HeldAttempt
+        let number: UInt64
+    }
+
+    /// Operations that a running operation adds.
+    struct Addition: Sendable {
+        /// What a store keeps of them.
+        let kept: StoredContents
+        let operations: [OperationDescription]
+        /// Outputs that they take and that are there already.
+        fileprivate let outputs: [OperationID: Payload]
+    }
+
+    /// The operations to be added, with dependencies on other graphs resolved.
+    mutating func read(
+        _ request: AdditionRequest,
+        of held: HeldAttempt
+    ) throws(Refusal) -> GraphDescription {
+        let key = AdditionKey(held: held, number: request.number)
+        let description: GraphDescription
+        if let known = requests.decoded[key] {
+            description = known
+        } else {
+            description = try StoreFormat.decodeAddition(request.operations, limits: limits)
+            requests.decoded[key] = description
+        }
+        return resolved(description, in: held.operation.graph)
+    }
+
+    mutating func compile(
+        _ request: AdditionRequest,
+        of held: HeldAttempt,
+        to base: CompiledAddition.Base,
+        _ notices: [Scheduler.Notice]
+    ) throws(Refusal) -> CompiledAddition? {
+        let graph = held.operation.graph
+        let parent = held.operation.index
+        let new = try CompiledAddition.compile(
+            try read(request, of: held),
+            addedBy: parent,
+            to: base,
+            limits: limits
+        ) { name in
+            self[graph].known(name)
+        } resolve: { name in
+            resolve(name, in: graph)
+        }
+        guard let new else { return nil }
+        var outputs: [OperationID: Payload] = [:]
+        for id in wanted(by: new.description.operations, of: graph) {
+            try checkOutput(of: id) { name in
+                .invalid(
+                    field: "dependencies",
+                    why: "the output of “\(name)” was deleted because no operation depended on it"
+                )
+            }
+            outputs[id] = output(of: id, notices)
+        }
+        let body: [UInt8]
+        do throws(WireError) {
+            body = try StoreFormat.encode(new.description, failFast: false, parent: parent)
+        } catch {
+            throw .invalid(field: "operations", why: error.message)
+        }
+        var kept = StoredContents(
+            graph: graph,
+            name: name(of: graph),
+            first: new.addition.first,
+            operationCount: new.description.operations.count,
+            body: body
+        )
+        kept.needs = new.addition.graph.graphsNeeded(by: graph)
+        let operations = new.description.operations
+        requests.compiled = Addition(kept: kept, operations: operations, outputs: outputs)
+        return new.addition
+    }
+
+    mutating func added(_ addition: CompiledAddition, by held: HeldAttempt) {
+        guard let compiled = requests.compiled else {
+            preconditionFailure("an addition is compiled before it is added")
+        }
+        requests.compiled = nil
+        do throws(WireError) {
+            try append(compiled.operations, of: compiled.kept, by: held.operation.index)
+        } catch {
+            preconditionFailure("these bytes were written from what they are: \(error)")
+        }
+        keep(compiled.outputs)
+        requests.added.append(compiled)
+    }
+
+    mutating func awaited(
+        _ request: WaitRequest,
+        of held: HeldAttempt
+    ) throws(Refusal) -> [OperationID] {
+        // Checked before that many names are looked up.
+        try LimitName.awaitedOperations.check(request.names.count, limits.awaitedOperations)
+        return try request.names.map { name throws(Refusal) in try find(name, for: held) }
+    }
+
+    mutating func output(
+        _ request: ReadRequest,
+        of held: HeldAttempt,
+        _ notices: [Scheduler.Notice]
+    ) throws(Refusal) -> FoundOutput {
+        let id = try find(request.name, for: held)
+        try checkOutput(of: id) { _ in
+            .invalid(field: "output", why: "what “\(request.name)” has left is not kept any more")
+        }
+        if let output = output(of: id, notices) {
+            return FoundOutput(id, .loaded(output.isEmpty ? nil : output))
+        }
+        // The operation may have ended after the outputs for this message were loaded.
+        return FoundOutput(id, hasStore ? .notLoaded : .loaded(nil))
+    }
+
+    private mutating func find(
+        _ name: String,
+        for held: HeldAttempt
+    ) throws(Refusal) -> OperationID {
+        guard let id = resolve(name, in: held.operation.graph) else {
+            throw .unknownOperation(name: name, namedBy: self.name(of: held.operation).name)
+        }
+        return id
+    }
+
+    /// Throws if the operation left an output and nobody can read it.
+    private func checkOutput(
+        of id: OperationID,
+        isGone refusal: (String) -> Refusal
+    ) throws(Refusal) {
+        let name = name(of: id).name
+        if requests.unreadable.contains(id) {
+            throw .unreachable("the output of “\(name)” cannot be read from the store")
+        }
+        if isDropped(id) || self[id.graph].isGone(id.index) { throw refusal(name) }
+    }
+
+    /// The output of a finished operation, if it is in memory; empty if the operation left none.
+    private func output(of id: OperationID, _ notices: [Scheduler.Notice]) -> Payload? {
+        if let output = loadedOutput(of: id) { return output }
+        // The operation may have ended in this very step.
+        for case .result(id, _, let result) in notices.reversed() { return result.output }
+        return nil
+    }
+
+    /// The output of an operation that finished in an earlier step, if it is in memory.
+    func loadedOutput(of id: OperationID) -> Payload? {
+        self[id.graph].left(id.index) ?? requests.outputs[id]
+    }
+
+    /// The additions that were accepted since the last call, oldest first.
+    mutating func takeAdded() -> [Addition] {
+        defer { requests.added = [] }
+        return requests.added
+    }
+}
+
+extension CompiledGraph {
+    /// The other graphs that its operations depend on, if it is a graph of this number or is added
+    /// to it.
+    func graphsNeeded(by graph: GraphID?) -> [GraphID] {
+        Set(outer.map(\.on.operation.graph)).filter { $0 != graph }.sorted()
+    }
+}
