@@ -1,6 +1,6 @@
 import Operon
 
-/// The worker has the same type. In your own package, a library that both programs import has it.
+/// The worker has this type, too. In your package, put it in a library that both programs import.
 struct CountWord: Operation {
     var word: String
     var text: String
