@@ -11,8 +11,9 @@ struct ClientArguments: ParsableArguments {
         help: ArgumentHelp(
             "The coordinator: unix:PATH, http://host:port, or https:// for TLS.",
             discussion: """
-                Default: the variable OPERON_COORDINATOR, else the socket of your own coordinator \
-                on this machine: operon.sock in $XDG_STATE_HOME/operon or ~/.local/state/operon.
+                Default: the variable OPERON_COORDINATOR, else the socket of the coordinator that \
+                you started without --listen: operon.sock in $XDG_STATE_HOME/operon or \
+                ~/.local/state/operon.
                 """,
             valueName: "url"
         )
@@ -23,8 +24,8 @@ struct ClientArguments: ParsableArguments {
         help: ArgumentHelp(
             "A file whose first line is your token.",
             discussion: """
-                Default: the variable OPERON_TOKEN_FILE, else, for a coordinator on this machine, \
-                the token that your own coordinators require.
+                Default: the variable OPERON_TOKEN_FILE, else, for a TCP address of this machine, \
+                the file token beside that socket.
                 """
         ),
         completion: .file()

@@ -9,10 +9,10 @@ struct Await: ParsableCommand {
         usage: "operon await <operation> ... [<options>]",
         discussion: """
             For a command that an operation runs and that needs others to finish first, such as \
-            those it has added. While it waits, it holds no slot and no place in its queue, so the \
-            others can use them. It keeps its keys, and its timeout keeps running. When all have \
-            finished, it continues before anything new starts, as soon as its worker has a free \
-            slot and its queue has room. At most 10,000 operations.
+            those it has added. While it waits, it holds no slot and does not count towards the \
+            limit of its queue, so others can run. It keeps its keys, and the wait counts towards \
+            its timeout. When all have finished, it continues before anything new starts, as soon \
+            as its worker has a free slot and its queue has room. At most 10,000 operations.
 
             An operation of another graph is named GRAPH/OPERATION. The wait is refused if one of \
             the operations waits for this one or needs a key that it holds: neither could finish.

@@ -51,7 +51,7 @@ struct Cancel: AsyncParsableCommand {
 
 /// Whether a command returns when it is accepted, or when it is effective.
 struct WaitingArguments: ParsableArguments {
-    @Flag(help: "Return when it has taken effect: nothing more can start.")
+    @Flag(help: "Return when all that was cancelled has finished, or nothing suspended can start.")
     var wait = false
 
     @Option(

@@ -6,14 +6,14 @@ import OperonTerminal
 
 struct Drain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Let a worker finish its operations, take no more, and end.",
+        abstract: "Let a worker take no more operations, finish those that run, and exit.",
         usage: "operon drain <worker> [<options>]"
     )
 
     @Argument(help: "The name or id of a worker.")
     var worker: String
 
-    @Flag(help: "Return when the worker has left.")
+    @Flag(help: "Return when the worker has exited.")
     var wait = false
 
     @Option(help: "With --wait: the longest wait, \(DurationArgument.example); then exit code 4.")

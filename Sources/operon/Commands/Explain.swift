@@ -7,7 +7,10 @@ struct Explain: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show every reason why an operation is not running.",
         usage: "operon explain <graph>/<operation> [<options>]",
-        discussion: "For a skipped operation, shows the chain back to the operation that caused it."
+        discussion: """
+            For a pending operation, also shows the chain of dependencies to one that waits for no \
+            other; for a skipped one, the chain to the operation that caused the skip.
+            """
     )
 
     @Argument(help: ArgumentHelp(Selectors.operationHelp), transform: Selectors.operation)

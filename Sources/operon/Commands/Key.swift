@@ -6,7 +6,7 @@ import OperonTerminal
 struct Key: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List keys and their holders, and set their limits.",
-        discussion: "A running operation holds the keys that its “exclusive” names.",
+        discussion: "A running operation holds the keys in its field “exclusive”.",
         subcommands: [KeyList.self, KeyShow.self, KeySet.self, KeyReset.self]
     )
 }
@@ -104,7 +104,10 @@ struct KeyReset: AsyncParsableCommand {
         commandName: "reset",
         abstract: "Remove the limit of a key: one operation at a time may hold it.",
         usage: "operon key reset <name> [<options>]",
-        discussion: "A key without a limit of its own is removed with the last graph that names it."
+        discussion: """
+            Graphs that are submitted later may set a limit again. A key without a limit of its \
+            own is removed with the last graph that names it.
+            """
     )
 
     @OptionGroup var key: KeyArguments

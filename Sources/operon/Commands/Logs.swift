@@ -9,8 +9,9 @@ struct Logs: AsyncParsableCommand {
         abstract: "Print the log of an operation.",
         usage: "operon logs <graph>/<operation> [<options>]",
         discussion: """
-            The end of the log of each attempt is kept. On a terminal, control characters are \
-            made harmless; a pipe gets the log unchanged, except for bytes that are not UTF-8.
+            The end of the log of each attempt is kept. On a terminal, escape sequences are \
+            removed and other control characters escaped; a pipe gets the log unchanged, except \
+            for bytes that are not UTF-8.
             """
     )
 

@@ -85,7 +85,7 @@ struct QueueSet: AsyncParsableCommand {
     @Flag(help: "Remove the limit.")
     var unlimited = false
 
-    @Option(help: "The default of its operations: veryLow, low, normal, high or veryHigh.")
+    @Option(help: "For operations without their own: veryLow, low, normal, high or veryHigh.")
     var priority: Named<QueuePriority>?
 
     @OptionGroup var coordinator: ClientArguments

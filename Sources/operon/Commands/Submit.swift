@@ -28,7 +28,7 @@ struct Submit: AsyncParsableCommand {
     @Flag(help: "Allow more operations to be added until operon graph close.")
     var open = false
 
-    @Flag(help: "Show progress until the graph has finished. Ctrl-C detaches.")
+    @Flag(help: "Show progress until the graph has finished. Ctrl-C ends only the command.")
     var watch = false
 
     @Flag(help: "Wait, without progress, until the graph has finished.")

@@ -8,10 +8,11 @@ struct Watch: AsyncParsableCommand {
         abstract: "Show the progress of a graph until it has finished.",
         usage: "operon watch <graph> [<options>]",
         discussion: """
-            On a terminal, one line with counts, a bar and the time left; on a pipe, a line for \
-            each change of state; with --output json, a line for each event. Ctrl-C detaches with \
-            exit code 0; the graph keeps running. Otherwise the exit code tells the outcome of the \
-            graph, as for operon run. An open graph finishes only after operon graph close.
+            On a terminal, one line with counts, a bar and the time left; on a pipe, a line when \
+            an operation starts or ends; with --output json, a line for each event. Ctrl-C ends \
+            only the command, with exit code 0; the graph keeps running. Otherwise the exit code \
+            tells the outcome of the graph, as for operon run. An open graph finishes only after \
+            operon graph close.
             """
     )
 
