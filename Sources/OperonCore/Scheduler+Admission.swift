@@ -227,16 +227,11 @@ extension Scheduler {
                 estimate: expected
             )
         )
-        effects.records.append(
-            .granted(
-                id,
-                operation,
-                ordinal: graphs[ordinal: operation],
-                to: workers[worker].identity.incarnation
-            )
-        )
-        effects.notices.append(
-            .granted(operation, id, worker: workers[worker].identity.incarnation)
+        effects.granted(
+            id,
+            operation,
+            ordinal: graphs[ordinal: operation],
+            to: workers[worker].identity.incarnation
         )
         dispatch(place, into: &effects)
     }

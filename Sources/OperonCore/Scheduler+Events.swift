@@ -111,8 +111,7 @@ extension Scheduler {
         let operation = attempt.operation
         forgetLost(operation)
         graphs.move(operation, to: .executing)
-        effects.records.append(.started(attempt.id, operation))
-        effects.notices.append(.started(operation, attempt.id, at: start))
+        effects.started(attempt.id, operation, at: start)
     }
 
     mutating func finished(
@@ -200,8 +199,7 @@ extension Scheduler {
         graphs.move(operation, to: .ready)
         graphs[flags: operation].insert(.comesBack)
         if graphs.rule(of: operation).hasKeys { suspects.append(operation) }
-        effects.records.append(.retryScheduled(operation, at: now.wall + pause))
-        effects.notices.append(.retry(operation, at: now.monotonic + pause))
+        effects.retryScheduled(operation, after: pause, now)
         if pause > .zero {
             self.pause(operation, for: pause, at: now)
         } else {

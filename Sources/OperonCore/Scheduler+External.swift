@@ -18,12 +18,8 @@ extension Scheduler {
             ordinal: graphs[ordinal: operation],
             startedAt: now.monotonic
         )
-        effects.records.append(
-            .granted(attempt.id, operation, ordinal: attempt.ordinal, to: .nobody)
-        )
-        effects.records.append(.started(attempt.id, operation))
-        effects.notices.append(.granted(operation, attempt.id, worker: .nobody))
-        effects.notices.append(.started(operation, attempt.id, at: now.monotonic))
+        effects.granted(attempt.id, operation, ordinal: attempt.ordinal, to: .nobody)
+        effects.started(attempt.id, operation, at: now.monotonic)
         graphs.move(operation, to: .executing)
         store(attempt, of: operation)
         armTimeout(of: operation)

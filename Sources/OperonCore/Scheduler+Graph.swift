@@ -251,8 +251,7 @@ extension Scheduler {
         graphs[operation.graph].counts[Int(outcome.kind.rawValue)] += 1
         graphs[operation.graph].unfinished -= 1
         queues[graphs.queue(of: operation)].unfinished -= 1
-        effects.records.append(.finished(operation, outcome))
-        effects.notices.append(.finished(operation, outcome))
+        effects.finished(operation, outcome)
         if graphs[operation.graph].unfinished == 0 {
             hasNothingToDo(operation.graph, at: now, into: &effects)
         }

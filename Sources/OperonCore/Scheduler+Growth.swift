@@ -79,8 +79,7 @@ extension Scheduler {
     ) -> Int {
         let first = addition.first
         let count = Int(first) + addition.graph.topology.operationCount
-        effects.records.append(.operationsAdded(id, first: first, by: held))
-        effects.notices.append(.operationsAdded(id, first: first, count: UInt32(count) - first))
+        effects.operationsAdded(id, first..<UInt32(count), by: held)
         append(addition, to: id)
         defineQueues(of: addition.graph, at: now, into: &effects)
         defineKeys(of: addition.graph, into: &effects)

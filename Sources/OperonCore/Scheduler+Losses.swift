@@ -15,15 +15,12 @@ extension Scheduler {
     ) {
         let attempt = removeAttempt(place)
         let operation = attempt.operation
-        effects.records.append(.attemptEnded(attempt.id, operation, ending))
-        effects.notices.append(
-            .attemptEnded(
-                operation,
-                attempt.id,
-                ending,
-                start: attempt.startedAt,
-                end: now.monotonic
-            )
+        effects.attemptEnded(
+            attempt.id,
+            operation,
+            ending,
+            start: attempt.startedAt,
+            end: now.monotonic
         )
         // Counted whatever follows: the records report the loss, and a restored scheduler counts it
         // too.
@@ -168,14 +165,7 @@ extension Scheduler {
         let place = store(attempt)
         let resumed = attempt.hasStarted ? OperationState.executing : .dispatched
         if state(of: operation) != resumed { graphs.move(operation, to: resumed) }
-        effects.records.append(.resumed(attempt.id, operation))
-        effects.notices.append(
-            .resumed(
-                operation,
-                attempt.id,
-                worker: workers[attempt.worker].identity.incarnation
-            )
-        )
+        effects.resumed(attempt.id, operation, on: workers[attempt.worker].identity.incarnation)
         if let late = lost.result {
             started(place, at: late.start, into: &effects)
             finished(

@@ -492,10 +492,8 @@ extension Scheduler {
         let operation = held.operation
         guard let place = attemptPlace(of: held) else { return }
         _ = removeAttempt(place)
-        effects.records.append(.attemptEnded(held.attempt, operation, .failed(error)))
-        effects.notices.append(
-            .attemptEnded(operation, held.attempt, .failed(error), start: nil, end: now.monotonic)
-        )
+        let end = now.monotonic
+        effects.attemptEnded(held.attempt, operation, .failed(error), start: nil, end: end)
         finish(operation, .failed(error), at: now, into: &effects)
     }
 }

@@ -33,7 +33,7 @@ import Testing
     }
 
     private func inputs(_ contents: inout GraphContents, of index: Int) -> [NamedInput] {
-        var catalog = GraphCatalog(limits: Limits(), hasStore: true)
+        var catalog = GraphCatalog(limits: contents.limits, hasStore: true)
         catalog.append("g", contents, GraphCatalog.Submission())
         defer { contents = catalog[GraphID(rawValue: 0)] }
         return catalog.inputs(of: id(index))
@@ -114,10 +114,10 @@ import Testing
 
     @Test func `an output is kept until the last that may ask for it has its outcome`() {
         var contents = contents([100])
-        contents.finished(0)
+        contents.finished(0, at: nil)
         #expect(inputs(&contents, of: 1)[0].output?.bytes.count == 100)
 
-        contents.finished(1)
+        contents.finished(1, at: nil)
 
         #expect(inputs(&contents, of: 1)[0].output == nil)
     }
