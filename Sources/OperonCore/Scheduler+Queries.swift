@@ -25,7 +25,7 @@ extension Scheduler {
     package func isKept(_ operation: OperationID) -> Bool { exists(operation) }
 
     /// The outcomes of a dropped graph's operations; empty for any other graph.
-    package func remains(of graph: GraphID) -> OutcomeRuns {
+    package func droppedOutcomes(of graph: GraphID) -> OutcomeRuns {
         graphs.dropped[graph]
     }
 

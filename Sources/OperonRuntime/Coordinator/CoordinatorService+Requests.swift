@@ -26,7 +26,8 @@ extension CoordinatorService {
                 // The remaining reads are told to ask again.
                 if asked.isRead, bytesRead >= limits.messageBytes { continue }
                 await load(asked.id, from: store)
-                if asked.isRead { bytesRead += catalog.requests.outputs[asked.id]?.bytes.count ?? 0 }
+                let bytes = catalog.requests.outputs[asked.id]?.bytes.count
+                if asked.isRead { bytesRead += bytes ?? 0 }
                 hasWaited = true
             }
         }

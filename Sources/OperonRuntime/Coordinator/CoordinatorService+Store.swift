@@ -415,7 +415,7 @@ extension CoordinatorService {
         let before = graphs.reduce(0) { $0 + scheduler.operationCount(of: $1) }
         handle([.graphsForgotten(graphs)])
         let gone = graphs.filter { scheduler.isGone($0) }
-        for graph in gone { catalog.drop(graph, scheduler.remains(of: graph)) }
+        for graph in gone { catalog.drop(graph, scheduler.droppedOutcomes(of: graph)) }
         if before >= HeapMemory.largeGraph { HeapMemory.giveBackSoon() }
         return gone
     }

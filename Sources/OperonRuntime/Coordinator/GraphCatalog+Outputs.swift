@@ -26,7 +26,7 @@ extension GraphCatalog {
     /// Keeps outputs that operations will ask for.
     mutating func keep(_ outputs: [OperationID: Payload]) {
         // The order does not matter: each output is kept on its own.
-        for (operation, output) in outputs { self[operation.graph].keep(output, of: operation.index) }
+        for (id, output) in outputs { self[id.graph].keep(output, of: id.index) }
     }
 
     /// Registers the operations from this number on as possible consumers of other graphs' outputs.
