@@ -379,12 +379,12 @@ let package = Package(
         ),
 
         // Tests.
-        // A real coordinator in memory, its clients, and workers that do what a test says.
+        // A real coordinator, its clients, and workers: real ones, or such that do what a test says.
         .target(
             name: "ClusterKit",
             dependencies: [
-                "OperonCore", "OperonGraphFile", "OperonHTTP", "OperonModel", "OperonPorts",
-                "OperonRuntime", "OperonTesting",
+                "OperonAMQP", "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP",
+                "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite", "OperonTesting",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
             ],
@@ -416,11 +416,10 @@ let package = Package(
         .testTarget(
             name: "OperonTests",
             dependencies: [
-                "ClusterKit", "Operon", "OperonFoundation", "OperonTesting", "OperonAMQP",
-                "OperonCore", "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel",
+                "ClusterKit", "Operon", "OperonFoundation", "OperonTesting", "OperonCore",
+                "OperonFaultKit", "OperonGraphFile", "OperonHTTP", "OperonModel",
                 "OperonPorts", "OperonRuntime", "OperonWire", "test-worker",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle"),
             ],
@@ -556,10 +555,8 @@ let package = Package(
         .testTarget(
             name: "ClusterTests",
             dependencies: [
-                "operon-worker", "ClusterKit", "OperonAMQP", "OperonCore", "OperonFaultKit",
-                "OperonModel", "OperonPorts", "OperonRuntime", "OperonSQLite",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                "operon-worker", "ClusterKit", "OperonCore", "OperonFaultKit", "OperonModel",
+                "OperonPorts", "OperonRuntime",
             ],
             swiftSettings: testSettings
         ),

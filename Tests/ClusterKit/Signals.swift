@@ -42,7 +42,7 @@ package final class Recorder<State: Sendable>: Sendable {
     package struct TooLate: Error {}
 
     private let state: NIOLockedValueBox<State>
-    private let changes = Changes()
+    package let changes = Changes()
 
     package init(_ state: State) { self.state = NIOLockedValueBox(state) }
 
@@ -87,6 +87,9 @@ package actor Gates {
     private var holdsAll: Bool
     private var visitors: [AttemptID: Visitor] = [:]
     private let arrivals = Changes()
+    /// How often operations of each name have started.
+    package private(set) var starts: [String: Int] = [:]
+    private var startCount = 0
 
     package init(holdsAll: Bool) { self.holdsAll = holdsAll }
 
@@ -129,18 +132,36 @@ package actor Gates {
             .max { $0.key < $1.key }?.value
     }
 
+    /// Returns when there have been so many starts in all.
+    package func waitForStarts(_ count: Int) async throws {
+        while true {
+            let seen = arrivals.count
+            if startCount >= count { return }
+            try await arrivals.wait(after: seen)
+        }
+    }
+
     private func pass(_ id: AttemptID, _ end: InvocationEnd?) {
         visitors.removeValue(forKey: id)?.passage.resume(returning: end)
     }
 
     /// Returns how the test ended the operation; `nil`: its gate is open.
     func hold(_ invocation: Invocation) async -> InvocationEnd? {
-        guard holdsAll || closed.contains(invocation.operation.name) else { return nil }
+        let name = invocation.operation.name
+        starts[name, default: 0] += 1
+        startCount += 1
+        guard holdsAll || closed.contains(name) else {
+            arrivals.note()
+            return nil
+        }
         let id = invocation.operation.held.attempt
         return await withTaskCancellationHandler {
             await withCheckedContinuation { passage in
-                if Task.isCancelled { return passage.resume(returning: .stopped) }
-                visitors[id] = Visitor(invocation: invocation, passage: passage)
+                if Task.isCancelled {
+                    passage.resume(returning: .stopped)
+                } else {
+                    visitors[id] = Visitor(invocation: invocation, passage: passage)
+                }
                 arrivals.note()
             }
         } onCancel: {

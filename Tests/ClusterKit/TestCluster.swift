@@ -1,20 +1,43 @@
+import Foundation
 package import Logging
+import OperonAMQP
 package import OperonCore
+import OperonFaultKit
 package import OperonModel
 package import OperonPorts
 package import OperonRuntime
+import OperonSQLite
 package import OperonTesting
 
-/// A real coordinator in this process, with workers that run what a script says instead of
-/// commands.
+/// A real coordinator in this process. Its workers run what they are given, or do what a script
+/// says instead.
 package final class TestCluster: Sendable {
+    /// The connection of the coordinator to its workers.
+    package enum Connection: String, CaseIterable, Sendable {
+        case inProcess
+        case broker
+    }
+
+    package enum Store: Sendable {
+        /// Nothing is stored.
+        case none
+        case memory
+        /// A new SQLite file, which is removed at the end.
+        case file
+    }
+
     package struct Options: Sendable {
+        package var connection = Connection.inProcess
+        /// The beginning of all names at the broker.
+        package var prefix = "test.\(UUID().uuidString.prefix(13).lowercased())."
+        package var store = Store.memory
+        /// Whether workers run the script instead of commands and waits.
+        package var isScripted = true
         /// `nil`: the machine's clock. With a clock that the test moves, the workers are silent
         /// between their reports, and no lease ends.
         package var clock: ManualClock?
         package var scheduler = Scheduler.Configuration()
-        /// `nil`: a store in memory.
-        package var store: (any OperationStore)?
+        package var operationsPerMessage = CoordinatorService.defaultOperationsPerMessage
         /// How operations end that no gate holds.
         package var script: Script = { _ in .returned(.empty) }
         /// Whether every operation waits at its gate, or only those that `Gates.close` names.
@@ -23,19 +46,54 @@ package final class TestCluster: Sendable {
 
         /// Nothing is sent to a worker for which it has no slot, so that a test can count.
         package init() { scheduler.readAheadCountMax = 0 }
+
+        /// A cluster with the defaults of the product, whose workers run what they are given.
+        package static func real(_ connection: Connection, store: Store = .none) -> Options {
+            var options = Options()
+            options.scheduler = Scheduler.Configuration()
+            options.connection = connection
+            options.store = store
+            options.isScripted = false
+            options.holdsAll = false
+            return options
+        }
     }
 
     package typealias Script = @Sendable (Invocation) async -> InvocationEnd
+
+    /// One connection for each of the two users of a broker.
+    struct Broker {
+        let users: BrokerUsers
+        let coordinator: BrokerConnection
+        let worker: BrokerConnection
+
+        init(prefix: String) throws {
+            users = try BrokerUsers()
+            coordinator = try BrokerConnection(url: users.coordinator, prefix: prefix)
+            worker = try BrokerConnection(url: users.worker, prefix: prefix)
+        }
+
+        func close() {
+            coordinator.close()
+            worker.close()
+        }
+    }
 
     /// The coordinator as the client “ann” sees it.
     package let client: any CoordinatorClient
     package let gates: Gates
     package let host: CoordinatorHost
-    package let changes: Changes
-    let hub: InProcessHub
-    let options: Options
+    package let history: Recorder<History>
+    package let options: Options
+    package let hub: InProcessHub
+    let broker: Broker?
     let workers = Workers()
-    private let transport: CuttableTransport
+    private let transport: CuttableTransport?
+
+    package var service: CoordinatorService { host.service }
+
+    /// The URL with which workers log in to the broker; `nil`: there is none.
+    package var workerURL: String? { broker?.users.worker }
 
     /// A logger that drops everything.
     package static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -46,7 +104,11 @@ package final class TestCluster: Sendable {
         isolation: isolated (any Actor)? = #isolation,
         _ body: (TestCluster) async throws -> Void
     ) async throws {
-        let cluster = try await TestCluster(options)
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("operon-cluster-\(UUID().uuidString)")
+        // benign: the system clears its temporary directory.
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let cluster = try await TestCluster(options, folder)
         let host = cluster.host
         let serving = Task { try await host.runAndClose() }
         let result: Result<Void, any Error>
@@ -60,34 +122,56 @@ package final class TestCluster: Sendable {
         await host.stop(.forGood(kill: true))
         // The test decides about its end; a coordinator that failed has ended its calls.
         _ = await serving.result
+        cluster.broker?.close()
         try result.get()
     }
 
-    private init(_ options: Options) async throws {
+    private init(_ options: Options, _ folder: URL) async throws {
         self.options = options
-        let changes = Changes()
+        let history = Recorder(History())
         let hub = InProcessHub(limits: options.scheduler.limits)
-        let transport = CuttableTransport(hub.makeCoordinator())
+        let cuttable = CuttableTransport(hub.makeCoordinator())
+        let broker = options.connection == .broker ? try Broker(prefix: options.prefix) : nil
         var configuration = CoordinatorHost.Configuration()
         configuration.scheduler = options.scheduler
+        configuration.operationsPerMessage = options.operationsPerMessage
         if let clock = options.clock {
             configuration.time = clock.source
             configuration.scheduler.beat = .seconds(3_600)
             configuration.scheduler.lease = .seconds(36_000)
             configuration.scheduler.exclusiveLease = .seconds(36_000)
         }
-        configuration.observer = { _, _ in changes.note() }
-        let memory = MemoryStore(reign: .drawn(), limits: options.scheduler.limits)
+        configuration.observer = { notices, _ in history.note(notices) }
         host = try await CoordinatorHost.open(
-            options.store ?? memory,
+            Self.store(options, folder),
             configuration,
             logger: Self.logger
-        ) { _, _ in CoordinatorHost.Link(transport) }
+        ) { scheduler, _ in
+            let remote = broker?.coordinator.coordinatorTransport(
+                epoch: scheduler.epoch,
+                logger: Self.logger
+            )
+            return CoordinatorHost.Link(remote ?? cuttable)
+        }
         client = LocalCoordinator(service: host.service, caller: "ann", version: options.version)
         gates = Gates(holdsAll: options.holdsAll)
-        self.changes = changes
+        self.history = history
         self.hub = hub
-        self.transport = transport
+        self.broker = broker
+        transport = broker == nil ? cuttable : nil
+    }
+
+    private static func store(
+        _ options: Options,
+        _ folder: URL
+    ) throws -> (any OperationStore)? {
+        switch options.store {
+        case .none: return nil
+        case .memory: return MemoryStore(reign: .drawn(), limits: options.scheduler.limits)
+        case .file:
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            return SQLiteStore(path: folder.appendingPathComponent("graphs.db").path)
+        }
     }
 
     /// The coordinator as another client sees it.
@@ -96,6 +180,18 @@ package final class TestCluster: Sendable {
     }
 
     // MARK: - Steering
+
+    /// Returns when the graph is stored, as far as it is.
+    @discardableResult
+    package func submit(_ graph: GraphDescription) async throws -> GraphID {
+        GraphID(rawValue: try await client.submit(Submission(graph: graph)).id)
+    }
+
+    /// As a graph named “g”.
+    @discardableResult
+    package func submit(_ operations: OperationDescription...) async throws -> GraphID {
+        try await submit(GraphDescription(name: "g", operations: operations))
+    }
 
     /// Ends an operation as soon as it runs on a worker. Returns when the coordinator knows it.
     package func finish(
@@ -128,8 +224,9 @@ package final class TestCluster: Sendable {
         return OperationID(graph: GraphID(rawValue: view.graph), index: view.index)
     }
 
-    /// As a coordinator that has lost its broker.
+    /// As a coordinator that has lost its broker. Only in process.
     package func cut() async throws {
+        guard let transport else { preconditionFailure("Only a link in process can be cut.") }
         transport.cut()
         while try await client.status().broker == "ok" {
             // Nobody is told of it but those who ask.
@@ -142,9 +239,9 @@ package final class TestCluster: Sendable {
     /// Returns when this holds; asks whenever something has happened.
     package func wait(until isTrue: (any CoordinatorClient) async throws -> Bool) async throws {
         while true {
-            let seen = changes.count
+            let seen = history.changes.count
             if try await isTrue(client) { return }
-            try await changes.wait(after: seen)
+            try await history.changes.wait(after: seen)
         }
     }
 

@@ -1,4 +1,5 @@
 import NIOConcurrencyHelpers
+import OperonAMQP
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -9,20 +10,29 @@ extension TestCluster {
     /// A worker of the cluster.
     package struct Worker: Sendable {
         package let service: WorkerService
-        private let transport: ScriptedTransport
+        private let transport: ScriptedTransport?
         fileprivate let task: Task<Void, any Error>
 
-        fileprivate init(_ host: WorkerHost, _ transport: ScriptedTransport) {
+        fileprivate init(_ host: WorkerHost, _ transport: ScriptedTransport?) {
             service = host.service
             self.transport = transport
             task = Task {
-                defer { Task { await host.shutDown() } }
-                try await host.service.run()
+                let result: Result<Void, any Error>
+                do {
+                    result = .success(try await host.service.run())
+                } catch {
+                    result = .failure(error)
+                }
+                await host.shutDown()
+                try result.get()
             }
         }
 
-        /// From now on nothing reaches the worker.
-        package func hold() { transport.hold() }
+        /// From now on nothing reaches the worker, which must be one that runs the script.
+        package func hold() {
+            guard let transport else { preconditionFailure("Only a scripted worker is held.") }
+            transport.hold()
+        }
     }
 
     actor Workers {
@@ -69,21 +79,27 @@ extension TestCluster {
             agent.runsAnyKind = false
             agent.startReportDelay = .milliseconds(1)
         }
-        var made: ScriptedTransport?
+        var scripted: ScriptedTransport?
         let worker = try WorkerHost(configuration, logger: Self.logger) { incarnation in
-            let transport = ScriptedTransport(hub.makeWorker(incarnation: incarnation)) { attempt in
+            let transport = transport(of: incarnation)
+            guard options.isScripted else { return transport }
+            let made = ScriptedTransport(transport) { attempt in
                 clock.map { $0.elapsed - (starts.withLockedValue { $0[attempt] } ?? $0.elapsed) }
             }
-            made = transport
-            return transport
+            scripted = made
+            return made
         }
-        guard let made else { preconditionFailure("A worker makes its transport at once.") }
-        let joined = Worker(worker, made)
+        let joined = Worker(worker, scripted)
         await workers.add(joined)
         try await wait { client in
             try await client.workers().contains { $0.name == name && $0.status == "alive" }
         }
         return joined
+    }
+
+    private func transport(of incarnation: Incarnation) -> any WorkerTransport {
+        broker?.worker.workerTransport(of: incarnation, logger: Self.logger)
+            ?? hub.makeWorker(incarnation: incarnation)
     }
 }
 
@@ -92,12 +108,12 @@ extension TestCluster {
 final class ScriptedTransport: WorkerTransport {
     let events: AsyncStream<[WorkerTransportEvent]>
     private let continuation: AsyncStream<[WorkerTransportEvent]>.Continuation
-    private let inner: InProcessWorkerTransport
+    private let inner: any WorkerTransport
     /// How long an attempt has run by the clock of the test; `nil`: the machine's clock counts.
     private let age: @Sendable (AttemptID) -> Duration?
     private let isHolding = NIOLockedValueBox(false)
 
-    init(_ inner: InProcessWorkerTransport, age: @escaping @Sendable (AttemptID) -> Duration?) {
+    init(_ inner: any WorkerTransport, age: @escaping @Sendable (AttemptID) -> Duration?) {
         self.inner = inner
         self.age = age
         (events, continuation) = AsyncStream.makeStream()

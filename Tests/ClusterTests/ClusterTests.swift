@@ -8,6 +8,18 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5))) struct ClusterTests {
     private static let queue = QueueSettings.defaultName
 
+    /// Workers of one slot each, over a real broker.
+    private static func withWorkers(
+        _ count: Int,
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (TestCluster) async throws -> Void
+    ) async throws {
+        try await TestCluster.run(.real(.broker)) { cluster in
+            for number in 0..<count { try await cluster.join("w\(number)", slots: 1) }
+            try await body(cluster)
+        }
+    }
+
     private static func graph(
         _ operations: [OperationDescription],
         _ settings: QueueSettings
@@ -20,7 +32,7 @@ import Testing
     @Test func `what was added while a queue was suspended runs by priority when it goes on`()
         async throws
     {
-        try await Cluster.play(workers: 4) { cluster in
+        try await Self.withWorkers(4) { cluster in
             var settings = QueueSettings(name: Self.queue, maxConcurrentOperationCount: 1)
             settings.isSuspended = true
             let priorities: [QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
@@ -34,8 +46,8 @@ import Testing
             }
             let id = try await cluster.submit(Self.graph(operations, settings))
             #expect(cluster.history.current.attempts.isEmpty)
-            try await cluster.coordinator.command(.suspensionRequested(.queue(Self.queue), nil))
-            await cluster.coordinator.waitUntilFinished(id)
+            try await cluster.service.command(.suspensionRequested(.queue(Self.queue), nil))
+            await cluster.service.waitUntilFinished(id)
 
             let attempts = cluster.history.current.attempts
             let byStart = attempts.sorted { ($0.start ?? .zero) < ($1.start ?? .zero) }
@@ -49,7 +61,7 @@ import Testing
     }
 
     @Test func `never more run than the limit in force, while it changes`() async throws {
-        try await Cluster.play(workers: 8) { cluster in
+        try await Self.withWorkers(8) { cluster in
             let settings = QueueSettings(name: Self.queue, maxConcurrentOperationCount: 3)
             // Most are short. Of every fifty, ten last so long that as many run at once as may,
             // however slowly messages come and go.
@@ -66,11 +78,11 @@ import Testing
             // too severely; the same below, the other way round.
             cluster.history.change { $0.limit = 5 }
             let raisedAt = SystemClock.now()
-            try await cluster.coordinator.command(.queueLimitSet(queue: Self.queue, maximum: 5))
+            try await cluster.service.command(.queueLimitSet(queue: Self.queue, maximum: 5))
             try await cluster.history.wait { $0.finished.count >= 300 }
-            try await cluster.coordinator.command(.queueLimitSet(queue: Self.queue, maximum: 2))
+            try await cluster.service.command(.queueLimitSet(queue: Self.queue, maximum: 2))
             cluster.history.change { $0.limit = 2 }
-            await cluster.coordinator.waitUntilFinished(id)
+            await cluster.service.waitUntilFinished(id)
 
             let attempts = cluster.history.current.attempts.filter { $0.start != nil }
             #expect(attempts.count { $0.ending == .succeeded } == 500)

@@ -56,38 +56,50 @@ import Testing
         }
     }
 
+    /// A cluster with a file, whose one worker has gates for what these tests run.
+    private static func run(
+        _ connection: TestCluster.Connection,
+        slots: Int,
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: (TestCluster) async throws -> Void
+    ) async throws {
+        try await TestCluster.run(.real(connection, store: .file)) { cluster in
+            try await cluster.join("w", slots: slots)
+            try await body(cluster)
+        }
+    }
+
     /// What the client was told of each operation, and how it ended.
     private struct Tally {
         var cancelled = 0
         var succeeded = 0
     }
 
-    @Test(arguments: Arena.Way.allCases)
+    @Test(arguments: TestCluster.Connection.allCases)
     func `cancel and finish race a thousand times, and each operation has one outcome`(
-        way: Arena.Way
+        way: TestCluster.Connection
     ) async throws {
-        try await Arena.play(way, slots: Self.rounds) { arena in
+        try await Self.run(way, slots: Self.rounds) { cluster in
             let names = (0..<Self.rounds).map { "o\($0)" }
-            let gates = names.map { arena.stage.gate($0) }
-            try await arena.submit("race", names.map { ($0, [], nil) })
-            try await arena.stage.waitForStarts(Self.rounds)
+            for name in names { await cluster.gates.close(name) }
+            try await cluster.submit("race", names.map { ($0, [], nil) })
+            try await cluster.gates.waitForStarts(Self.rounds)
 
             var handicap = Handicap()
             var tally = Tally()
-            for (number, gate) in gates.enumerated() {
-                let name = names[number]
+            for (number, name) in names.enumerated() {
                 let selector = OperationSelector(graph: "race", operation: name)
                 let told = Told()
                 try await handicap.race {
-                    let view = try await arena.client.cancel(
+                    let view = try await cluster.client.cancel(
                         .operation(selector),
                         CancelRequest()
                     )
                     await told.take(view)
                 } _: {
-                    gate.open()
+                    await cluster.gates.open(name)
                 }
-                let outcome = try await arena.outcome(of: number)
+                let outcome = try await cluster.outcome(of: number)
                 switch outcome {
                 case .cancelled: tally.cancelled += 1
                 case .succeeded: tally.succeeded += 1
@@ -99,25 +111,25 @@ import Testing
             }
 
             #expect(tally.cancelled >= 50 && tally.succeeded >= 50, "\(tally)")
-            #expect(arena.stage.allStarts.values.allSatisfy { $0 == 1 })
-            try await arena.expectOneOutcomeEach(Self.rounds, of: "race")
+            #expect(await cluster.gates.starts.values.allSatisfy { $0 == 1 })
+            try await cluster.expectOneOutcomeEach(Self.rounds, of: "race")
         }
     }
 
-    @Test(arguments: Arena.Way.allCases)
+    @Test(arguments: TestCluster.Connection.allCases)
     func `suspend and dispatch race, and nothing starts once a suspension is effective`(
-        way: Arena.Way
+        way: TestCluster.Connection
     ) async throws {
         // Each race needs an operation that runs and is let go, and a slot for the one behind it.
-        try await Arena.play(way, slots: 2 * Self.rounds) { arena in
+        try await Self.run(way, slots: 2 * Self.rounds) { cluster in
             let numbers = Array(0..<Self.rounds)
-            let gates = numbers.map { arena.stage.gate("d\($0)") }
-            try await arena.submit(
+            for number in numbers { await cluster.gates.close("d\(number)") }
+            try await cluster.submit(
                 "race",
                 numbers.map { ("d\($0)", [], nil) }
                     + numbers.map { ("o\($0)", ["d\($0)"], $0 % 2 == 0 ? nil : "q\($0)") }
             )
-            try await arena.stage.waitForStarts(Self.rounds)
+            try await cluster.gates.waitForStarts(Self.rounds)
 
             var handicap = Handicap()
             var held: [Int] = []
@@ -126,30 +138,31 @@ import Testing
                 try await handicap.race {
                     var request = SuspendRequest()
                     request.wait = 60
-                    let view = try await arena.client.suspend(target, request)
+                    let view = try await cluster.client.suspend(target, request)
                     #expect(view.isEffective)
                 } _: {
-                    gates[number].open()
+                    await cluster.gates.open("d\(number)")
                 }
                 // The answer is here: from now on its worker starts it no more. One that it has
-                // started may reach the stage behind the answer.
-                let isHeld = await !arena.hasStarted(Self.rounds + number)
+                // started may reach its gate behind the answer.
+                let isHeld = await !cluster.hasStarted(Self.rounds + number)
                 if isHeld { held.append(number) }
                 handicap.note(firstWon: isHeld)
             }
             for number in numbers where !held.contains(number) {
-                #expect(try await arena.outcome(of: Self.rounds + number) == .succeeded)
+                #expect(try await cluster.outcome(of: Self.rounds + number) == .succeeded)
             }
 
             #expect(held.count >= 50 && held.count <= Self.rounds - 50, "\(held.count) held")
-            let late = held.filter { arena.stage.starts(of: "o\($0)") > 0 }
+            let starts = await cluster.gates.starts
+            let late = held.filter { starts["o\($0)"] != nil }
             #expect(late == [], "started after the suspension was effective")
-            for number in held { _ = try await arena.client.resume(Self.target(number)) }
+            for number in held { _ = try await cluster.client.resume(Self.target(number)) }
             for number in held {
-                #expect(try await arena.outcome(of: Self.rounds + number) == .succeeded)
+                #expect(try await cluster.outcome(of: Self.rounds + number) == .succeeded)
             }
-            #expect(arena.stage.allStarts.values.allSatisfy { $0 == 1 })
-            try await arena.expectOneOutcomeEach(2 * Self.rounds, of: "race")
+            #expect(await cluster.gates.starts.values.allSatisfy { $0 == 1 })
+            try await cluster.expectOneOutcomeEach(2 * Self.rounds, of: "race")
         }
     }
 
@@ -163,28 +176,28 @@ import Testing
     @Test func `a graph of 100,000 operations is cancelled in one call, and starts nothing more`()
         async throws
     {
-        try await Arena.play(.inProcess, slots: 8) { arena in
+        try await Self.run(.inProcess, slots: 8) { cluster in
             let names = (0..<100_000).map { "o\($0)" }
-            for name in names { _ = arena.stage.gate(name) }
+            for name in names { await cluster.gates.close(name) }
             // Chains of ten: some of it is ready, most of it waits.
-            try await arena.submit(
+            try await cluster.submit(
                 "large",
                 names.indices.map { index in
                     (names[index], index % 10 == 0 ? [] : [names[index - 1]], nil)
                 }
             )
-            try await arena.stage.waitForStarts(8)
-            let view = try await arena.client.cancel(.graph("large"), CancelRequest())
-            let started = arena.stage.allStarts
-            let inFlight = arena.history.current.attempts.count
+            try await cluster.gates.waitForStarts(8)
+            let view = try await cluster.client.cancel(.graph("large"), CancelRequest())
+            let started = await cluster.gates.starts
+            let inFlight = cluster.history.current.attempts.count
 
             #expect(view.affected == names.count)
             #expect(view.running + view.finished == names.count)
             #expect(view.running == inFlight)
-            await arena.service.waitUntilFinished(GraphID(rawValue: 0))
-            #expect(arena.stage.allStarts == started, "something started after the answer")
-            #expect(arena.history.current.attempts.count == inFlight, "more was given to workers")
-            let counts = try await arena.client.graph("large").counts
+            await cluster.service.waitUntilFinished(GraphID(rawValue: 0))
+            #expect(await cluster.gates.starts == started, "something started after the answer")
+            #expect(cluster.history.current.attempts.count == inFlight, "more was given to workers")
+            let counts = try await cluster.client.graph("large").counts
             #expect(counts.cancelled == names.count)
         }
     }
@@ -193,27 +206,27 @@ import Testing
     func `a graph that is cancelled at full speed gives nothing more to workers`(
         round: Int
     ) async throws {
-        try await Arena.play(.inProcess, slots: 8) { arena in
+        try await Self.run(.inProcess, slots: 8) { cluster in
             let count = 3_000
-            try await arena.submit("fast", (0..<count).map { ("o\($0)", [], nil) })
-            try await arena.stage.waitForStarts(100 + 50 * round)
+            try await cluster.submit("fast", (0..<count).map { ("o\($0)", [], nil) })
+            try await cluster.gates.waitForStarts(100 + 50 * round)
             var request = CancelRequest()
             request.wait = 60
-            let view = try await arena.client.cancel(.graph("fast"), request)
+            let view = try await cluster.client.cancel(.graph("fast"), request)
             // Everything has its outcome: no start is possible.
-            let started = arena.stage.allStarts
-            let attempts = arena.history.current.attempts.count
+            let started = await cluster.gates.starts
+            let attempts = cluster.history.current.attempts.count
 
             #expect(view.isEffective)
             #expect(view.affected < count)
             // What was given to the worker before may have started meanwhile, and nothing else.
-            let counts = try await arena.client.graph("fast").counts
+            let counts = try await cluster.client.graph("fast").counts
             #expect(counts.succeeded + counts.cancelled == count)
             #expect(attempts <= count - view.affected + view.running)
-            await arena.service.waitUntilFinished(GraphID(rawValue: 0))
-            #expect(arena.stage.allStarts == started)
+            await cluster.service.waitUntilFinished(GraphID(rawValue: 0))
+            #expect(await cluster.gates.starts == started)
             #expect(started.values.allSatisfy { $0 == 1 })
-            try await arena.expectOneOutcomeEach(count, of: "fast")
+            try await cluster.expectOneOutcomeEach(count, of: "fast")
         }
     }
 }
@@ -225,12 +238,28 @@ private actor Told {
     func take(_ view: CommandView) { affected = view.affected }
 }
 
-extension Arena {
+extension TestCluster {
+    /// Operations of the kind with gates, each with what it depends on.
+    fileprivate func submit(
+        _ name: String,
+        _ operations: [(name: String, after: [String], queue: String?)]
+    ) async throws {
+        let described = operations.map { operation in
+            var description = OperationDescription(
+                name: operation.name,
+                work: .registered(kind: "Play", input: .empty)
+            )
+            description.dependencies = operation.after.map { DependencyDescription($0) }
+            if let queue = operation.queue { description.queue = queue }
+            return description
+        }
+        try await submit(GraphDescription(name: name, operations: described))
+    }
+
     /// Of an operation of the first graph, when it has one.
     fileprivate func outcome(of number: Int) async throws -> OutcomeKind {
-        let id = OperationID(graph: GraphID(rawValue: 0), index: UInt32(number))
-        try await history.wait { $0.outcomes[id] != nil }
-        return try history.current.outcomes[id] ?? { throw ClusterFailure("\(id) goes on") }()
+        try await history.wait { $0[number].outcome != nil }
+        return try #require(history.current[number].outcome?.kind)
     }
 
     /// Whether the coordinator knows that it runs or has run.
@@ -247,7 +276,8 @@ extension Arena {
         #expect(Set(state.finished).count == state.finished.count)
         let counts = try await client.graph(graph).counts
         #expect(counts.total == count && counts.finished == count)
-        #expect(counts.succeeded == state.outcomes.values.count { $0 == .succeeded })
-        #expect(counts.cancelled == state.outcomes.values.count { $0 == .cancelled })
+        let outcomes = state.operations.values.map { $0.outcome?.kind }
+        #expect(counts.succeeded == outcomes.count { $0 == .succeeded })
+        #expect(counts.cancelled == outcomes.count { $0 == .cancelled })
     }
 }

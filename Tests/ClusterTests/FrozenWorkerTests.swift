@@ -31,9 +31,11 @@ import Testing
         async throws
     {
         try await Scene.play { scene in
-            try await Cluster.play(workers: 0, prefix: scene.prefix) { cluster in
+            var options = TestCluster.Options.real(.broker)
+            options.prefix = scene.prefix
+            try await TestCluster.run(options) { cluster in
                 let frozen = try scene.startWorkers(1, slots: 2)[0]
-                try await cluster.history.wait { $0.workerCount == 1 }
+                try await cluster.history.wait { $0.workers.count == 1 }
                 let first = try await cluster.submit(graph(operation("a", in: scene)))
                 let a = OperationID(graph: first, index: 0)
                 try await scene.waitForFile("ledger")
@@ -44,7 +46,7 @@ import Testing
                 let second = try await cluster.submit(graph(operation("b", in: scene)))
                 let b = OperationID(graph: second, index: 0)
                 try await cluster.history.wait { $0.attempts.contains { $0.operation == b } }
-                try await cluster.coordinator.command(
+                try await cluster.service.command(
                     .cancelRequested(.operation(b), reason: "not wanted", cascade: false)
                 )
                 try scene.startWorkers(1, slots: 1)
@@ -54,12 +56,12 @@ import Testing
                 }
                 frozen.signal(SIGCONT)
                 // It is welcomed again, and its process is ended: it wrote no end.
-                try await cluster.history.wait { $0.workerCount == 2 }
+                try await cluster.history.wait { $0.workers.count == 2 }
                 _ = try scene.write("go", "")
-                await cluster.coordinator.waitUntilFinished(first)
-                await cluster.coordinator.waitUntilFinished(second)
+                await cluster.service.waitUntilFinished(first)
+                await cluster.service.waitUntilFinished(second)
 
-                let outcomes = await cluster.coordinator.query {
+                let outcomes = await cluster.service.query {
                     [$0.outcome(of: a), $0.outcome(of: b)]
                 }
                 #expect(outcomes == [.succeeded, .cancelled(reason: "not wanted")])
@@ -75,9 +77,11 @@ import Testing
 
     @Test func `a worker that is back before the next attempt has started goes on`() async throws {
         try await Scene.play { scene in
-            try await Cluster.play(workers: 0, prefix: scene.prefix) { cluster in
+            var options = TestCluster.Options.real(.broker)
+            options.prefix = scene.prefix
+            try await TestCluster.run(options) { cluster in
                 let frozen = try scene.startWorkers(1, slots: 1)[0]
-                try await cluster.history.wait { $0.workerCount == 1 }
+                try await cluster.history.wait { $0.workers.count == 1 }
                 let graph = try await cluster.submit(graph(operation("a", in: scene)))
                 let a = OperationID(graph: graph, index: 0)
                 try await scene.waitForFile("ledger")
@@ -88,9 +92,9 @@ import Testing
                 frozen.signal(SIGCONT)
                 try await cluster.history.wait { $0.resumed == [a] }
                 _ = try scene.write("go", "")
-                await cluster.coordinator.waitUntilFinished(graph)
+                await cluster.service.waitUntilFinished(graph)
 
-                #expect(await cluster.coordinator.query { $0.outcome(of: a) } == .succeeded)
+                #expect(await cluster.service.query { $0.outcome(of: a) } == .succeeded)
                 #expect(scene.lines(of: "ledger") == ["start a 1", "end a 1"])
             }
         }

@@ -1,5 +1,6 @@
 import Foundation
 import Operon
+import OperonFaultKit
 import OperonModel
 import OperonRuntime
 import Testing
@@ -30,9 +31,9 @@ import Testing
     }
 
     @Test func `an isolated operation runs in a child and its result comes back`() async throws {
-        try await ChildWorld.play(kinds: Self.kinds) { world in
-            try await world.dispatch(1, "Echo", #"{"text": "häuser"}"#)
-            let result = try await world.result(1)
+        try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+            try await coordinator.dispatch(1, "Echo", #"{"text": "häuser"}"#)
+            let result = try await coordinator.result(1)
 
             #expect(result.end == .succeeded)
             let answer = try JSONDecoder().decode(Answer.self, from: Data(result.output.bytes))
@@ -42,14 +43,14 @@ import Testing
             let tail = String(decoding: result.logTail, as: UTF8.self)
             #expect(tail == "logged häuser\nprinted häuser\n")
             // It is on a way of its own, and may come behind the result.
-            #expect(await world.printed(tail.utf8.count) == tail)
+            #expect(await coordinator.printed(tail.utf8.count) == tail)
         }
     }
 
     @Test func `a child is as nice as its operation`() async throws {
-        try await ChildWorld.play(kinds: Self.kinds) { world in
-            try await world.dispatch(1, "Echo", #"{"text": "a"}"#, qualityOfService: .utility)
-            let output = Data(try await world.result(1).output.bytes)
+        try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+            try await coordinator.dispatch(1, "Echo", #"{"text": "a"}"#, qualityOfService: .utility)
+            let output = Data(try await coordinator.result(1).output.bytes)
             let answer = try JSONDecoder().decode(Answer.self, from: output)
             let own = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0)
             #expect(answer.niceness == min(19, own + OperonModel.QualityOfService.utility.niceness))
@@ -57,9 +58,9 @@ import Testing
     }
 
     @Test func `one that is not isolated runs in the worker`() async throws {
-        try await ChildWorld.play(kinds: Self.kinds) { world in
-            try await world.dispatch(1, "Echo", #"{"text": "a"}"#, isIsolated: false)
-            let result = try await world.result(1)
+        try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+            try await coordinator.dispatch(1, "Echo", #"{"text": "a"}"#, isIsolated: false)
+            let result = try await coordinator.result(1)
 
             let error = OperationError.thrown(
                 type: "NotInTheChild",
@@ -81,11 +82,11 @@ import Testing
         kind: String,
         input: String
     ) async throws {
-        try await ChildWorld.play(kinds: Self.kinds) { world in
-            try await world.dispatch(1, kind, input)
-            let crashed = try await world.result(1)
-            try await world.dispatch(2, "Square", #"{"number": 5}"#, isIsolated: false)
-            let next = try await world.result(2)
+        try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+            try await coordinator.dispatch(1, kind, input)
+            let crashed = try await coordinator.result(1)
+            try await coordinator.dispatch(2, "Square", #"{"number": 5}"#, isIsolated: false)
+            let next = try await coordinator.result(2)
 
             #expect(crashed.end == .crashed)
             if kind == "Trap" {
@@ -99,21 +100,21 @@ import Testing
 
     @Test func `a cancel reaches the operation in the child`() async throws {
         try await withFile { file in
-            try await ChildWorld.play(kinds: Self.kinds) { world in
-                try await world.dispatch(1, "Linger", #"{"started": "\#(file)"}"#)
+            try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+                try await coordinator.dispatch(1, "Linger", #"{"started": "\#(file)"}"#)
                 _ = try await processID(in: file)
-                try await world.order({ .cancel($0) }, 1)
+                try await coordinator.order({ .cancel($0) }, 1)
 
-                #expect(try await world.result(1).end == .cancelled)
+                #expect(try await coordinator.result(1).end == .cancelled)
             }
         }
     }
 
     @Test func `a child over its time has timed out`() async throws {
-        try await ChildWorld.play(kinds: Self.kinds) { world in
-            try await world.dispatch(1, "Linger", timeout: .milliseconds(300))
+        try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+            try await coordinator.dispatch(1, "Linger", timeout: .milliseconds(300))
 
-            #expect(try await world.result(1).end == .failed(.timeout))
+            #expect(try await coordinator.result(1).end == .failed(.timeout))
         }
     }
 
@@ -121,22 +122,22 @@ import Testing
         async throws
     {
         try await withFile { file in
-            try await ChildWorld.play(kinds: Self.kinds) { world in
-                try await world.dispatch(1, "Stubborn", #"{"started": "\#(file)"}"#)
+            try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+                try await coordinator.dispatch(1, "Stubborn", #"{"started": "\#(file)"}"#)
                 let process = try await processID(in: file)
-                try await world.order({ .stop($0) }, 1)
+                try await coordinator.order({ .stop($0) }, 1)
                 try await waitForEnd(of: process)
-                try await world.dispatch(2, "Square", #"{"number": 5}"#, isIsolated: false)
+                try await coordinator.dispatch(2, "Square", #"{"number": 5}"#, isIsolated: false)
 
-                #expect(try await world.result(2).end == .succeeded)
+                #expect(try await coordinator.result(2).end == .succeeded)
             }
         }
     }
 
     @Test func `code that holds a key is ended with its right to it`() async throws {
         try await withFile { file in
-            try await ChildWorld.play(kinds: Self.kinds) { world in
-                try await world.dispatch(
+            try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+                try await coordinator.dispatch(
                     1,
                     "Stubborn",
                     #"{"started": "\#(file)"}"#,
@@ -145,7 +146,7 @@ import Testing
                 )
                 let process = try await processID(in: file)
                 #expect(process != getpid())
-                world.fallSilent()
+                coordinator.fallSilent()
 
                 try await waitForEnd(of: process)
             }
@@ -155,8 +156,8 @@ import Testing
     @Test func `a worker that ends takes its children with it`() async throws {
         try await withFile { file in
             let process = NIOBox<pid_t>(0)
-            try await ChildWorld.play(kinds: Self.kinds) { world in
-                try await world.dispatch(1, "Stubborn", #"{"started": "\#(file)"}"#)
+            try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+                try await coordinator.dispatch(1, "Stubborn", #"{"started": "\#(file)"}"#)
                 process.value = try await processID(in: file)
             }
             try await waitForEnd(of: process.value)
@@ -164,18 +165,18 @@ import Testing
     }
 
     @Test func `a program that does not know the kind any more says so`() async throws {
-        try await ChildWorld.play(kinds: Self.kinds) { world in
-            try await world.dispatch(1, "Unknown")
+        try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+            try await coordinator.dispatch(1, "Unknown")
 
-            #expect(try await world.result(1).end == .failed(.kindUnknown("Unknown")))
+            #expect(try await coordinator.result(1).end == .failed(.kindUnknown("Unknown")))
         }
     }
 
     @Test func `a program that is not there is no crash`() async throws {
         let program = ChildProgram(path: "/nowhere/at/all", arguments: [], environment: [:])
-        try await ChildWorld.play(kinds: Self.kinds, program: program) { world in
-            try await world.dispatch(1, "Echo", #"{"text": "a"}"#)
-            let result = try await world.result(1)
+        try await ManualCoordinator.run(kinds: Self.kinds, program: program) { coordinator in
+            try await coordinator.dispatch(1, "Echo", #"{"text": "a"}"#)
+            let result = try await coordinator.result(1)
 
             guard case .failed(.thrown("spawn", _, _)) = result.end else {
                 Issue.record("\(result.end)")
@@ -186,9 +187,9 @@ import Testing
 
     @Test func `an input and an output of the limit pass through files`() async throws {
         let text = String(repeating: "x", count: 900_000)
-        try await ChildWorld.play(kinds: Self.kinds) { world in
-            try await world.dispatch(1, "Echo", #"{"text": "\#(text)"}"#)
-            let result = try await world.result(1)
+        try await ManualCoordinator.run(kinds: Self.kinds) { coordinator in
+            try await coordinator.dispatch(1, "Echo", #"{"text": "\#(text)"}"#)
+            let result = try await coordinator.result(1)
 
             let answer = try JSONDecoder().decode(Answer.self, from: Data(result.output.bytes))
             #expect(answer.text == text)
@@ -216,7 +217,7 @@ private func processID(in file: String) async throws -> pid_t {
     while true {
         let text = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
         if text.hasSuffix("\n"), let number = pid_t(text.dropLast()) { return number }
-        guard ContinuousClock.now < deadline else { throw WorldFailure("it did not start") }
+        guard ContinuousClock.now < deadline else { throw CommandFailure("it did not start") }
         try await Task.sleep(for: .milliseconds(10))
     }
 }
@@ -224,7 +225,7 @@ private func processID(in file: String) async throws -> pid_t {
 private func waitForEnd(of process: pid_t) async throws {
     let deadline = ContinuousClock.now + .seconds(120)
     while kill(process, 0) == 0 {
-        guard ContinuousClock.now < deadline else { throw WorldFailure("\(process) lives on") }
+        guard ContinuousClock.now < deadline else { throw CommandFailure("\(process) lives on") }
         try await Task.sleep(for: .milliseconds(10))
     }
 }

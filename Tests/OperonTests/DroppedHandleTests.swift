@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    private static func play(
+    private static func run(
         _ scope: Scope,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (Dropped) async throws -> Void
@@ -112,7 +112,7 @@ import Testing
 
     @Test(arguments: Scope.allCases)
     func `a dependency on what was dropped is decided by its outcome`(_ scope: Scope) async throws {
-        try await Self.play(scope) { dropped in
+        try await Self.run(scope) { dropped in
             for (other, outcome) in dropped.all {
                 for condition in DependencyCondition.allCases {
                     let handle = OperationHandle(Nothing())
@@ -129,7 +129,7 @@ import Testing
 
     @Test(arguments: Scope.allCases)
     func `what was dropped may be depended on late`(_ scope: Scope) async throws {
-        try await Self.play(scope) { dropped in
+        try await Self.run(scope) { dropped in
             let gate = try ExternalOperationHandle(Int.self)
             let late = OperationHandle(Nothing()).after(gate)
             try await dropped.queue.addOperations([gate, late])
@@ -145,7 +145,7 @@ import Testing
 
     @Test(arguments: Scope.allCases)
     func `what it returned is not there for those who come later`(_ scope: Scope) async throws {
-        try await Self.play(scope) { dropped in
+        try await Self.run(scope) { dropped in
             let name = dropped.succeeded.name
             let reader = OperationHandle(Reader(name: name)).after(dropped.succeeded)
             // Each by the name that it is told.
@@ -181,7 +181,7 @@ import Testing
 
     @Test(arguments: Scope.allCases)
     func `a handle keeps what it knows`(_ scope: Scope) async throws {
-        try await Self.play(scope) { dropped in
+        try await Self.run(scope) { dropped in
             for (handle, outcome) in dropped.all {
                 try await handle.waitUntilFinished()
                 #expect(handle.outcomeIfKnown?.kind == outcome)

@@ -57,28 +57,28 @@ import Testing
     }
 
     @Test func howABlockEndedIsSaidUntilItIsHeard() async throws {
-        try await RemoteCluster.play { play in
+        try await RemoteCluster.run { remote in
             for call in ["operation", "complete"] {
                 for code in [ClientError.Code.unavailable, .timedOut] {
-                    await play.tap.failNext(call, with: ClientError(code, "not now"))
+                    await remote.tap.failNext(call, with: ClientError(code, "not now"))
                 }
             }
-            let block = try await play.queue.addLocal { _ in 7 }
+            let block = try await remote.queue.addLocal { _ in 7 }
             #expect(try await block.value == 7)
-            #expect(await play.tap.calls.count { $0.name == "complete" } == 3)
-            let completions = await play.tap.completions.map(\.completion)
+            #expect(await remote.tap.calls.count { $0.name == "complete" } == 3)
+            let completions = await remote.tap.completions.map(\.completion)
             #expect(completions == [.succeeded(Payload(bytes: Array("7".utf8)))])
         }
     }
 
     @Test func whatTheCoordinatorDoesNotTakeIsAFailure() async throws {
-        try await RemoteCluster.play { play in
+        try await RemoteCluster.run { remote in
             let refusal = Refusal.limitExceeded(limit: .payloadBytes, value: 3, maximum: 2)
-            await play.tap.failNext(
+            await remote.tap.failNext(
                 "complete",
                 with: ClientError(.tooLarge, "\(refusal)", refusal: refusal)
             )
-            let block = try await play.queue.addLocal { _ in 700 }
+            let block = try await remote.queue.addLocal { _ in 700 }
             let error = await #expect(throws: OperationError.self) { try await block.value }
             #expect(error?.thrown(as: Refusal.self) == refusal)
         }
@@ -86,30 +86,30 @@ import Testing
 
     @Test(arguments: ["operation", "complete"])
     func whoeverWaitsForABlockIsToldThatItCannotEnd(call: String) async throws {
-        try await RemoteCluster.play { play in
+        try await RemoteCluster.run { remote in
             let error = ClientError(.forbidden, "You may only look.")
-            await play.tap.failNext(call, with: error)
-            await play.tap.failNext("complete", with: error)
-            let block = try await play.queue.addLocal { _ in 7 }
+            await remote.tap.failNext(call, with: error)
+            await remote.tap.failNext("complete", with: error)
+            let block = try await remote.queue.addLocal { _ in 7 }
             let told = await #expect(throws: OperonError.self) { try await block.value }
             #expect(told?.code == .forbidden)
-            #expect(await play.tap.completions.isEmpty)
+            #expect(await remote.tap.completions.isEmpty)
         }
     }
 
     @Test func anAttemptThatIsOverSaysNothing() async throws {
-        try await RemoteCluster.play { play in
+        try await RemoteCluster.run { remote in
             let over = Refusal.alreadyFinished(name: "block")
-            await play.tap.failNext(
+            await remote.tap.failNext(
                 "complete",
                 with: ClientError(.conflict, "\(over)", refusal: over)
             )
-            let block = try await play.queue.addLocal { _ in 7 }
-            await play.tap.waitForCalls("complete", 1)
+            let block = try await remote.queue.addLocal { _ in 7 }
+            await remote.tap.waitForCalls("complete", 1)
             let id = try #require(block.id)
             var cancel = CancelRequest()
             cancel.reason = "enough"
-            _ = try await play.coordinator.client.cancel(
+            _ = try await remote.coordinator.client.cancel(
                 .operation(OperationSelector(id)),
                 cancel
             )

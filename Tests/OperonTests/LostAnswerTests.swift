@@ -9,112 +9,112 @@ import Testing
     private static let forbidden = ClientError(.forbidden, "You may only look.")
 
     @Test func whoeverWaitsForWhatIsRefusedIsTold() async throws {
-        try await RemoteCluster.play { play in
-            await play.tap.failNext("submit", with: Self.forbidden)
-            await play.tap.hold("submit")
+        try await RemoteCluster.run { remote in
+            await remote.tap.failNext("submit", with: Self.forbidden)
+            await remote.tap.hold("submit")
             let handle = OperationHandle(Nothing())
-            let adding = Task { try await play.queue.addOperation(handle) }
-            await play.tap.waitForCalls("submit", 1)
+            let adding = Task { try await remote.queue.addOperation(handle) }
+            await remote.tap.waitForCalls("submit", 1)
             let waiting = Task { try await handle.finalOutcome() }
             let cancelling = Task { try await handle.cancel(reason: "no need") }
             // Both wait for the answer by now; one that did not come so far is told at once.
             for _ in 0..<100 { await Task.yield() }
-            await play.tap.release("submit")
+            await remote.tap.release("submit")
             await #expect(throws: OperonError.self) { try await adding.value }
             await #expect(throws: OperonError.self) { try await waiting.value }
             try await cancelling.value
 
             // It is as it was but for the cancellation, which counts.
-            try await play.queue.addOperation(handle)
+            try await remote.queue.addOperation(handle)
             let id = try #require(handle.id)
             let outcome = try await handle.finalOutcome()
             #expect(outcome == .cancelled(reason: "no need"))
-            let there = try await play.coordinator.client.operation(OperationSelector(id))
+            let there = try await remote.coordinator.client.operation(OperationSelector(id))
             #expect(there.operation.outcome == .cancelled)
             #expect(there.operation.reason == "no need")
         }
     }
 
     @Test func `a suspension that a worker has not confirmed is told as such`() async throws {
-        try await RemoteCluster.play { play in
-            _ = try await play.queue.addOperation(Nothing())
-            try await play.queue.suspend()
-            await play.tap.rewrite(#""isEffective":true"#, as: #""isEffective":false"#)
+        try await RemoteCluster.run { remote in
+            _ = try await remote.queue.addOperation(Nothing())
+            try await remote.queue.suspend()
+            await remote.tap.rewrite(#""isEffective":true"#, as: #""isEffective":false"#)
             let error = await #expect(throws: OperonError.self) {
-                try await play.queue.suspend(reason: "disk is full")
+                try await remote.queue.suspend(reason: "disk is full")
             }
             #expect(error?.code == .timedOut)
-            #expect(try await play.queue.isSuspended)
+            #expect(try await remote.queue.isSuspended)
         }
     }
 
     @Test func whoeverWaitsForWhatIsInLineIsToldThatItIsClosed() async throws {
-        try await RemoteCluster.play { play in
-            await play.tap.hold("submit")
-            let first = Task { try await play.queue.addOperation(Nothing()) }
-            await play.tap.waitForCalls("submit", 1)
+        try await RemoteCluster.run { remote in
+            await remote.tap.hold("submit")
+            let first = Task { try await remote.queue.addOperation(Nothing()) }
+            await remote.tap.waitForCalls("submit", 1)
             let second = OperationHandle(Nothing())
-            let adding = Task { try await play.queue.addOperation(second) }
+            let adding = Task { try await remote.queue.addOperation(second) }
             let waiting = Task {
                 while second.queue == nil { await Task.yield() }
                 return try await second.finalOutcome()
             }
             while second.queue == nil { await Task.yield() }
-            await play.cluster.close(within: .zero)
+            await remote.cluster.close(within: .zero)
             for end in [await adding.result.map { _ in }, await waiting.result.map { _ in }] {
                 #expect(throws: OperonError.self) { try end.get() }
             }
-            await play.tap.release("submit")
+            await remote.tap.release("submit")
             _ = await first.result
         }
     }
 
     @Test func whoMayNotListenAnyMoreIsTold() async throws {
-        try await RemoteCluster.play { play in
-            let handle = try await play.queue.addOperation(Nothing())
-            await play.tap.waitForWatchers(1)
-            await play.tap.failNext("events", with: Self.forbidden)
-            await play.tap.endStreams()
+        try await RemoteCluster.run { remote in
+            let handle = try await remote.queue.addOperation(Nothing())
+            await remote.tap.waitForWatchers(1)
+            await remote.tap.failNext("events", with: Self.forbidden)
+            await remote.tap.endStreams()
             let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
             #expect(error?.code == .forbidden)
         }
     }
 
     @Test func refusalsThatLastAreToldAfterThePatience() async throws {
-        try await RemoteCluster.play(patience: .milliseconds(300)) { play in
-            let handle = try await play.queue.addOperation(Nothing())
-            await play.tap.waitForWatchers(1)
-            for _ in 0..<20 { await play.tap.failNext("events", with: Self.forbidden) }
-            await play.tap.endStreams()
+        try await RemoteCluster.run(patience: .milliseconds(300)) { remote in
+            let handle = try await remote.queue.addOperation(Nothing())
+            await remote.tap.waitForWatchers(1)
+            for _ in 0..<20 { await remote.tap.failNext("events", with: Self.forbidden) }
+            await remote.tap.endStreams()
             let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
             #expect(error?.code == .forbidden)
-            #expect(await play.tap.calls.count { $0.name == "events" } > 2)
+            #expect(await remote.tap.calls.count { $0.name == "events" } > 2)
         }
     }
 
     @Test func whatBelongsToNobodyHereIsForgotten() async throws {
-        try await RemoteCluster.play { play in
-            let first = try await play.queue.addOperation(Nothing())
+        try await RemoteCluster.run { remote in
+            let first = try await remote.queue.addOperation(Nothing())
             let graph = "\(try #require(first.id).graph)"
-            await play.tap.waitForWatchers(1)
-            await play.tap.hold("add")
-            let adding = Task { try await play.queue.addOperation(Nothing()) }
-            await play.tap.waitForCalls("add", 1)
+            await remote.tap.waitForWatchers(1)
+            await remote.tap.hold("add")
+            let adding = Task { try await remote.queue.addOperation(Nothing()) }
+            await remote.tap.waitForCalls("add", 1)
             // Meanwhile somebody else adds two; one ends, of the other it is the turn.
             let operations = ["ends", "starts"].map {
                 OperationDescription(name: $0, work: .external(input: .empty))
             }
             let more = GraphDescription(name: "more", operations: operations)
-            let somebody = play.coordinator.client(of: "somebody")
+            let somebody = remote.coordinator.client(of: "somebody")
             _ = try await somebody.add(Submission(graph: more), to: graph)
             let ends = OperationSelector(graph: graph, operation: "ends")
             _ = try await somebody.complete(ends, attempt: nil, with: .succeeded(.empty))
-            while try await play.cluster.earlyCount < 2 { await Task.yield() }
-            await play.tap.release("add")
+            while try await remote.cluster.earlyCount < 2 { await Task.yield() }
+            await remote.tap.release("add")
             let second = try await adding.value
-            while try await play.cluster.earlyCount > 0 { await Task.yield() }
-            try await play.coordinator.join("worker", slots: 2, kinds: ["Nothing"])
-            try await play.coordinator.finish(
+            while try await remote.cluster.earlyCount > 0 { await Task.yield() }
+            try await remote.coordinator.join("worker", slots: 2, kinds: ["Nothing"])
+            try await remote.coordinator.finish(
                 OperationSelector(graph: graph, operation: second.name)
             )
             #expect(try await second.finalOutcome() == .succeeded)
@@ -122,38 +122,38 @@ import Testing
     }
 
     @Test func whatEndsBeforeItsAdditionIsAnsweredIsTold() async throws {
-        try await RemoteCluster.play { play in
-            let first = try await play.queue.addOperation(Nothing())
-            await play.tap.waitForWatchers(1)
-            await play.tap.hold("add")
+        try await RemoteCluster.run { remote in
+            let first = try await remote.queue.addOperation(Nothing())
+            await remote.tap.waitForWatchers(1)
+            await remote.tap.hold("add")
             let last = OperationHandle(Nothing()).after(first)
-            let adding = Task { try await play.queue.addOperation(last) }
-            await play.tap.waitForCalls("add", 1)
+            let adding = Task { try await remote.queue.addOperation(last) }
+            await remote.tap.waitForCalls("add", 1)
             // It is asked why it was skipped, and not told.
-            await play.tap.failNext("operation", with: ClientError(.unavailable, "not now"))
+            await remote.tap.failNext("operation", with: ClientError(.unavailable, "not now"))
             let id = try #require(first.id)
-            try await play.coordinator.join("worker", slots: 1, kinds: ["Nothing"])
-            try await play.coordinator.finish(OperationSelector(id), .exit(code: 1))
+            try await remote.coordinator.join("worker", slots: 1, kinds: ["Nothing"])
+            try await remote.coordinator.finish(OperationSelector(id), .exit(code: 1))
             // The stream was cut, and begun again behind what was asked anew.
-            await play.tap.waitForCalls("events", 2)
-            await play.tap.waitForCalls("operation", 2)
-            await play.tap.release("add")
+            await remote.tap.waitForCalls("events", 2)
+            await remote.tap.waitForCalls("operation", 2)
+            await remote.tap.release("add")
             try await adding.value
             #expect(try await last.finalOutcome() == .skipped(cause: id))
         }
     }
 
     @Test func aCoordinatorThatDoesNotAnswerHoldsNoProgram() async throws {
-        try await RemoteCluster.play { play in
-            let handle = try await play.queue.addOperation(Nothing())
-            await play.tap.hold("close")
+        try await RemoteCluster.run { remote in
+            let handle = try await remote.queue.addOperation(Nothing())
+            await remote.tap.hold("close")
             let start = ContinuousClock.now
-            await play.cluster.close(within: .zero)
+            await remote.cluster.close(within: .zero)
             // A call has a minute.
             #expect(ContinuousClock.now - start < .seconds(40))
             let error = await #expect(throws: OperonError.self) { try await handle.finalOutcome() }
             #expect(error?.code == .closed)
-            await play.tap.release("close")
+            await remote.tap.release("close")
         }
     }
 

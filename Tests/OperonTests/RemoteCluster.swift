@@ -12,7 +12,7 @@ struct RemoteCluster {
 
     /// Runs `body`, then closes the cluster. Without patience, whoever asks is told at once that
     /// nobody answers.
-    static func play(
+    static func run(
         patience: Duration = .zero,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (RemoteCluster) async throws -> Void

@@ -1,3 +1,4 @@
+import ClusterKit
 import Foundation
 import Logging
 import Operon
@@ -175,7 +176,7 @@ private struct Filler: Operon.Operation {
                     slots: 2,
                     keep: Retention(time: .seconds(3_600)),
                     time: clock.source,
-                    logger: World.logger
+                    logger: TestCluster.logger
                 )
                 let queue = Operon.OperationQueue(cluster: cluster)
                 for _ in 0..<4 {
@@ -226,7 +227,7 @@ private struct Filler: Operon.Operation {
             slots: 2,
             keep: Retention(time: .seconds(3_600)),
             time: clock.source,
-            logger: World.logger
+            logger: TestCluster.logger
         )
     }
 

@@ -11,7 +11,7 @@ import Testing
 
 /// Operations of registered kinds, from the graph to their outcome.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct WorkerTests {
-    private static let all = World.Member(
+    private static let all = LibraryWorker(
         "all",
         .on(Square.self),
         .on(Sum.self),
@@ -23,33 +23,33 @@ import Testing
         .on(Tree.self),
         .on(Await.self)
     )
-    private static let single = World.Member("single", slots: 1, .on(Tree.self), .on(Await.self))
+    private static let single = LibraryWorker("single", slots: 1, .on(Tree.self), .on(Await.self))
 
     // MARK: - Adding and waiting
 
-    @Test(arguments: World.Way.allCases)
+    @Test(arguments: TestCluster.Connection.allCases)
     func `a tree that grows as it runs, and waits for itself, needs one slot`(
-        way: World.Way
+        connection: TestCluster.Connection
     ) async throws {
-        try await World.play(way, Self.single) { world in
-            let graph = try await world.submit(
+        try await TestCluster.run(connection, Self.single) { cluster in
+            let graph = try await cluster.submit(
                 OperationDescription("root", "Tree", #"{"depth": 3}"#)
             )
-            await world.coordinator.waitUntilFinished(graph)
+            await cluster.service.waitUntilFinished(graph)
 
-            #expect(world.record.current.entries.count == 15)
-            #expect(world.record.current[0].output == #"["2","succeeded","succeeded"]"#)
-            let outcomes = world.record.current.entries.values.map(\.outcome)
+            #expect(cluster.history.current.operations.count == 15)
+            #expect(cluster.history.current[0].output == #"["2","succeeded","succeeded"]"#)
+            let outcomes = cluster.history.current.operations.values.map(\.outcome)
             #expect(outcomes.allSatisfy { $0 == .succeeded })
         }
     }
 
-    @Test(arguments: World.Way.allCases)
+    @Test(arguments: TestCluster.Connection.allCases)
     func `what an operation adds has conditions, options and its queue`(
-        way: World.Way
+        connection: TestCluster.Connection
     ) async throws {
-        let list = "grow \(way)"
-        let single = World.Member(
+        let list = "grow \(connection)"
+        let single = LibraryWorker(
             "single",
             slots: 1,
             .on(Grow.self),
@@ -59,13 +59,13 @@ import Testing
             .on(Careful.self),
             .on(Square.self)
         )
-        try await World.play(way, single) { world in
+        try await TestCluster.run(connection, single) { cluster in
             var root = OperationDescription("root", "Grow", #"{"list": "\#(list)"}"#)
             root.queue = "own"
-            let graph = try await world.submit(root)
-            await world.coordinator.waitUntilFinished(graph)
+            let graph = try await cluster.submit(root)
+            await cluster.service.waitUntilFinished(graph)
 
-            let record = world.record.current
+            let record = cluster.history.current
             // With the group that the condition brings, and its two parts.
             #expect(record[0].output == #"["9","low"]"#)
             #expect(record[2].outcome == .succeeded)
@@ -79,11 +79,11 @@ import Testing
         }
     }
 
-    @Test(arguments: World.Way.allCases)
+    @Test(arguments: TestCluster.Connection.allCases)
     func `what others left can be read by whoever waited for them`(
-        way: World.Way
+        connection: TestCluster.Connection
     ) async throws {
-        let single = World.Member(
+        let single = LibraryWorker(
             "single",
             slots: 1,
             .on(Family.self),
@@ -92,20 +92,23 @@ import Testing
             .on(Greet.self),
             .on(Fail.self)
         )
-        try await World.play(way, single) { world in
-            let graph = try await world.submit(OperationDescription("root", "Family"))
-            await world.coordinator.waitUntilFinished(graph)
+        try await TestCluster.run(connection, single) { cluster in
+            let graph = try await cluster.submit(OperationDescription("root", "Family"))
+            await cluster.service.waitUntilFinished(graph)
 
-            let output = Array(world.record.current[0].output.utf8)
+            let output = Array(cluster.history.current[0].output.utf8)
             let answers = try JSONDecoder().decode([String].self, from: Data(output))
             #expect(answers == Family.answers("root"))
         }
     }
 
-    @Test(arguments: World.Way.allCases)
-    func `a command is as nice as its quality of service says`(way: World.Way) async throws {
-        try await World.play(way, World.Member("w", slots: 1, .on(Niceness.self))) { world in
-            let entry = try await world.run(OperationDescription("root", "Niceness"))
+    @Test(arguments: TestCluster.Connection.allCases)
+    func `a command is as nice as its quality of service says`(connection: TestCluster.Connection)
+        async throws
+    {
+        try await TestCluster.run(connection, LibraryWorker("w", slots: 1, .on(Niceness.self))) {
+            cluster in
+            let entry = try await cluster.runToEnd(OperationDescription("root", "Niceness"))
             let values = try JSONDecoder().decode([Int].self, from: Data(entry.output.utf8))
             try #require(values.count == 2)
             let nicer = values[0] + Int(OperonModel.QualityOfService.utility.niceness)
@@ -115,8 +118,8 @@ import Testing
 
     @Test func `what it cannot wait for is told by name, and a cancel ends its wait`() async throws
     {
-        try await World.play(.inProcess, Self.single) { world in
-            let graph = try await world.submit(
+        try await TestCluster.run(.inProcess, Self.single) { cluster in
+            let graph = try await cluster.submit(
                 OperationDescription("a", "Await", #"{"names": ["nobody"]}"#),
                 OperationDescription("b", "Await", #"{"names": ["c"]}"#, after: ["a"]),
                 OperationDescription("c", "Await", #"{"names": ["a"]}"#, after: ["b"]),
@@ -124,19 +127,19 @@ import Testing
                 OperationDescription("e", "Nowhere", after: ["c"]),
                 OperationDescription("f", "Nowhere", after: ["e"])
             )
-            try await world.record.wait { $0[3].log == "waiting\n" }
+            try await cluster.history.wait { $0[3].log == "waiting\n" }
             let waiting = OperationID(graph: graph, index: 3)
-            try await world.coordinator.command(
+            try await cluster.service.command(
                 .cancelRequested(.operation(waiting), reason: "", cascade: false)
             )
-            try await world.record.wait { $0[3].outcome != nil }
+            try await cluster.history.wait { $0[3].outcome != nil }
 
-            let unknown = world.record.current[0].output
+            let unknown = cluster.history.current[0].output
             #expect(unknown.contains("refused") && unknown.contains("nobody"), "\(unknown)")
-            #expect(world.record.current[1].output.contains("b → c → b"))
-            #expect(world.record.current[2].output == #"["succeeded"]"#)
-            guard case .cancelled = world.record.current[3].outcome else {
-                Issue.record("\(String(describing: world.record.current[3].outcome))")
+            #expect(cluster.history.current[1].output.contains("b → c → b"))
+            #expect(cluster.history.current[2].output == #"["succeeded"]"#)
+            guard case .cancelled = cluster.history.current[3].outcome else {
+                Issue.record("\(String(describing: cluster.history.current[3].outcome))")
                 return
             }
         }
@@ -144,24 +147,25 @@ import Testing
 
     // MARK: - Inputs and outputs
 
-    @Test(arguments: World.Way.allCases)
-    func `outputs reach those that depend on them`(way: World.Way) async throws {
-        try await World.play(way, Self.all) { world in
-            let graph = try await world.submit(
+    @Test(arguments: TestCluster.Connection.allCases)
+    func `outputs reach those that depend on them`(connection: TestCluster.Connection) async throws
+    {
+        try await TestCluster.run(connection, Self.all) { cluster in
+            let graph = try await cluster.submit(
                 OperationDescription("a", "Square", #"{"number": 3}"#),
                 OperationDescription("b", "Square", #"{"number": 4}"#),
                 OperationDescription("sum", "Sum", after: ["a", "b"])
             )
-            await world.coordinator.waitUntilFinished(graph)
+            await cluster.service.waitUntilFinished(graph)
 
-            #expect(world.record.current[2].outcome == .succeeded)
-            #expect(world.record.current[2].output == "25")
+            #expect(cluster.history.current[2].outcome == .succeeded)
+            #expect(cluster.history.current[2].output == "25")
         }
     }
 
     @Test func `an operation that returns nothing has a name, a log and no output`() async throws {
-        try await World.play(.inProcess, Self.all) { world in
-            let entry = try await world.run(
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
+            let entry = try await cluster.runToEnd(
                 OperationDescription("hello", "greet.v1", #"{"name": "Ada"}"#)
             )
 
@@ -172,29 +176,29 @@ import Testing
     }
 
     @Test func `what an operation logs is heard while it runs`() async throws {
-        try await World.play(.inProcess, Self.all) { world in
-            let graph = try await world.submit(
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
+            let graph = try await cluster.submit(
                 OperationDescription("w", "Wait", #"{"then": "throw"}"#)
             )
-            try await world.record.wait { $0[0].log == "waiting\n" }
-            try await world.coordinator.command(
+            try await cluster.history.wait { $0[0].log == "waiting\n" }
+            try await cluster.service.command(
                 .cancelRequested(.graph(graph), reason: "", cascade: false)
             )
-            await world.coordinator.waitUntilFinished(graph)
+            await cluster.service.waitUntilFinished(graph)
         }
     }
 
     @Test func `a dependency without an output is said to have none`() async throws {
-        try await World.play(.inProcess, Self.all) { world in
-            let graph = try await world.submit(
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
+            let graph = try await cluster.submit(
                 OperationDescription("hello", "greet.v1", #"{"name": "Ada"}"#),
                 OperationDescription("ask", "Ask", #"{"dependency": "hello"}"#, after: ["hello"])
             )
-            await world.coordinator.waitUntilFinished(graph)
+            await cluster.service.waitUntilFinished(graph)
 
             let answers = try JSONDecoder().decode(
                 [String].self,
-                from: Data(world.record.current[1].output.utf8)
+                from: Data(cluster.history.current[1].output.utf8)
             )
             #expect(
                 answers == [
@@ -215,8 +219,8 @@ import Testing
         input: String,
         why: String
     ) async throws {
-        try await World.play(.inProcess, Self.all) { world in
-            let entry = try await world.run(OperationDescription("o", kind, input))
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
+            let entry = try await cluster.runToEnd(OperationDescription("o", kind, input))
 
             guard case .failed(.undecodable(let message)) = entry.outcome else {
                 Issue.record("\(String(describing: entry.outcome))")
@@ -228,12 +232,12 @@ import Testing
 
     @Test func `an output of the limit passes, and one beyond it fails`() async throws {
         let limit = Limits().payloadBytes
-        try await World.play(.inProcess, Self.all) { world in
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
             // Two bytes are the quotes.
-            let fits = try await world.run(
+            let fits = try await cluster.runToEnd(
                 OperationDescription("fits", "Large", #"{"bytes": \#(limit - 2)}"#)
             )
-            let over = try await world.run(
+            let over = try await cluster.runToEnd(
                 OperationDescription("over", "Large", #"{"bytes": \#(limit - 1)}"#)
             )
 
@@ -244,8 +248,9 @@ import Testing
     }
 
     @Test func `a name that Foundation has too is imported by name`() async throws {
-        try await World.play(.inProcess, World.Member("w", .on(ScopedImport.self))) { world in
-            let entry = try await world.run(
+        try await TestCluster.run(.inProcess, LibraryWorker("w", .on(ScopedImport.self))) {
+            cluster in
+            let entry = try await cluster.runToEnd(
                 OperationDescription("d", "ScopedImport", #"{"date": 12.5}"#)
             )
 
@@ -255,13 +260,17 @@ import Testing
 
     // MARK: - Errors
 
-    @Test(arguments: World.Way.allCases)
-    func `an error is told by its type, its words and its value`(way: World.Way) async throws {
-        try await World.play(way, Self.all) { world in
-            let sorry = try await world.run(
+    @Test(arguments: TestCluster.Connection.allCases)
+    func `an error is told by its type, its words and its value`(connection: TestCluster.Connection)
+        async throws
+    {
+        try await TestCluster.run(connection, Self.all) { cluster in
+            let sorry = try await cluster.runToEnd(
                 OperationDescription("s", "Fail", #"{"how": "encodable"}"#)
             )
-            let plain = try await world.run(OperationDescription("p", "Fail", #"{"how": ""}"#))
+            let plain = try await cluster.runToEnd(
+                OperationDescription("p", "Fail", #"{"how": ""}"#)
+            )
 
             #expect(
                 sorry.outcome
@@ -280,8 +289,8 @@ import Testing
     }
 
     @Test func `the words of an error are cut between characters`() async throws {
-        try await World.play(.inProcess, Self.all) { world in
-            let entry = try await world.run(
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
+            let entry = try await cluster.runToEnd(
                 OperationDescription("l", "Fail", #"{"how": "long"}"#)
             )
 
@@ -296,8 +305,8 @@ import Testing
     }
 
     @Test func `nobody is cancelled because it says so`() async throws {
-        try await World.play(.inProcess, Self.all) { world in
-            let entry = try await world.run(
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
+            let entry = try await cluster.runToEnd(
                 OperationDescription("c", "Fail", #"{"how": "cancellation"}"#)
             )
 
@@ -318,17 +327,17 @@ import Testing
         then: String,
         outcome: OutcomeKind
     ) async throws {
-        try await World.play(.inProcess, Self.all) { world in
-            let graph = try await world.submit(
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
+            let graph = try await cluster.submit(
                 OperationDescription("w", "Wait", #"{"then": "\#(then)"}"#)
             )
-            try await world.record.wait { $0[0].hasStarted }
-            try await world.coordinator.command(
+            try await cluster.history.wait { $0[0].hasStarted }
+            try await cluster.service.command(
                 .cancelRequested(.graph(graph), reason: "enough", cascade: false)
             )
-            await world.coordinator.waitUntilFinished(graph)
+            await cluster.service.waitUntilFinished(graph)
 
-            let entry = world.record.current[0]
+            let entry = cluster.history.current[0]
             #expect(entry.outcome?.kind == outcome)
             if outcome == .succeeded { #expect(entry.output == #""stopped""#) }
         }
@@ -338,10 +347,10 @@ import Testing
     func `an operation over its time has failed, whatever it does then`(
         then: String
     ) async throws {
-        try await World.play(.inProcess, Self.all) { world in
+        try await TestCluster.run(.inProcess, Self.all) { cluster in
             var operation = OperationDescription("w", "Wait", #"{"then": "\#(then)"}"#)
             operation.timeout = .milliseconds(50)
-            let entry = try await world.run(operation)
+            let entry = try await cluster.runToEnd(operation)
 
             #expect(entry.outcome == .failed(.timeout))
             #expect(entry.tail == "waiting\n")
@@ -350,39 +359,42 @@ import Testing
 
     // MARK: - Workers
 
-    @Test(arguments: World.Way.allCases)
-    func `each operation runs where its kind is known`(way: World.Way) async throws {
-        try await World.play(
-            way,
-            World.Member("squares", .on(Square.self)),
-            World.Member("greets", .on(Greet.self))
-        ) { world in
-            let graph = try await world.submit(
+    @Test(arguments: TestCluster.Connection.allCases)
+    func `each operation runs where its kind is known`(connection: TestCluster.Connection)
+        async throws
+    {
+        try await TestCluster.run(
+            connection,
+            LibraryWorker("squares", .on(Square.self)),
+            LibraryWorker("greets", .on(Greet.self))
+        ) { cluster in
+            let graph = try await cluster.submit(
                 OperationDescription("a", "Square", #"{"number": 3}"#),
                 OperationDescription("b", "greet.v1", #"{"name": "Ada"}"#),
                 OperationDescription("c", "Square", #"{"number": 4}"#)
             )
-            await world.coordinator.waitUntilFinished(graph)
+            await cluster.service.waitUntilFinished(graph)
 
-            let state = world.record.current
-            let names = (0..<3).map { state[$0].worker.flatMap { state.names[$0] } }
+            let state = cluster.history.current
+            let names = (0..<3).map { state[$0].worker }
             #expect(names == ["squares", "greets", "squares"])
             #expect((0..<3).allSatisfy { state[$0].outcome == .succeeded })
         }
     }
 
     @Test func `a kind that nobody knows waits for a worker that does`() async throws {
-        try await World.play(.inProcess, World.Member("squares", .on(Square.self))) { world in
-            let graph = try await world.submit(
+        try await TestCluster.run(.inProcess, LibraryWorker("squares", .on(Square.self))) {
+            cluster in
+            let graph = try await cluster.submit(
                 OperationDescription("b", "greet.v1", #"{"name": "Ada"}"#),
                 OperationDescription("a", "Square", #"{"number": 3}"#)
             )
-            try await world.record.wait { $0[1].outcome == .succeeded }
-            #expect(world.record.current[0].worker == nil)
-            let late = Task { try await world.serve(World.Member("late", .on(Greet.self))) }
-            await world.coordinator.waitUntilFinished(graph)
+            try await cluster.history.wait { $0[1].outcome == .succeeded }
+            #expect(cluster.history.current[0].worker == nil)
+            let late = Task { try await cluster.serve(LibraryWorker("late", .on(Greet.self))) }
+            await cluster.service.waitUntilFinished(graph)
 
-            #expect(world.record.current[0].outcome == .succeeded)
+            #expect(cluster.history.current[0].outcome == .succeeded)
             late.cancel()
             _ = await late.result
         }
@@ -391,46 +403,41 @@ import Testing
     @Test func `as many run at once as there are slots, though each blocks its thread`()
         async throws
     {
-        let member = World.Member("one", slots: 12, .on(Meet.self))
-        try await World.play(.inProcess, member) { world in
+        let member = LibraryWorker("one", slots: 12, .on(Meet.self))
+        try await TestCluster.run(.inProcess, member) { cluster in
             let name = UUID().uuidString
             let operations = (0..<12).map {
                 OperationDescription("\($0)", "Meet", #"{"meeting": "\#(name)", "count": 12}"#)
             }
             let graph = GraphDescription(name: "g", operations: operations)
-            let id = await world.coordinator.submit(
-                graph,
-                compiled: try CompiledGraph.compile(graph)
-            )
-            await world.coordinator.waitUntilFinished(id)
+            let id = try await cluster.submit(graph)
+            await cluster.service.waitUntilFinished(id)
 
-            #expect((0..<12).allSatisfy { world.record.current[$0].output == "true" })
+            #expect((0..<12).allSatisfy { cluster.history.current[$0].output == "true" })
         }
     }
 
     @Test func `thousands of operations each have one result`() async throws {
-        let member = World.Member("many", slots: 8, .on(Square.self))
-        try await World.play(.inProcess, member) { world in
+        let member = LibraryWorker("many", slots: 8, .on(Square.self))
+        try await TestCluster.run(.inProcess, member) { cluster in
             let count = 3_000
             let operations = (0..<count).map {
                 OperationDescription("\($0)", "Square", #"{"number": \#($0)}"#)
             }
             let graph = GraphDescription(name: "g", operations: operations)
-            let id = await world.coordinator.submit(
-                graph,
-                compiled: try CompiledGraph.compile(graph)
-            )
-            await world.coordinator.waitUntilFinished(id)
+            let id = try await cluster.submit(graph)
+            await cluster.service.waitUntilFinished(id)
 
-            let state = world.record.current
+            let state = cluster.history.current
             #expect((0..<count).allSatisfy { state[$0].output == "\($0 * $0)" })
         }
     }
 
     @Test func `an operation in the only slot may do two things at once`() async throws {
         try #require(OwnProcess.processorCount > 1)
-        try await World.play(.inProcess, World.Member("one", slots: 1, .on(Fork.self))) { world in
-            let entry = try await world.run(
+        try await TestCluster.run(.inProcess, LibraryWorker("one", slots: 1, .on(Fork.self))) {
+            cluster in
+            let entry = try await cluster.runToEnd(
                 OperationDescription("f", "Fork", #"{"meeting": "\#(UUID().uuidString)"}"#)
             )
 
@@ -443,28 +450,28 @@ import Testing
     {
         let name = UUID().uuidString
         let input = #"{"meeting": "\#(name)"}"#
-        try await World.play(.inProcess) { world in
+        try await TestCluster.run(.inProcess) { cluster in
             try await testGracefulShutdown { trigger in
-                let worker = try world.worker(World.Member("first", slots: 1, .on(Attend.self)))
+                let worker = cluster.make(LibraryWorker("first", slots: 1, .on(Attend.self)))
                 let running = Task.immediate { try await worker.run() }
-                try await world.record.wait { $0.workers == ["first"] }
-                let graph = try await world.submit(
+                try await cluster.history.wait { $0.workers.values.contains("first") }
+                let graph = try await cluster.submit(
                     OperationDescription("runs", "Attend", input),
                     OperationDescription("waits", "Attend", input)
                 )
-                try await world.record.wait { $0[0].hasStarted }
+                try await cluster.history.wait { $0[0].hasStarted }
                 trigger.triggerGracefulShutdown()
                 // Detached: it is not to be shut down as well.
                 let next = Task.detached {
-                    try await world.serve(World.Member("next", slots: 1, .on(Attend.self)))
+                    try await cluster.serve(LibraryWorker("next", slots: 1, .on(Attend.self)))
                 }
-                try await world.record.wait { $0[1].hasStarted }
+                try await cluster.history.wait { $0[1].hasStarted }
                 Meeting[name].end()
-                await world.coordinator.waitUntilFinished(graph)
+                await cluster.service.waitUntilFinished(graph)
                 try await running.value
 
-                let state = world.record.current
-                let names = (0..<2).map { state[$0].worker.flatMap { state.names[$0] } }
+                let state = cluster.history.current
+                let names = (0..<2).map { state[$0].worker }
                 #expect(names == ["first", "next"])
                 #expect(state[0].outcome == .succeeded && state[1].outcome == .succeeded)
                 next.cancel()
@@ -478,15 +485,15 @@ import Testing
     {
         let name = UUID().uuidString
         defer { Meeting[name].end() }
-        try await World.play(.inProcess) { world in
+        try await TestCluster.run(.inProcess) { cluster in
             let running = Task {
-                try await world.serve(World.Member("first", slots: 1, .on(Attend.self)))
+                try await cluster.serve(LibraryWorker("first", slots: 1, .on(Attend.self)))
             }
-            try await world.record.wait { $0.workers == ["first"] }
-            try await world.submit(
+            try await cluster.history.wait { $0.workers.values.contains("first") }
+            try await cluster.submit(
                 OperationDescription("runs", "Attend", #"{"meeting": "\#(name)"}"#)
             )
-            try await world.record.wait { $0[0].hasStarted }
+            try await cluster.history.wait { $0[0].hasStarted }
             running.cancel()
 
             await #expect(throws: CancellationError.self) { try await running.value }
@@ -497,16 +504,16 @@ import Testing
     @Test func `code that ignores its end does not keep a worker that drains`() async throws {
         let name = UUID().uuidString
         defer { Meeting[name].end() }
-        try await World.play(.inProcess) { world in
+        try await TestCluster.run(.inProcess) { cluster in
             try await testGracefulShutdown { trigger in
-                let member = World.Member("first", slots: 1, .on(Attend.self))
-                let worker = try world.worker(member, drainTimeout: .zero, grace: .zero)
+                let member = LibraryWorker("first", slots: 1, .on(Attend.self))
+                let worker = cluster.make(member, drainTimeout: .zero, grace: .zero)
                 let running = Task { try await worker.run() }
-                try await world.record.wait { $0.workers == ["first"] }
-                try await world.submit(
+                try await cluster.history.wait { $0.workers.values.contains("first") }
+                try await cluster.submit(
                     OperationDescription("runs", "Attend", #"{"meeting": "\#(name)"}"#)
                 )
-                try await world.record.wait { $0[0].hasStarted }
+                try await cluster.history.wait { $0[0].hasStarted }
                 trigger.triggerGracefulShutdown()
 
                 try await running.value

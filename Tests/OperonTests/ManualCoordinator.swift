@@ -1,13 +1,15 @@
+import ClusterKit
 import Foundation
 import Operon
+import OperonFaultKit
 import OperonModel
 import OperonPorts
 import OperonRuntime
 import OperonWire
 
-/// A worker, and a coordinator played by hand: it says that operations are to be isolated, whatever
+/// A worker, and a coordinator that the test speaks for: it says that operations are to be isolated, whatever
 /// the scheduler would.
-final class ChildWorld: Sendable {
+final class ManualCoordinator: Sendable {
     private let transport: InProcessCoordinatorTransport
     private let events: AsyncStream<WorkerEnvelope>
     private let log = Transcript()
@@ -17,38 +19,38 @@ final class ChildWorld: Sendable {
 
     /// Runs `body` when the worker is there; then everything is closed. `kinds` are what the
     /// parent knows; `program` is what it starts.
-    static func play(
+    static func run(
         kinds: [OperationKind],
         program: ChildProgram? = nil,
         isolation: isolated (any Actor)? = #isolation,
-        _ body: (ChildWorld) async throws -> Void
+        _ body: (ManualCoordinator) async throws -> Void
     ) async throws {
         let hub = InProcessHub()
-        let world = ChildWorld(hub.makeCoordinator())
-        let coordinating = Task { try await world.transport.run() }
-        let listening = Task { await world.listen() }
-        let speaking = Task { await world.speak() }
+        let coordinator = ManualCoordinator(hub.makeCoordinator())
+        let coordinating = Task { try await coordinator.transport.run() }
+        let listening = Task { await coordinator.listen() }
+        let speaking = Task { await coordinator.speak() }
         let worker = Worker(
             hub: hub,
             name: "parent",
             slots: 2,
-            logger: World.logger,
+            logger: TestCluster.logger,
             child: try program ?? testWorker(),
             kinds: kinds
         )
         let working = Task { try await worker.run() }
         let result: Result<Void, any Error>
         do {
-            result = .success(try await body(world))
+            result = .success(try await body(coordinator))
         } catch {
             result = .failure(error)
         }
         working.cancel()
         _ = await working.result
-        await world.transport.close()
+        await coordinator.transport.close()
         _ = await coordinating.result
         await listening.value
-        world.outgoing.finish()
+        coordinator.outgoing.finish()
         await speaking.value
         try result.get()
     }
@@ -65,7 +67,7 @@ final class ChildWorld: Sendable {
             environment["SWIFT_BACKTRACE"] = "enable=no"
             return ChildProgram(path: path, arguments: [], environment: environment)
         }
-        throw WorldFailure("no test-worker beside the tests: swift build --build-tests makes it")
+        throw CommandFailure("no test-worker beside the tests: swift build --build-tests makes it")
     }
 
     private init(_ transport: InProcessCoordinatorTransport) {
@@ -195,7 +197,7 @@ final class ChildWorld: Sendable {
                 return result
             }
         }
-        throw WorldFailure("the worker ended before its operation")
+        throw CommandFailure("the worker ended before its operation")
     }
 }
 
@@ -238,7 +240,7 @@ final class Once<Value: Sendable>: @unchecked Sendable {
     func value() async throws -> Value {
         await latch.wait(within: .seconds(120))
         guard let value = lock.withLock({ known }) else {
-            throw WorldFailure("it did not come within two minutes")
+            throw CommandFailure("it did not come within two minutes")
         }
         return value
     }
