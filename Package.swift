@@ -508,7 +508,7 @@ let package = Package(
         .testTarget(
             name: "OperonRuntimeTests",
             dependencies: [
-                "COperonProcess", "OperonArguments", "OperonCore", "OperonFaultKit",
+                "ClusterKit", "COperonProcess", "OperonArguments", "OperonCore", "OperonFaultKit",
                 "OperonModel", "OperonPorts", "OperonRuntime", "OperonTestKit", "OperonTesting",
                 "OperonWire",
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),

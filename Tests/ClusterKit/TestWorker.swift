@@ -1,6 +1,6 @@
 import NIOConcurrencyHelpers
 import OperonAMQP
-import OperonCore
+package import OperonCore
 import OperonModel
 import OperonPorts
 package import OperonRuntime
@@ -50,16 +50,21 @@ extension TestCluster {
 
     /// Starts a worker; returns when it is welcome.
     ///
-    /// - Parameter kinds: What it knows besides the built-in kinds.
+    /// - Parameters:
+    ///   - kinds: What it knows besides the built-in kinds.
+    ///   - change: Changes the configuration of its agent.
     @discardableResult
     package func join(
         _ name: String,
         slots: Int,
         host: String = "node",
         queues: [String] = [],
-        kinds: [String] = ["Play"]
+        kinds: [String] = ["Play"],
+        _ change: @escaping @Sendable (inout WorkerAgent.Configuration) -> Void = { _ in }
     ) async throws -> Worker {
-        var configuration = WorkerHost.Configuration(slots: slots, environment: [:]) { _ in }
+        let environment = ["PATH": "/usr/local/bin:/usr/bin:/bin"]
+        var configuration = WorkerHost.Configuration(slots: slots, environment: environment) { _ in
+        }
         configuration.name = name
         configuration.queues = queues
         let (gates, script, clock) = (gates, options.script, options.clock)
@@ -78,6 +83,7 @@ extension TestCluster {
             agent.kinds = (Work.builtInKinds + kinds).sorted()
             agent.runsAnyKind = false
             agent.startReportDelay = .milliseconds(1)
+            change(&agent)
         }
         var scripted: ScriptedTransport?
         let worker = try WorkerHost(configuration, logger: Self.logger) { incarnation in

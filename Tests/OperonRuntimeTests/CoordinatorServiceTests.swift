@@ -1,58 +1,12 @@
-import Logging
 import OperonCore
 import OperonModel
 import OperonPorts
 import OperonRuntime
 import Testing
 
-/// A transport that is up at once, takes what it is told to take, and ends when the test says so.
-private final class ScriptedTransport: CoordinatorTransport {
-    let events: AsyncStream<[CoordinatorTransportEvent]>
-    let continuation: AsyncStream<[CoordinatorTransportEvent]>.Continuation
-    let ended = Latch()
-    /// Open: messages are taken. Closed: the broker takes nothing.
-    let isTaking = Latch()
-    let closed = Latch()
-    let failure: PortError?
-
-    init(failure: PortError? = nil) {
-        self.failure = failure
-        (events, continuation) = AsyncStream.makeStream()
-    }
-
-    func run() async throws {
-        continuation.yield([.up])
-        await ended.wait()
-        continuation.finish()
-        if let failure { throw failure }
-    }
-
-    func send(_ body: [UInt8], to address: WorkerAddress, priority: UInt8) async {
-        await isTaking.wait()
-    }
-
-    func broadcast(_ body: [UInt8]) async { await isTaking.wait() }
-
-    func sendToSelf(_ body: [UInt8], lane: WorkerLane) async { await isTaking.wait() }
-
-    func close() async {
-        closed.open()
-        ended.open()
-    }
-}
-
 @Suite(.timeLimit(.minutes(5))) struct CoordinatorServiceTests {
-    private func service(_ transport: ScriptedTransport) -> CoordinatorService {
-        let scheduler = Scheduler(
-            configuration: Scheduler.Configuration(),
-            reign: Reign(rawValue: 1),
-            epoch: Epoch(rawValue: 1)
-        )
-        return CoordinatorService(
-            scheduler: scheduler,
-            transport: transport,
-            logger: Logger(label: "test")
-        ) { _, _ in }
+    private func service(_ transport: ManualTransport) async throws -> CoordinatorService {
+        try await ManualCluster.open(nil, transport).service
     }
 
     private func submit(to service: CoordinatorService) async throws -> GraphID {
@@ -66,14 +20,13 @@ private final class ScriptedTransport: CoordinatorTransport {
     @Test func `a transport that gives up ends everybody who waits, with its reason`() async throws
     {
         let reason = PortError(.prefixHeld, "somebody else has it")
-        let transport = ScriptedTransport(failure: reason)
-        transport.isTaking.open()
-        let service = service(transport)
+        let transport = ManualTransport()
+        let service = try await service(transport)
         let running = Task { try await service.run() }
         try await service.waitUntilConnected(within: .seconds(30))
         let graph = try await submit(to: service)
         let waiting = Task { await service.waitUntilFinished(graph) }
-        transport.ended.open()
+        transport.end(throwing: reason)
 
         await waiting.value
         await #expect(throws: reason) { try await running.value }
@@ -82,21 +35,21 @@ private final class ScriptedTransport: CoordinatorTransport {
     }
 
     @Test func `a broker that takes nothing does not keep a run that was killed`() async throws {
-        let transport = ScriptedTransport()
-        let service = service(transport)
+        let transport = ManualTransport(isTaking: false)
+        let service = try await service(transport)
         let running = Task { try await service.run() }
         try await service.waitUntilConnected(within: .seconds(30))
         let graph = try await submit(to: service)
         let waiting = Task { await service.waitUntilFinished(graph) }
         await service.shutDown(kill: true)
 
-        #expect(transport.closed.isOpen)
         await waiting.value
         try await running.value
+        #expect(transport.isClosed)
     }
 
     @Test func `nobody there within the limit is unreachable`() async throws {
-        let service = service(ScriptedTransport())
+        let service = try await service(ManualTransport())
 
         await #expect(throws: PortError.self) {
             try await service.waitUntilConnected(within: .milliseconds(1))

@@ -1,4 +1,3 @@
-import Logging
 import NIOConcurrencyHelpers
 import OperonCore
 import OperonModel
@@ -57,14 +56,14 @@ private final class SetClock: Sendable {
     @Test func `a deadline that the clock is set beyond has passed`() async throws {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
         let clock = SetClock()
-        try await PruningTests.withService(store, time: clock.source) { service, client in
+        try await ManualCluster.run(store, isConnected: false, time: clock.source) { cluster in
             let deadline = clock.date + .seconds(8 * 3_600)
-            _ = try await client.submit(submission { $0.deadline = deadline })
+            _ = try await cluster.client.submit(submission { $0.deadline = deadline })
             clock.set(to: deadline + .seconds(-1))
             clock.set(to: deadline)
-            await service.waitUntilFinished(GraphID(rawValue: 0))
+            await cluster.service.waitUntilFinished(GraphID(rawValue: 0))
             let operation = OperationID(graph: GraphID(rawValue: 0), index: 0)
-            #expect(await service.query { $0.outcome(of: operation) } == .failed(.deadline))
+            #expect(await cluster.service.query { $0.outcome(of: operation) } == .failed(.deadline))
         }
     }
 
@@ -72,14 +71,14 @@ private final class SetClock: Sendable {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
         let clock = SetClock()
         let deadline = clock.date + .seconds(60)
-        try await PruningTests.withService(store, time: clock.source) { _, client in
-            _ = try await client.submit(submission { $0.deadline = deadline })
+        try await ManualCluster.run(store, isConnected: false, time: clock.source) { cluster in
+            _ = try await cluster.client.submit(submission { $0.deadline = deadline })
         }
         clock.set(to: deadline)
-        try await PruningTests.withService(store, time: clock.source) { service, _ in
-            await service.waitUntilFinished(GraphID(rawValue: 0))
+        try await ManualCluster.run(store, isConnected: false, time: clock.source) { cluster in
+            await cluster.service.waitUntilFinished(GraphID(rawValue: 0))
             let operation = OperationID(graph: GraphID(rawValue: 0), index: 0)
-            #expect(await service.query { $0.outcome(of: operation) } == .failed(.deadline))
+            #expect(await cluster.service.query { $0.outcome(of: operation) } == .failed(.deadline))
         }
     }
 }

@@ -1,10 +1,8 @@
-import Logging
+import ClusterKit
 import OperonCore
 import OperonModel
-import OperonPorts
+import OperonRuntime
 import Testing
-
-@testable import OperonRuntime
 
 /// A coordinator and a worker in one process, with pieces so small that short outputs are fetched.
 @Suite(.timeLimit(.minutes(5))) struct FetchedInputsTests {
@@ -17,82 +15,26 @@ import Testing
         return limits
     }
 
-    /// What became of the operations of a graph: outcomes and logs by name.
-    private struct Ended {
-        var outcomes: [String: Outcome] = [:]
-        var logs: [String: String] = [:]
-    }
-
-    private final class Notes: Sendable {
-        let stream: AsyncStream<[Scheduler.Notice]>
-        let continuation: AsyncStream<[Scheduler.Notice]>.Continuation
-
-        init() { (stream, continuation) = AsyncStream.makeStream() }
-    }
-
+    /// What became of the operations of a graph, by name.
     private func run(
         _ operations: [OperationDescription],
         limits: Limits = Self.limits
-    ) async throws -> Ended {
-        let graph = GraphDescription(name: "g", operations: operations)
-        var configuration = Scheduler.Configuration()
-        configuration.limits = limits
-        let hub = InProcessHub()
-        let notes = Notes()
-        let coordinator = CoordinatorService(
-            scheduler: Scheduler(
-                configuration: configuration,
-                reign: Reign(rawValue: 1),
-                epoch: Epoch(rawValue: 1)
-            ),
-            transport: hub.makeCoordinator(),
-            logger: Logger(label: "test"),
-            // One message of one test is small.
-            operationsPerMessage: 1
-        ) { notices, _ in notes.continuation.yield(notices) }
-        return try await ProcessSupport.withRunner { runner in
-            let incarnation = Incarnation(rawValue: 5)
-            var agent = WorkerAgent.Configuration(
-                name: "w",
-                incarnation: incarnation,
-                host: "here",
-                processID: 1,
-                slots: 3,
-                kinds: Work.builtInKinds
+    ) async throws -> [String: History.Operation] {
+        var options = TestCluster.Options.real(.inProcess)
+        options.scheduler.limits = limits
+        // One message of one test is small.
+        options.operationsPerMessage = 1
+        var ended: [String: History.Operation] = [:]
+        try await TestCluster.run(options) { cluster in
+            try await cluster.join("w", slots: 3) { $0.eventBytesPerMessage = 1_000 }
+            let graph = GraphDescription(name: "g", operations: operations)
+            let id = await cluster.service.submit(
+                graph,
+                compiled: try CompiledGraph.compile(graph)
             )
-            agent.limits = limits
-            agent.eventBytesPerMessage = 1_000
-            let worker = WorkerService(
-                agent: WorkerAgent(configuration: agent),
-                transport: hub.makeWorker(incarnation: incarnation),
-                processes: runner,
-                logger: Logger(label: "test")
-            )
-            async let coordinating: Void = coordinator.run()
-            async let working: Void = worker.run()
-            try await coordinator.waitUntilConnected(within: .seconds(30))
-            let id = await coordinator.submit(graph, compiled: try CompiledGraph.compile(graph))
-            await coordinator.waitUntilFinished(id)
-            await coordinator.shutDown()
-            worker.drain(timeout: .zero)
-            _ = try await (coordinating, working)
-            notes.continuation.finish()
-            return await ended(notes, graph)
-        }
-    }
-
-    private func ended(_ notes: Notes, _ graph: GraphDescription) async -> Ended {
-        var ended = Ended()
-        for await notices in notes.stream {
-            for notice in notices {
-                switch notice {
-                case .finished(let id, let outcome):
-                    ended.outcomes[graph.operations[Int(id.index)].name] = outcome
-                case .result(let id, _, let result):
-                    ended.logs[graph.operations[Int(id.index)].name] =
-                        String(decoding: result.logTail, as: UTF8.self)
-                default: continue
-                }
+            await cluster.service.waitUntilFinished(id)
+            for (index, operation) in operations.enumerated() {
+                ended[operation.name] = cluster.history.current[index]
             }
         }
         return ended
@@ -132,9 +74,9 @@ import Testing
             command("join", "cat $OPERON_INPUTS", needs: ["e", "a", "b", "c", "d"]),
         ])
 
-        #expect(ended.outcomes["join"] == .succeeded)
+        #expect(ended["join"]?.outcome == .succeeded)
         #expect(
-            ended.logs["join"]
+            ended["join"]?.tail
                 == "{\"e\":\(digits(4, 101)),\"a\":\(digits(1, 250)),\"b\":22222,\"c\":null,"
                 + "\"d\":\(digits(3, 100))}\n"
         )
@@ -155,7 +97,7 @@ import Testing
                 let output = (reader + place) % 8 + 1
                 return "\"o\(output)\":\(digits(output, 300))"
             }
-            #expect(ended.logs["r\(reader)"] == "{\(parts.joined(separator: ","))}\n")
+            #expect(ended["r\(reader)"]?.tail == "{\(parts.joined(separator: ","))}\n")
         }
     }
 
@@ -176,8 +118,8 @@ import Testing
         )
 
         let error = OperationError.inputTooLarge(bytes: 501, limit: 500)
-        #expect(ended.outcomes["exact"] == .succeeded)
-        #expect(ended.outcomes["over"] == .failed(error))
+        #expect(ended["exact"]?.outcome == .succeeded)
+        #expect(ended["over"]?.outcome == .failed(error))
         #expect(error.description == "input of 501 bytes is over the limit of 500")
     }
 
@@ -189,8 +131,8 @@ import Testing
 
         let ended = try await run(needed + [command("join", "true", needs: names)], limits: limits)
 
-        guard case .failed(.inputTooLarge(let bytes, 4_000)) = ended.outcomes["join"] else {
-            Issue.record("it ended \(String(describing: ended.outcomes["join"]))")
+        guard case .failed(.inputTooLarge(let bytes, 4_000)) = ended["join"]?.outcome else {
+            Issue.record("it ended \(String(describing: ended["join"]?.outcome))")
             return
         }
         #expect(bytes > 4_000)

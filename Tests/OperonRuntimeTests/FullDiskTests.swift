@@ -1,4 +1,3 @@
-import Logging
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -10,98 +9,31 @@ import Testing
 /// What operations and clients are told while a store takes nothing.
 @Suite(.timeLimit(.minutes(5))) struct FullDiskTests {
     private let store = InMemoryStore(reign: Reign(rawValue: 5))
-    private let transport = SteppedTransport()
-    private let sender = WorkerIdentity(
-        name: "w",
-        incarnation: Incarnation(rawValue: 9),
-        connection: 1
-    )
 
     /// A coordinator with one worker, which is the test, and two operations that the worker runs.
     private func withWorker(
         isKept: Bool = true,
         isolation: isolated (any Actor)? = #isolation,
-        _ body: (CoordinatorService, LocalCoordinator, [HeldAttempt]) async throws -> Void
+        _ body: (ManualCluster, LocalCoordinator, [HeldAttempt]) async throws -> Void
     ) async throws {
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
-        let configuration = Scheduler.Configuration()
-        let (scheduler, restored) =
-            isKept
-            ? try await CoordinatorService.restore(from: store, configuration: configuration)
-            : (
-                Scheduler(
-                    configuration: configuration,
-                    reign: Reign(rawValue: 5),
-                    epoch: Epoch(rawValue: 1)
-                ), nil
-            )
-        let service = CoordinatorService(
-            scheduler: scheduler,
-            transport: transport,
-            logger: logger,
-            restored: restored
-        ) { _, _ in }
-        let client = LocalCoordinator(service: service, caller: "", version: "0")
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await service.run() }
-            await transport.handle(envelope(.hello(hello()), of: Reign(rawValue: 0)))
+        try await ManualCluster.run(isKept ? store : nil) { cluster in
+            try await cluster.join(kinds: ["K"])
             let operations = ["a", "b"].map { name in
                 OperationDescription(name: name, work: .registered(kind: "K", input: .empty))
             }
             let graph = GraphDescription(name: "g", operations: operations)
             var submission = Submission(graph: graph)
             submission.isOpen = true
-            _ = try await client.submit(submission)
+            _ = try await cluster.client.submit(submission)
             var held: [HeldAttempt] = []
-            for name in ["a", "b"] { held.append(await dispatched(name).held) }
-            await report(1, .started(held[0], at: .zero), .started(held[1], at: .zero))
-            try await service.kept()
-            try await body(service, client, held)
-            await service.shutDown(kill: true)
-            try await group.waitForAll()
-        }
-        await store.close()
-    }
-
-    private func hello() -> Hello {
-        Hello(
-            sentAt: SystemClock.now(),
-            host: "test",
-            processID: 1,
-            slots: 4,
-            queues: [],
-            kinds: ["K"],
-            held: [],
-            firstEvent: 1,
-            lastEvent: 0,
-            isDraining: false
-        )
-    }
-
-    private func envelope(
-        _ body: WorkerMessage,
-        of reign: Reign? = nil,
-        from other: WorkerIdentity? = nil
-    ) -> WorkerEnvelope {
-        WorkerEnvelope(
-            reign: reign ?? Reign(rawValue: 5),
-            epoch: Epoch(rawValue: 1),
-            sequence: 0,
-            sender: other ?? sender,
-            body: body
-        )
-    }
-
-    private func report(_ first: UInt64, _ events: WorkerEvent...) async {
-        let batch = EventBatch(firstNumber: first, sentAt: .zero, events: events)
-        await transport.handle(envelope(.events(batch)))
-    }
-
-    private func dispatched(_ name: String) async -> DispatchedOperation {
-        await transport.find { envelope in
-            guard case .dispatch(let dispatch) = envelope.body else { return nil }
-            return dispatch.operations.first { $0.name == name }
+            for name in ["a", "b"] { held.append(try await cluster.dispatched(name).held) }
+            try await cluster.report(
+                1,
+                .started(held[0], at: .zero),
+                .started(held[1], at: .zero)
+            )
+            try await cluster.service.kept()
+            try await body(cluster, cluster.client, held)
         }
     }
 
@@ -122,24 +54,14 @@ import Testing
     @Test func `an operation that reads is told what another left that waits for the disk`()
         async throws
     {
-        try await withWorker { service, _, held in
+        try await withWorker { cluster, _, held in
             await fill()
-            await report(3, .finished(held[0], result("\"left\"")))
-            while await service.trouble == nil { await Task.yield() }
-            await report(4, .read(held[1], ReadRequest(number: 1, name: "a")))
+            try await cluster.report(3, .finished(held[0], result("\"left\"")))
+            while await cluster.service.trouble == nil { await Task.yield() }
+            try await cluster.report(4, .read(held[1], ReadRequest(number: 1, name: "a")))
             await store.heal()
-            let content = await transport.find { envelope -> Verdict.Content? in
-                guard case .control(let control) = envelope.body else { return nil }
-                return control.verdicts.first { $0.number == 1 }?.content
-            }
+            let content = try await cluster.verdict(1).content
             #expect(content == .output(Payload(bytes: Array("\"left\"".utf8))))
-        }
-    }
-
-    private func verdict(_ number: UInt64) async -> Verdict.Content? {
-        await transport.find { envelope -> Verdict.Content? in
-            guard case .control(let control) = envelope.body else { return nil }
-            return control.verdicts.first { $0.number == number }?.content
         }
     }
 
@@ -147,20 +69,23 @@ import Testing
     func `an operation that reads is told what another left that ended just before it`(
         isKept: Bool
     ) async throws {
-        try await withWorker(isKept: isKept) { _, _, held in
-            await report(
+        try await withWorker(isKept: isKept) { cluster, _, held in
+            try await cluster.report(
                 3,
                 .finished(held[0], result("\"left\"")),
                 .read(held[1], ReadRequest(number: 1, name: "a"))
             )
-            #expect(await verdict(1) == .output(Payload(bytes: Array("\"left\"".utf8))))
+            #expect(
+                try await cluster.verdict(1).content
+                    == .output(Payload(bytes: Array("\"left\"".utf8)))
+            )
         }
     }
 
     @Test func `what one worker reads at once has a bound, and the rest is read later`()
         async throws
     {
-        try await withWorker { service, client, held in
+        try await withWorker { cluster, client, held in
             let names = (0..<10).map { "large\($0)" }
             let operations = names.map { name in
                 OperationDescription(name: name, work: .registered(kind: "K", input: .empty))
@@ -170,36 +95,43 @@ import Testing
             let megabyte = String(repeating: "x", count: 1 << 20)
             var event: UInt64 = 3
             for name in names {
-                await report(event, .finished(await dispatched(name).held, result(megabyte)))
+                try await cluster.report(
+                    event,
+                    .finished(try await cluster.dispatched(name).held, result(megabyte))
+                )
                 event += 1
             }
-            try await service.kept()
+            try await cluster.service.kept()
             let first = event
             let reads = names.indices.map { place in
                 WorkerEvent.read(
                     held[1],
-                    ReadRequest(number: UInt64(place), name: names[place])
+                    ReadRequest(number: UInt64(place + 1), name: names[place])
                 )
             }
-            await transport.handle(
-                envelope(.events(EventBatch(firstNumber: first, sentAt: .zero, events: reads)))
+            try await cluster.say(
+                .events(EventBatch(firstNumber: first, sentAt: .zero, events: reads))
             )
             let large = Verdict.Content.output(Payload(bytes: Array(megabyte.utf8)))
-            for number in 0..<8 as Range<UInt64> { #expect(await verdict(number) == large) }
-            for number in 8..<10 as Range<UInt64> { #expect(await verdict(number) == .again) }
+            for number in 1...8 as ClosedRange<UInt64> {
+                #expect(try await cluster.verdict(number).content == large)
+            }
+            for number in 9...10 as ClosedRange<UInt64> {
+                #expect(try await cluster.verdict(number).content == .again)
+            }
 
             let rest = EventBatch(
                 firstNumber: first + 10,
                 sentAt: .zero,
-                events: [.read(held[1], ReadRequest(number: 10, name: names[8]))]
+                events: [.read(held[1], ReadRequest(number: 11, name: names[8]))]
             )
-            await transport.handle(envelope(.events(rest)))
-            #expect(await verdict(10) == large)
+            try await cluster.say(.events(rest))
+            #expect(try await cluster.verdict(11).content == large)
         }
     }
 
     @Test func `a date comes although the disk was full when a stranger came`() async throws {
-        try await withWorker { service, client, held in
+        try await withWorker { cluster, client, held in
             var later = OperationDescription(
                 name: "c",
                 work: .registered(kind: "K", input: .empty)
@@ -208,18 +140,16 @@ import Testing
             let more = GraphDescription(name: "g", operations: [later])
             _ = try await client.add(Submission(graph: more), to: "g")
             await fill()
-            await report(3, .finished(held[0], result("1")))
-            while await service.trouble == nil { await Task.yield() }
+            try await cluster.report(3, .finished(held[0], result("1")))
+            while await cluster.service.trouble == nil { await Task.yield() }
             let stranger = WorkerIdentity(
                 name: "s",
                 incarnation: Incarnation(rawValue: 10),
                 connection: 1
             )
-            await transport.handle(
-                envelope(.hello(hello()), of: Reign(rawValue: 0), from: stranger)
-            )
+            try await cluster.join(stranger, kinds: ["K"])
             await store.heal()
-            #expect(await dispatched("c").name == "c")
+            #expect(try await cluster.dispatched("c").name == "c")
         }
     }
 
@@ -228,13 +158,16 @@ import Testing
         added.dependencies = [DependencyDescription("a")]
         let graph = GraphDescription(name: "more", operations: [added])
         let body = try StoreFormat.encode(graph, failFast: false)
-        try await withWorker { service, _, held in
+        try await withWorker { cluster, _, held in
             await fill()
-            await report(3, .finished(held[0], result("\"left\"")))
-            while await service.trouble == nil { await Task.yield() }
-            await report(4, .added(held[1], AdditionRequest(number: 1, operations: body)))
+            try await cluster.report(3, .finished(held[0], result("\"left\"")))
+            while await cluster.service.trouble == nil { await Task.yield() }
+            try await cluster.report(
+                4,
+                .added(held[1], AdditionRequest(number: 1, operations: body))
+            )
             await store.heal()
-            let inputs = await dispatched("c").inputs
+            let inputs = try await cluster.dispatched("c").inputs
             #expect(inputs.map(\.output) == [Payload(bytes: Array("\"left\"".utf8))])
         }
     }
@@ -244,15 +177,15 @@ import Testing
         added.dependencies = [DependencyDescription("a")]
         let graph = GraphDescription(name: "more", operations: [added])
         let body = try StoreFormat.encode(graph, failFast: false)
-        try await withWorker { service, _, held in
-            await report(3, .finished(held[0], result("\"left\"")))
-            try await service.kept()
+        try await withWorker { cluster, _, held in
+            try await cluster.report(3, .finished(held[0], result("\"left\"")))
+            try await cluster.service.kept()
             await store.failReads(StoreError(.failed, "broken"))
-            await report(4, .added(held[1], AdditionRequest(number: 1, operations: body)))
-            let content = await transport.find { envelope -> Verdict.Content? in
-                guard case .control(let control) = envelope.body else { return nil }
-                return control.verdicts.first { $0.number == 1 }?.content
-            }
+            try await cluster.report(
+                4,
+                .added(held[1], AdditionRequest(number: 1, operations: body))
+            )
+            let content = try await cluster.verdict(1).content
             guard case .refused(.unreachable) = content else {
                 Issue.record("\(content)")
                 return
@@ -262,11 +195,11 @@ import Testing
 
     @Test func `of the answers to beats that wait for the disk the last one is sent`() async throws
     {
-        try await withWorker { service, _, held in
+        try await withWorker { cluster, _, held in
             await fill()
-            await report(3, .finished(held[0], result("1")))
-            while await service.trouble == nil { await Task.yield() }
-            let before = transport.sent.count
+            try await cluster.report(3, .finished(held[0], result("1")))
+            while await cluster.service.trouble == nil { await Task.yield() }
+            let before = cluster.transport.sent.count
             for number in 1...1_000 as ClosedRange<Int64> {
                 let beat = Beat(
                     sentAt: Timestamp(nanoseconds: number),
@@ -275,23 +208,23 @@ import Testing
                     held: [held[1]],
                     isDraining: false
                 )
-                await transport.handle(envelope(.beat(beat)))
+                try await cluster.say(.beat(beat))
             }
             await store.heal()
             let last = Timestamp(nanoseconds: 1_000)
-            _ = await transport.find { envelope -> Bool? in
+            _ = try await cluster.transport.find { envelope -> Bool? in
                 guard case .control(let control) = envelope.body else { return nil }
                 return control.answers == last ? true : nil
             }
-            #expect(transport.sent.count - before <= 3)
+            #expect(cluster.transport.sent.count - before <= 3)
         }
     }
 
     @Test func `while the disk is full nobody new is welcomed`() async throws {
-        try await withWorker { service, _, held in
+        try await withWorker { cluster, _, held in
             await fill()
-            await report(3, .finished(held[0], result("1")))
-            while await service.trouble == nil { await Task.yield() }
+            try await cluster.report(3, .finished(held[0], result("1")))
+            while await cluster.service.trouble == nil { await Task.yield() }
             let strangers = (100..<1_100).map { number in
                 WorkerIdentity(
                     name: "s\(number)",
@@ -300,37 +233,33 @@ import Testing
                 )
             }
             for stranger in strangers {
-                await transport.handle(
-                    envelope(.hello(hello()), of: Reign(rawValue: 0), from: stranger)
-                )
+                try await cluster.join(stranger, kinds: ["K"])
             }
-            let known = await service.query { scheduler in
+            let known = await cluster.service.query { scheduler in
                 strangers.count { scheduler.knows($0.incarnation) }
             }
             #expect(known == 0)
             await store.heal()
-            while await service.trouble != nil { await Task.yield() }
-            await transport.handle(
-                envelope(.hello(hello()), of: Reign(rawValue: 0), from: strangers[0])
-            )
-            #expect(await service.query { $0.knows(strangers[0].incarnation) })
+            while await cluster.service.trouble != nil { await Task.yield() }
+            try await cluster.join(strangers[0], kinds: ["K"])
+            #expect(await cluster.service.query { $0.knows(strangers[0].incarnation) })
         }
     }
 
     // MARK: - Retries
 
     @Test func `two retries of one operation at once are both answered`() async throws {
-        try await withWorker { service, client, held in
-            await report(3, .finished(held[0], result("\"left\"")))
+        try await withWorker { cluster, client, held in
+            try await cluster.report(3, .finished(held[0], result("\"left\"")))
             var added = OperationDescription(name: "c", work: .registered(kind: "K", input: .empty))
             added.dependencies = [DependencyDescription("a")]
             let more = Submission(graph: GraphDescription(name: "g", operations: [added]))
             _ = try await client.add(more, to: "g")
-            let c = await dispatched("c").held
+            let c = try await cluster.dispatched("c").held
             var failed = result("")
             failed.end = .failed(.thrown(type: "Test", message: "", payload: []))
-            await report(4, .started(c, at: .zero), .finished(c, failed))
-            try await service.kept()
+            try await cluster.report(4, .started(c, at: .zero), .finished(c, failed))
+            try await cluster.service.kept()
 
             // What `a` left is in the store alone: both ask for it, and the first reopens `c`.
             var request = RetryRequest()
@@ -368,14 +297,14 @@ import Testing
     @Test func `a slow reader of a log misses what it does not read, and is told how much`()
         async throws
     {
-        try await withWorker { service, client, held in
+        try await withWorker { cluster, client, held in
             let a = OperationSelector(graph: "g", operation: "a")
             let stream = try await client.followLog(of: a)
             for number in 0..<256 {
-                await transport.handle(envelope(.log(chunk(held[0], number))))
+                try await cluster.say(.log(chunk(held[0], number)))
             }
-            await report(3, .finished(held[0], result("1")))
-            try await service.kept()
+            try await cluster.report(3, .finished(held[0], result("1")))
+            try await cluster.service.kept()
             var told: [LogView] = []
             for try await log in stream { told.append(log) }
             let bytes = told.reduce(0) { $0 + $1.text.utf8.count }
@@ -389,7 +318,7 @@ import Testing
     }
 
     @Test func `pieces of one byte do not fill the memory, and empty ones are none`() async throws {
-        try await withWorker { service, client, held in
+        try await withWorker { cluster, client, held in
             let a = OperationSelector(graph: "g", operation: "a")
             let stream = try await client.followLog(of: a)
             let count = 20_000
@@ -401,11 +330,11 @@ import Testing
                         offset: UInt64(number),
                         bytes: bytes
                     )
-                    await transport.handle(envelope(.log(piece)))
+                    try await cluster.say(.log(piece))
                 }
             }
-            await report(3, .finished(held[0], result("1")))
-            try await service.kept()
+            try await cluster.report(3, .finished(held[0], result("1")))
+            try await cluster.service.kept()
             var told: [LogView] = []
             for try await log in stream { told.append(log) }
             // Some hundred bytes of memory each.
@@ -415,22 +344,22 @@ import Testing
     }
 
     @Test func `who follows a log no more is not listened for`() async throws {
-        try await withWorker { service, client, held in
+        try await withWorker { cluster, client, held in
             let a = OperationSelector(graph: "g", operation: "a")
             do {
                 let stream = try await client.followLog(of: a)
-                #expect(await service.logListenerCount == 1)
+                #expect(await cluster.service.logListenerCount == 1)
                 _ = stream
             }
-            while await service.logListenerCount > 0 { await Task.yield() }
+            while await cluster.service.logListenerCount > 0 { await Task.yield() }
             let following = Task {
                 for try await _ in try await client.followLog(of: a) {}
             }
-            while await service.logListenerCount == 0 { await Task.yield() }
+            while await cluster.service.logListenerCount == 0 { await Task.yield() }
             following.cancel()
             try await following.value
-            while await service.logListenerCount > 0 { await Task.yield() }
-            await report(3, .finished(held[0], result("1")))
+            while await cluster.service.logListenerCount > 0 { await Task.yield() }
+            try await cluster.report(3, .finished(held[0], result("1")))
         }
     }
 }

@@ -5,24 +5,24 @@ import OperonRuntime
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct InProcessClusterTests {
-    private let world = ProgramWorld()
+    private let program = EmbeddedProgram()
 
     @Test func `everything a client asks is answered without a disk`() async throws {
-        world.add("Shout") { invocation in
+        program.add("Shout") { invocation in
             invocation.log("shouting")
             let text = String(decoding: invocation.input.bytes, as: UTF8.self)
             return .returned(Payload(bytes: Array(text.uppercased().utf8)))
         }
-        try await world.serve(world.open(MemoryStore(reign: ProgramWorld.reign))) { client in
+        try await program.serve(program.open(MemoryStore(reign: EmbeddedProgram.reign))) { client in
             let graph = try await client.submit(
-                world.submission(
-                    world.registered("one", kind: "Shout", input: "hey"),
-                    world.registered("two", kind: "Later", after: ["one"]),
+                program.submission(
+                    program.registered("one", kind: "Shout", input: "hey"),
+                    program.registered("two", kind: "Later", after: ["one"]),
                     open: true
                 )
             )
             // Its kind was not heard of before, and is nobody's yet.
-            let events = try await world.events(of: graph.id, through: .finished, client)
+            let events = try await program.events(of: graph.id, through: .finished, client)
             #expect(events.count { $0.kind.known == .finished } == 1)
             #expect(events.last?.outcome == .succeeded)
             let one = OperationSelector(graph: "\(graph.id)", operation: "one")
@@ -37,7 +37,7 @@ import Testing
 
     @Test func `code that ignores its end does not hold on the program`() async throws {
         let (begun, end) = (Latch(), Latch())
-        world.add("Stays") { _ in
+        program.add("Stays") { _ in
             begun.open()
             // Not by its task, which is cancelled.
             await Task.detached { await end.wait() }.value
@@ -45,9 +45,9 @@ import Testing
         }
         defer { end.open() }
         // Its cluster is asked to end when the body is over.
-        try await world.serve(world.open(overtime: .zero)) { client in
-            let stays = world.registered("stays", kind: "Stays")
-            _ = try await client.submit(world.submission(stays))
+        try await program.serve(program.open(overtime: .zero)) { client in
+            let stays = program.registered("stays", kind: "Stays")
+            _ = try await client.submit(program.submission(stays))
             await begun.wait()
         }
         #expect(!end.isOpen)
@@ -56,13 +56,13 @@ import Testing
     @Test func `what says “not yet” waits without a failure, and a cancel ends that`()
         async throws
     {
-        world.add("Later") { _ in .notYet(after: .seconds(3_600)) }
-        world.add("Fails") { _ in .failed(.conditionFailed(name: "free space")) }
-        try await world.serve(world.open()) { client in
+        program.add("Later") { _ in .notYet(after: .seconds(3_600)) }
+        program.add("Fails") { _ in .failed(.conditionFailed(name: "free space")) }
+        try await program.serve(program.open()) { client in
             let graph = try await client.submit(
-                world.submission(world.registered("a", kind: "Later"))
+                program.submission(program.registered("a", kind: "Later"))
             )
-            let paused = try await world.events(of: graph.id, through: .attemptEnded, client)
+            let paused = try await program.events(of: graph.id, through: .attemptEnded, client)
             #expect(paused.allSatisfy { $0.error == nil && $0.kind.known != .retry })
             let a = OperationSelector(graph: "\(graph.id)", operation: "a")
             let explanation = try await client.explain(a)
@@ -73,13 +73,13 @@ import Testing
             #expect(reason.text.hasPrefix("Its last attempt said “not yet”; the next is due at "))
             #expect(reason.until != nil)
             _ = try await client.cancel(.operation(a), CancelRequest())
-            let ended = try await world.events(of: graph.id, through: .finished, client)
+            let ended = try await program.events(of: graph.id, through: .finished, client)
             #expect(ended.last?.outcome == .cancelled)
 
             let failing = try await client.submit(
-                world.submission(world.registered("b", kind: "Fails"))
+                program.submission(program.registered("b", kind: "Fails"))
             )
-            let failed = try await world.events(of: failing.id, through: .finished, client)
+            let failed = try await program.events(of: failing.id, through: .finished, client)
             #expect(failed.last?.error?.code == "conditionFailed")
             #expect(failed.last?.error?.message.contains("free space") == true)
         }
@@ -91,7 +91,7 @@ import Testing
         let started = Latch()
         let ended = Latch()
         let ran = NIOLockedValueBox<[String]>([])
-        world.add("Block") { invocation in
+        program.add("Block") { invocation in
             ran.withLockedValue { $0.append(invocation.operation.name) }
             started.open()
             // Until it is cancelled.
@@ -99,11 +99,11 @@ import Testing
             ended.open()
             return .stopped
         }
-        let cluster = try await world.open(slots: 1, threads: threads)
+        let cluster = try await program.open(slots: 1, threads: threads)
         let running = Task { try await cluster.runAndClose() }
         // Short ones: both are given to the worker at once.
         let (a, b) = (short("a"), short("b"))
-        _ = try await world.client(of: cluster).submit(world.submission(a, b))
+        _ = try await program.client(of: cluster).submit(program.submission(a, b))
         await started.wait()
         running.cancel()
         _ = await running.result
@@ -114,50 +114,50 @@ import Testing
     }
 
     private func short(_ name: String) -> OperationDescription {
-        var operation = world.registered(name, kind: "Block")
+        var operation = program.registered(name, kind: "Block")
         operation.expectedDuration = .microseconds(50)
         return operation
     }
 
     @Test func `a kind is known from the moment it is made known`() async throws {
-        try await world.serve(world.open(MemoryStore(reign: ProgramWorld.reign))) { client in
+        try await program.serve(program.open(MemoryStore(reign: EmbeddedProgram.reign))) { client in
             let unknown = try await client.submit(
-                world.submission(world.registered("a", kind: "Late"))
+                program.submission(program.registered("a", kind: "Late"))
             )
-            let failed = try await world.events(of: unknown.id, through: .graphFinished, client)
+            let failed = try await program.events(of: unknown.id, through: .graphFinished, client)
             #expect(failed.compactMap(\.error?.code) == ["kindUnknown"])
 
-            world.add("Late") { _ in .returned(.empty) }
+            program.add("Late") { _ in .returned(.empty) }
             let known = try await client.submit(
-                world.submission(world.registered("a", kind: "Late"))
+                program.submission(program.registered("a", kind: "Late"))
             )
-            let done = try await world.events(of: known.id, through: .graphFinished, client)
+            let done = try await program.events(of: known.id, through: .graphFinished, client)
             #expect(done.compactMap(\.outcome) == [.succeeded])
         }
     }
 
     @Test func `the next life on the same store goes on with what was not done`() async throws {
-        let store = MemoryStore(reign: ProgramWorld.reign)
+        let store = MemoryStore(reign: EmbeddedProgram.reign)
         let started = Latch()
-        world.add("Long") { invocation in
+        program.add("Long") { invocation in
             started.open()
             while !invocation.isCancelled() {
                 do { try await Task.sleep(for: .milliseconds(5)) } catch {}
             }
             return .stopped
         }
-        let first = try await world.open(store)
+        let first = try await program.open(store)
         let running = Task { try await first.runAndClose() }
-        let graph = try await world.client(of: first).submit(
-            world.submission(world.registered("a", kind: "Long"))
+        let graph = try await program.client(of: first).submit(
+            program.submission(program.registered("a", kind: "Long"))
         )
         await started.wait()
         await first.stop(.now)
         try await running.value
 
-        world.add("Long") { _ in .returned(Payload(bytes: Array("1".utf8))) }
-        try await world.serve(world.open(store)) { client in
-            let events = try await world.events(of: graph.id, through: .graphFinished, client)
+        program.add("Long") { _ in .returned(Payload(bytes: Array("1".utf8))) }
+        try await program.serve(program.open(store)) { client in
+            let events = try await program.events(of: graph.id, through: .graphFinished, client)
             #expect(events.last?.kind.known == .graphFinished)
             let view = try await client.graph("\(graph.id)")
             #expect(view.counts.succeeded == 1)
@@ -167,19 +167,19 @@ import Testing
     }
 
     @Test func `what cannot be opened leaves the store to others`() async throws {
-        let store = MemoryStore(reign: ProgramWorld.reign)
-        let cluster = try await world.open(store)
-        await #expect(throws: StoreError.self) { try await world.open(store) }
+        let store = MemoryStore(reign: EmbeddedProgram.reign)
+        let cluster = try await program.open(store)
+        await #expect(throws: StoreError.self) { try await program.open(store) }
         await cluster.close()
 
-        let again = try await world.open(store)
+        let again = try await program.open(store)
         await again.close()
     }
 
     @Test func `of events the last ones are kept`() async throws {
         var limits = Limits()
         limits.storedEvents = 100
-        let store = MemoryStore(reign: ProgramWorld.reign, limits: limits)
+        let store = MemoryStore(reign: EmbeddedProgram.reign, limits: limits)
         _ = try await store.open()
         for number in 1...1_000 as ClosedRange<UInt64> {
             var batch = StoreBatch(wall: WallTime(nanosecondsSince1970: 1))

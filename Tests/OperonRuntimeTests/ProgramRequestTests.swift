@@ -5,7 +5,7 @@ import Testing
 
 /// What programs ask of their coordinator beside submitting and watching.
 @Suite(.timeLimit(.minutes(5))) struct ProgramRequestTests {
-    private let world = ProgramWorld()
+    private let program = EmbeddedProgram()
 
     private func code(_ body: () async throws -> Void) async throws -> ClientError.Code? {
         do {
@@ -19,47 +19,47 @@ import Testing
     // MARK: - Additions
 
     @Test func `an addition says where it landed, and is done once for one key`() async throws {
-        let store = MemoryStore(reign: ProgramWorld.reign)
+        let store = MemoryStore(reign: EmbeddedProgram.reign)
         var graph: UInt32 = 0
-        let one = world.submission(world.registered("b", kind: "Blur"), key: "k1")
-        let two = world.submission(
-            world.registered("c", kind: "Blur"),
-            world.registered("d", kind: "Blur", after: ["b"]),
+        let one = program.submission(program.registered("b", kind: "Blur"), key: "k1")
+        let two = program.submission(
+            program.registered("c", kind: "Blur"),
+            program.registered("d", kind: "Blur", after: ["b"]),
             key: "k2"
         )
-        try await world.serve(world.open(store)) { client in
-            let first = world.submission(world.registered("a", kind: "Blur"), open: true)
+        try await program.serve(program.open(store)) { client in
+            let first = program.submission(program.registered("a", kind: "Blur"), open: true)
             graph = try await client.submit(first).id
             #expect(try await client.add(one, to: "\(graph)").firstAdded == 1)
             #expect(try await client.add(two, to: "\(graph)").firstAdded == 2)
             #expect(try await client.add(one, to: "\(graph)").firstAdded == 1)
             #expect(try await client.graph("\(graph)").counts.total == 4)
             #expect(try await client.graph("\(graph)").firstAdded == nil)
-            let other = world.submission(world.registered("e", kind: "Blur"), key: "k1")
+            let other = program.submission(program.registered("e", kind: "Blur"), key: "k1")
             let refused = try await code { _ = try await client.add(other, to: "\(graph)") }
             #expect(refused == .conflict)
         }
         // The next coordinator knows the keys as well, and a graph that is closed the answer.
-        try await world.serve(world.open(store)) { client in
+        try await program.serve(program.open(store)) { client in
             _ = try await client.close(graph: "\(graph)")
             #expect(try await client.add(two, to: "\(graph)").firstAdded == 2)
             #expect(try await client.graph("\(graph)").counts.total == 4)
-            let late = world.submission(world.registered("e", kind: "Blur"), key: "k3")
+            let late = program.submission(program.registered("e", kind: "Blur"), key: "k3")
             let refused = try await code { _ = try await client.add(late, to: "\(graph)") }
             #expect(refused == .conflict)
             // What was refused used no key.
             let open = try await client.submit(
-                world.submission(world.registered("x", kind: "Blur"), open: true)
+                program.submission(program.registered("x", kind: "Blur"), open: true)
             )
             #expect(try await client.add(one, to: "\(open.id)").firstAdded == 1)
         }
     }
 
     @Test func `the same key at the same time adds once`() async throws {
-        try await world.serve(world.open()) { client in
-            let first = world.submission(world.registered("a", kind: "Blur"), open: true)
+        try await program.serve(program.open()) { client in
+            let first = program.submission(program.registered("a", kind: "Blur"), open: true)
             let graph = try await client.submit(first).id
-            let more = world.submission(world.registered("b", kind: "Blur"), key: "k")
+            let more = program.submission(program.registered("b", kind: "Blur"), key: "k")
             let answers = try await withThrowingTaskGroup(of: UInt32?.self) { group in
                 for _ in 0..<20 {
                     group.addTask { try await client.add(more, to: "\(graph)").firstAdded }
@@ -74,12 +74,12 @@ import Testing
     @Test func `the keys of the last additions are remembered`() async throws {
         var limits = Limits()
         limits.additionKeys = 2
-        try await world.serve(world.open(limits: limits)) { client in
-            let first = world.submission(world.registered("a", kind: "Blur"), open: true)
+        try await program.serve(program.open(limits: limits)) { client in
+            let first = program.submission(program.registered("a", kind: "Blur"), open: true)
             let graph = try await client.submit(first).id
             func add(_ number: Int) async throws -> UInt32? {
-                let more = world.registered("b\(number)", kind: "Blur")
-                let addition = world.submission(more, key: "k\(number)")
+                let more = program.registered("b\(number)", kind: "Blur")
+                let addition = program.submission(more, key: "k\(number)")
                 return try await client.add(addition, to: "\(graph)").firstAdded
             }
             for number in 1...3 { #expect(try await add(number) == UInt32(number)) }
@@ -93,21 +93,21 @@ import Testing
     // MARK: - Queues
 
     @Test func `a queue tells what it has of all graphs, page by page`() async throws {
-        world.add("Blur") { _ in .returned(.empty) }
-        try await world.serve(world.open()) { client in
+        program.add("Blur") { _ in .returned(.empty) }
+        try await program.serve(program.open()) { client in
             var change = QueueChange()
             change.maxConcurrentOperationCount = 1
             _ = try await client.setQueue("images", change)
             let hold = try await client.suspend(.queue("images"), SuspendRequest())
             #expect(hold.isEffective)
             func operation(_ name: String, queue: String) -> OperationDescription {
-                var operation = world.registered(name, kind: "Blur")
+                var operation = program.registered(name, kind: "Blur")
                 operation.queue = queue
                 return operation
             }
             for _ in 0..<2 {
                 _ = try await client.submit(
-                    world.submission(
+                    program.submission(
                         operation("a", queue: "images"),
                         operation("other", queue: "sounds"),
                         operation("b", queue: "images")
@@ -151,15 +151,15 @@ import Testing
     // MARK: - Operations
 
     @Test func `an operation shows its input and how it is run`() async throws {
-        try await world.serve(world.open()) { client in
-            var operation = world.registered("a", kind: "Blur", input: "{\"radius\":2}")
+        try await program.serve(program.open()) { client in
+            var operation = program.registered("a", kind: "Blur", input: "{\"radius\":2}")
             operation.timeout = .milliseconds(1_500)
             operation.qualityOfService = .utility
             let plain = OperationDescription(name: "b", work: .wait(.seconds(60)))
             let given = Payload(bytes: Array("[1]".utf8))
             let outside = OperationDescription(name: "d", work: .external(input: given))
             let graph = try await client.submit(
-                world.submission(operation, plain, world.registered("c", kind: "Blur"), outside)
+                program.submission(operation, plain, program.registered("c", kind: "Blur"), outside)
             )
             func selector(_ name: String) -> OperationSelector {
                 OperationSelector(graph: "\(graph.id)", operation: name)
@@ -178,7 +178,7 @@ import Testing
 
     @Test func `what runs shows how far it is, until it ends`() async throws {
         let go = Latch()
-        world.add("Slow") { invocation in
+        program.add("Slow") { invocation in
             invocation.report(ReportedProgress(fraction: 0.25, text: "reading"))
             // Of these the last one counts.
             for step in 50...75 {
@@ -187,8 +187,8 @@ import Testing
             await go.wait()
             return .returned(.empty)
         }
-        try await world.serve(world.open()) { client in
-            let submission = world.submission(world.registered("a", kind: "Slow"))
+        try await program.serve(program.open()) { client in
+            let submission = program.submission(program.registered("a", kind: "Slow"))
             let graph = try await client.submit(submission)
             let selector = OperationSelector(graph: "\(graph.id)", operation: "a")
             var seen: [ReportedProgress] = []
@@ -199,7 +199,7 @@ import Testing
             #expect(seen.count <= 2)
             #expect(seen.last == ReportedProgress(fraction: 0.75, text: nil))
             go.open()
-            _ = try await world.events(of: graph.id, through: .graphFinished, client)
+            _ = try await program.events(of: graph.id, through: .graphFinished, client)
             let ended = try await client.operation(selector).operation
             #expect(ended.progress == nil && ended.outcome == .succeeded)
         }
@@ -211,14 +211,14 @@ import Testing
             message: "no space",
             payload: Array("\"\(String(repeating: "x", count: 1_000_000))\"".utf8)
         )
-        world.add("Fail") { _ in .failed(thrown) }
-        try await world.serve(world.open()) { client in
+        program.add("Fail") { _ in .failed(thrown) }
+        try await program.serve(program.open()) { client in
             let count = 12
-            let operations = (0..<count).map { world.registered("o\($0)", kind: "Fail") }
+            let operations = (0..<count).map { program.registered("o\($0)", kind: "Fail") }
             let graph = try await client.submit(
                 Submission(graph: GraphDescription(name: "fails", operations: operations))
             )
-            let events = try await world.events(of: graph.id, through: .graphFinished, client)
+            let events = try await program.events(of: graph.id, through: .graphFinished, client)
             let errors = events.filter { $0.kind.known == .finished }.compactMap(\.error)
             #expect(errors.map { OperationError($0) } == Array(repeating: thrown, count: count))
             var query = OperationQuery()

@@ -9,7 +9,7 @@ import Testing
         async throws
     {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
-        try await PruningTests.withService(store) { service, client in
+        try await ManualCluster.run(store, isConnected: false) { cluster in
             let wait = Work.wait(.seconds(3_600))
             var operations: [OperationDescription] = []
             for number in 0..<1_200 {
@@ -21,9 +21,9 @@ import Testing
                 }
             }
             let graph = GraphDescription(name: "wide", operations: operations)
-            _ = try await client.submit(Submission(graph: graph))
+            _ = try await cluster.client.submit(Submission(graph: graph))
 
-            let families = await service.refreshMeters().families
+            let families = await cluster.service.refreshMeters().families
             #expect(
                 families.map(\.label) == [
                     "operon_queue_ready", "operon_queue_in_flight", "operon_other_queues_ready",

@@ -14,16 +14,20 @@ import Testing
 
     @Test func `whoever may wait is told when there is room again`() async throws {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
-        try await PruningTests.withService(store) { service, client in
-            _ = try await client.submit(graph("before"))
+        try await ManualCluster.run(store, isConnected: false) { cluster in
+            _ = try await cluster.client.submit(graph("before"))
             await store.fail(Array(repeating: StoreError(.full, "full"), count: 4))
-            async let later = client.submit(graph("later"))
+            async let later = cluster.client.submit(graph("later"))
             // Nobody says when a commit has failed.
-            while await service.trouble == nil { try await Task.sleep(for: .milliseconds(1)) }
-            let error = await #expect(throws: ClientError.self) { try await service.durable() }
+            while await cluster.service.trouble == nil {
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            let error = await #expect(throws: ClientError.self) {
+                try await cluster.service.durable()
+            }
             #expect(error?.code == .unavailable)
-            try await service.kept()
-            #expect(await service.trouble == nil)
+            try await cluster.service.kept()
+            #expect(await cluster.service.trouble == nil)
             let name = try await later.name
             #expect(name == "later")
         }
@@ -31,15 +35,17 @@ import Testing
 
     @Test func `nobody waits for a coordinator that ends`() async throws {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
-        try await PruningTests.withService(store) { service, client in
+        try await ManualCluster.run(store, isConnected: false) { cluster in
             await store.fail(Array(repeating: StoreError(.full, "full"), count: 1_000))
-            let never = Task { try await client.submit(graph("never")) }
-            while await service.trouble == nil { try await Task.sleep(for: .milliseconds(1)) }
-            let isDurable = Task { await service.untilDurable() }
-            await service.shutDown(kill: true)
+            let never = Task { try await cluster.client.submit(graph("never")) }
+            while await cluster.service.trouble == nil {
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            let isDurable = Task { await cluster.service.untilDurable() }
+            await cluster.service.shutDown(kill: true)
             #expect(await isDurable.value == false)
             // Afterwards as well.
-            #expect(await service.untilDurable() == false)
+            #expect(await cluster.service.untilDurable() == false)
             await #expect(throws: ClientError.self) { try await never.value }
         }
     }
@@ -47,12 +53,13 @@ import Testing
     @Test func `whoever waits for a queue is told that nothing will happen any more`() async throws
     {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
-        try await PruningTests.withService(store) { service, client in
-            _ = try await client.submit(graph("never"))
-            let queue = try #require(try await client.queues().first { $0.unfinished > 0 }).name
-            await service.shutDown(kill: true)
+        try await ManualCluster.run(store, isConnected: false) { cluster in
+            _ = try await cluster.client.submit(graph("never"))
+            let queue = try #require(try await cluster.client.queues().first { $0.unfinished > 0 })
+                .name
+            await cluster.service.shutDown(kill: true)
             let error = await #expect(throws: ClientError.self) {
-                try await client.waitUntilEmpty(queue: queue, within: 3_600)
+                try await cluster.client.waitUntilEmpty(queue: queue, within: 3_600)
             }
             #expect(error?.code == .unavailable)
         }
@@ -61,11 +68,11 @@ import Testing
     @Test func `a coordinator ends when a later one has opened its store`() async throws {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
         let error = await #expect(throws: StoreError.self) {
-            try await PruningTests.withService(store) { _, client in
-                _ = try await client.submit(graph("stored"))
+            try await ManualCluster.run(store, isConnected: false) { cluster in
+                _ = try await cluster.client.submit(graph("stored"))
                 await store.kill()
                 #expect(try await store.open().graphs.count == 1)
-                #expect(await (try? client.submit(graph("too late"))) == nil)
+                #expect(await (try? cluster.client.submit(graph("too late"))) == nil)
             }
         }
         #expect(error?.code == .superseded)
@@ -84,21 +91,21 @@ import Testing
     @Test(arguments: [1, 1_000, UInt64.max])
     func `a number that no event has yet is told as a gap`(number: UInt64) async throws {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
-        try await PruningTests.withService(store) { _, client in
-            let events = try await client.events(after: number, graph: nil)
+        try await ManualCluster.run(store, isConnected: false) { cluster in
+            let events = try await cluster.client.events(after: number, graph: nil)
             var iterator = events.makeAsyncIterator()
             #expect(try await iterator.next() == .gap(0, 0))
-            _ = try await client.submit(graph("heard"))
+            _ = try await cluster.client.submit(graph("heard"))
             guard case .event(let first)? = try await iterator.next() else {
                 Issue.record("no event")
                 return
             }
             #expect(first.sequence == 1)
-            let last = try #require(try await client.status().lastEvent)
-            let later = try await client.events(after: last + number / 2, graph: nil)
+            let last = try #require(try await cluster.client.status().lastEvent)
+            let later = try await cluster.client.events(after: last + number / 2, graph: nil)
             var laterIterator = later.makeAsyncIterator()
             if number > 1 { #expect(try await laterIterator.next() == .gap(1, last)) }
-            _ = try await client.submit(graph("heard as well"))
+            _ = try await cluster.client.submit(graph("heard as well"))
             guard case .event(let next)? = try await laterIterator.next() else {
                 Issue.record("no event")
                 return
@@ -110,14 +117,14 @@ import Testing
     @Test func `what a power cut may undo is not told`() async throws {
         let store = InMemoryStore(reign: Reign(rawValue: 5))
         await #expect(throws: StoreError.self) {
-            try await PruningTests.withService(store) { _, client in
-                _ = try await client.submit(graph("kept"))
-                let last = try #require(try await client.status().lastEvent)
+            try await ManualCluster.run(store, isConnected: false) { cluster in
+                _ = try await cluster.client.submit(graph("kept"))
+                let last = try #require(try await cluster.client.status().lastEvent)
                 await store.failSyncs(StoreError(.failed, "broken"))
-                #expect(await (try? client.submit(graph("lost"))) == nil)
+                #expect(await (try? cluster.client.submit(graph("lost"))) == nil)
                 #expect(try await store.events(after: last, limit: 1).count == 1)
                 var told: [ClientEvent] = []
-                for try await event in try await client.events(after: 0, graph: nil) {
+                for try await event in try await cluster.client.events(after: 0, graph: nil) {
                     told.append(event)
                 }
                 #expect(told.count == Int(last))

@@ -6,7 +6,7 @@ import OperonPorts
 import OperonRuntime
 
 /// A program that is its own coordinator and worker. Its kinds are made known while it runs.
-struct ProgramWorld: Sendable {
+struct EmbeddedProgram: Sendable {
     static let reign = Reign(rawValue: 0xA11)
     private let known = NIOLockedValueBox<[String: RegisteredKind]>([:])
 
