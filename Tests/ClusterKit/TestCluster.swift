@@ -2,7 +2,7 @@ import Foundation
 package import Logging
 import OperonAMQP
 package import OperonCore
-import OperonFaultKit
+package import OperonFaultKit
 package import OperonModel
 package import OperonPorts
 package import OperonRuntime
@@ -12,12 +12,6 @@ package import OperonTesting
 /// A real coordinator in this process. Its workers run what they are given, or do what a script
 /// says instead.
 package final class TestCluster: Sendable {
-    /// The connection of the coordinator to its workers.
-    package enum Connection: String, CaseIterable, Sendable {
-        case inProcess
-        case broker
-    }
-
     package enum Store: Sendable {
         /// Nothing is stored.
         case none
@@ -27,7 +21,7 @@ package final class TestCluster: Sendable {
     }
 
     package struct Options: Sendable {
-        package var connection = Connection.inProcess
+        package var place = Place.inProcess
         /// The beginning of all names at the broker.
         package var prefix = "test.\(UUID().uuidString.prefix(13).lowercased())."
         package var store = Store.memory
@@ -48,10 +42,10 @@ package final class TestCluster: Sendable {
         package init() { scheduler.readAheadCountMax = 0 }
 
         /// A cluster with the defaults of the product, whose workers run what they are given.
-        package static func real(_ connection: Connection, store: Store = .none) -> Options {
+        package static func real(_ place: Place, store: Store = .none) -> Options {
             var options = Options()
             options.scheduler = Scheduler.Configuration()
-            options.connection = connection
+            options.place = place
             options.store = store
             options.isScripted = false
             options.holdsAll = false
@@ -131,7 +125,7 @@ package final class TestCluster: Sendable {
         let history = Recorder(History())
         let hub = InProcessHub(limits: options.scheduler.limits)
         let cuttable = CuttableTransport(hub.makeCoordinator())
-        let broker = options.connection == .broker ? try Broker(prefix: options.prefix) : nil
+        let broker = options.place == .broker ? try Broker(prefix: options.prefix) : nil
         var configuration = CoordinatorHost.Configuration()
         configuration.scheduler = options.scheduler
         configuration.operationsPerMessage = options.operationsPerMessage

@@ -1,5 +1,6 @@
 import ClusterKit
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonRuntime
 import Testing

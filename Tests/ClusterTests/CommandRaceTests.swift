@@ -1,5 +1,6 @@
 import ClusterKit
 import OperonCore
+import OperonFaultKit
 import OperonModel
 import OperonPorts
 import OperonRuntime
@@ -58,12 +59,12 @@ import Testing
 
     /// A cluster with a file, whose one worker has gates for what these tests run.
     private static func run(
-        _ connection: TestCluster.Connection,
+        _ place: Place,
         slots: Int,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (TestCluster) async throws -> Void
     ) async throws {
-        try await TestCluster.run(.real(connection, store: .file)) { cluster in
+        try await TestCluster.run(.real(place, store: .file)) { cluster in
             try await cluster.join("w", slots: slots)
             try await body(cluster)
         }
@@ -75,11 +76,11 @@ import Testing
         var succeeded = 0
     }
 
-    @Test(arguments: TestCluster.Connection.allCases)
+    @Test(arguments: Place.allCases)
     func `cancel and finish race a thousand times, and each operation has one outcome`(
-        way: TestCluster.Connection
+        place: Place
     ) async throws {
-        try await Self.run(way, slots: Self.rounds) { cluster in
+        try await Self.run(place, slots: Self.rounds) { cluster in
             let names = (0..<Self.rounds).map { "o\($0)" }
             for name in names { await cluster.gates.close(name) }
             try await cluster.submit("race", names.map { ($0, [], nil) })
@@ -116,12 +117,12 @@ import Testing
         }
     }
 
-    @Test(arguments: TestCluster.Connection.allCases)
+    @Test(arguments: Place.allCases)
     func `suspend and dispatch race, and nothing starts once a suspension is effective`(
-        way: TestCluster.Connection
+        place: Place
     ) async throws {
         // Each race needs an operation that runs and is let go, and a slot for the one behind it.
-        try await Self.run(way, slots: 2 * Self.rounds) { cluster in
+        try await Self.run(place, slots: 2 * Self.rounds) { cluster in
             let numbers = Array(0..<Self.rounds)
             for number in numbers { await cluster.gates.close("d\(number)") }
             try await cluster.submit(

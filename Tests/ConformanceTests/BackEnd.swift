@@ -67,7 +67,7 @@ enum BackEnd: String, CaseIterable, CustomTestStringConvertible, Sendable {
     func play(
         _ row: String,
         slots: Int? = nil,
-        _ body: @Sendable (Stage) async throws -> Void
+        _ body: @Sendable (RowTools) async throws -> Void
     ) async throws {
         let times = ProcessInfo.processInfo.environment["OPERON_SOAK_TIMES"].flatMap { Int($0) }
         for _ in 0..<(times ?? 1) { try await playOnce(row, slots ?? self.slots, body) }
@@ -76,49 +76,49 @@ enum BackEnd: String, CaseIterable, CustomTestStringConvertible, Sendable {
     private func playOnce(
         _ row: String,
         _ slots: Int,
-        _ body: @Sendable (Stage) async throws -> Void
+        _ body: @Sendable (RowTools) async throws -> Void
     ) async throws {
         switch self {
         case .foundation:
-            try await play(Stage(self, row, nil, nil), body)
+            try await play(RowTools(self, row, nil, nil), body)
         case .inProcess:
             let cluster = Cluster.inProcess(slots: self.slots)
             let result: Result<Void, any Error>
             do {
-                result = .success(try await play(Stage(self, row, cluster, nil), body))
+                result = .success(try await play(RowTools(self, row, cluster, nil), body))
             } catch {
                 result = .failure(error)
             }
             await cluster.close(within: .zero)
             try result.get()
         case .oneWorker, .fourWorkers, .killedWorkers:
-            let world = try await World.of(self)
+            let shared = try await SharedCluster.of(self)
             let count = min(slots, self.slots)
-            await world.turnstile.enter(count)
+            await shared.turnstile.enter(count)
             let result: Result<Void, any Error>
             do {
-                await world.strike()
-                result = .success(try await play(Stage(self, row, world.cluster, world), body))
+                await shared.strike()
+                result = .success(try await play(RowTools(self, row, shared.cluster, shared), body))
             } catch {
                 result = .failure(error)
             }
-            await world.turnstile.leave(count)
+            await shared.turnstile.leave(count)
             try result.get()
         }
     }
 
     private func play(
-        _ stage: Stage,
-        _ body: @Sendable (Stage) async throws -> Void
+        _ tools: RowTools,
+        _ body: @Sendable (RowTools) async throws -> Void
     ) async throws {
         let result: Result<Void, any Error>
         do {
-            result = .success(try await body(stage))
+            result = .success(try await body(tools))
         } catch {
             result = .failure(error)
         }
         // What it left must not be in the way of the next.
-        try await stage.clear()
+        try await tools.clear()
         try result.get()
     }
 }

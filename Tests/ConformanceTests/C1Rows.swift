@@ -6,19 +6,19 @@ import Testing
 @Suite struct C1Rows {
     @Test(arguments: BackEnd.all)
     func `F1 operations are counted and listed until they end`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F1", slots: 2) { stage in
-            let queue = stage.queue()
-            let gate = stage.gate("first")
-            let first = stage.operation("first", behind: gate)
+        try await backEnd.play("F1", slots: 2) { tools in
+            let queue = tools.queue()
+            let gate = tools.gate("first")
+            let first = tools.operation("first", behind: gate)
             try await queue.add(first)
             #expect(try await queue.operationCount == 1)
             gate.open()
             try await queue.waitUntilEmpty()
             #expect(try await queue.operationCount == 0)
-            let secondGate = stage.gate("second")
+            let secondGate = tools.gate("second")
             try await queue.add(
-                stage.operation("a", behind: secondGate),
-                stage.operation("b", behind: secondGate)
+                tools.operation("a", behind: secondGate),
+                tools.operation("b", behind: secondGate)
             )
             #expect(try await queue.operationCount == 2)
             #expect(try await queue.operationNames == ["a", "b"])
@@ -31,17 +31,17 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F2 a batch starts by priority`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F2", slots: 1) { stage in
-            let queue = stage.queue(limit: 1, isSuspended: true)
+        try await backEnd.play("F2", slots: 1) { tools in
+            let queue = tools.queue(limit: 1, isSuspended: true)
             let operations = [
-                stage.operation("1", .normal), stage.operation("2", .low),
-                stage.operation("3", .veryHigh), stage.operation("4", .veryLow),
+                tools.operation("1", .normal), tools.operation("2", .low),
+                tools.operation("3", .veryHigh), tools.operation("4", .veryLow),
             ]
             try await queue.add(operations)
             try await queue.resume()
-            try await stage.untilFinished(operations)
-            #expect(stage.journal.startOrder == ["3", "1", "2", "4"])
-            #expect(stage.journal.peak == 1)
+            try await tools.untilFinished(operations)
+            #expect(tools.journal.startOrder == ["3", "1", "2", "4"])
+            #expect(tools.journal.peak == 1)
         }
     }
 
@@ -49,12 +49,12 @@ import Testing
     func `F3 it executes while it runs, not before and not after`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("F3", slots: 1) { stage in
-            let gate = stage.gate()
-            let operation = stage.operation("a", behind: gate)
+        try await backEnd.play("F3", slots: 1) { tools in
+            let gate = tools.gate()
+            let operation = tools.operation("a", behind: gate)
             #expect(try await !operation.isExecuting)
-            try await stage.queue().add(operation)
-            try await stage.untilStarted("a")
+            try await tools.queue().add(operation)
+            try await tools.untilStarted("a")
             try await operation.waitUntilExecuting()
             gate.open()
             try await operation.waitUntilFinished()
@@ -67,30 +67,30 @@ import Testing
     /// has finished, is here what every operation is: one whose `main` awaits.
     @Test(arguments: BackEnd.all)
     func `F4 an operation that awaits ends when that is over`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F4", slots: 1) { stage in
-            var play = stage.play("a")
+        try await backEnd.play("F4", slots: 1) { tools in
+            var play = tools.play("a")
             play.doze = 20
-            let operation = stage.operation(play)
+            let operation = tools.operation(play)
             #expect(try await !operation.isExecuting)
             #expect(try await !operation.isFinished)
-            try await stage.queue().add(operation)
+            try await tools.queue().add(operation)
             try await operation.waitUntilFinished()
             #expect(try await operation.isFinished)
             #expect(try await !operation.isExecuting)
-            #expect(stage.journal.finishOrder == ["a"])
+            #expect(tools.journal.finishOrder == ["a"])
         }
     }
 
     @Test(arguments: BackEnd.local)
     func `F5 started by hand it runs in the calling task`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F5") { stage in
-            var play = stage.play("a")
+        try await backEnd.play("F5") { tools in
+            var play = tools.play("a")
             play.result = "done"
-            let operation = stage.operation(play)
+            let operation = tools.operation(play)
             try await operation.start()
             #expect(try await operation.isFinished)
             #expect(operation.resultIfKnown == "done")
-            #expect(stage.journal.finishOrder == ["a"])
+            #expect(tools.journal.finishOrder == ["a"])
         }
     }
 
@@ -98,9 +98,9 @@ import Testing
     /// that everybody has.
     @Test(arguments: BackEnd.all)
     func `F6 a queue that is asked for twice is one queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F6", slots: 1) { stage in
-            let queue = stage.queue()
-            let again = try stage.other(queue)
+        try await backEnd.play("F6", slots: 1) { tools in
+            let queue = tools.queue()
+            let again = try tools.other(queue)
             #expect(queue.name == again.name)
             #expect(try await !queue.isSuspended)
             #expect(try await !again.isSuspended)
@@ -113,17 +113,17 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F7 one that is cancelled before it starts never runs`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F7", slots: 1) { stage in
-            let queue = stage.queue(limit: 1)
-            let gate = stage.gate()
-            let first = stage.operation("1", behind: gate)
-            let others = stage.operations(["2", "3", "4", "5"])
+        try await backEnd.play("F7", slots: 1) { tools in
+            let queue = tools.queue(limit: 1)
+            let gate = tools.gate()
+            let first = tools.operation("1", behind: gate)
+            let others = tools.operations(["2", "3", "4", "5"])
             try await queue.add([first] + others)
             try await others[1].cancel()
             #expect(try await others[1].isCancelled)
             gate.open()
-            try await stage.untilFinished([first] + others)
-            #expect(stage.journal.startOrder == ["1", "2", "4", "5"])
+            try await tools.untilFinished([first] + others)
+            #expect(tools.journal.startOrder == ["1", "2", "4", "5"])
             #expect(try await others[1].isFinished)
             if let cancelled = others[1] as? OperonOperation {
                 #expect(cancelled.handle.outcomeIfKnown == .cancelled(reason: ""))
@@ -133,12 +133,12 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F10 it sees the queue that it was added to`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F10", slots: 1) { stage in
-            let queue = stage.queue()
-            let operation = stage.operation("a")
+        try await backEnd.play("F10", slots: 1) { tools in
+            let queue = tools.queue()
+            let operation = tools.operation("a")
             try await queue.add(operation)
             try await operation.waitUntilFinished()
-            #expect(stage.journal.lines.map(\.queue).allSatisfy { $0 == queue.name })
+            #expect(tools.journal.lines.map(\.queue).allSatisfy { $0 == queue.name })
         }
     }
 
@@ -147,15 +147,15 @@ import Testing
     /// sees the name of its queue whatever the prefix is.
     @Test(arguments: BackEnd.remote)
     func `F12 its queue keeps its name whatever lies under it`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F12", slots: 1) { stage in
-            let queue = stage.queue()
-            let operation = stage.operation("a")
+        try await backEnd.play("F12", slots: 1) { tools in
+            let queue = tools.queue()
+            let operation = tools.operation("a")
             try await queue.add(operation)
             try await operation.waitUntilFinished()
-            let prefix = try await World.of(backEnd).prefix
+            let prefix = try await SharedCluster.of(backEnd).prefix
             #expect(!prefix.isEmpty)
             #expect(!queue.name.hasPrefix(prefix))
-            #expect(stage.journal.lines.map(\.queue).allSatisfy { $0 == queue.name })
+            #expect(tools.journal.lines.map(\.queue).allSatisfy { $0 == queue.name })
         }
     }
 
@@ -163,30 +163,30 @@ import Testing
     func `F13 a suspended queue starts nothing until it is resumed`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("F13", slots: 2) { stage in
-            let queue = stage.queue(isSuspended: true)
-            let operation = stage.operation("a")
+        try await backEnd.play("F13", slots: 2) { tools in
+            let queue = tools.queue(isSuspended: true)
+            let operation = tools.operation("a")
             try await queue.add(operation)
-            try await stage.fence()
-            #expect(!stage.journal.hasStarted("a"))
+            try await tools.fence()
+            #expect(!tools.journal.hasStarted("a"))
             #expect(try await queue.isSuspended)
-            try await stage.other(queue).resume()
+            try await tools.other(queue).resume()
             try await operation.waitUntilFinished()
-            #expect(stage.journal.finishOrder.last == "a")
+            #expect(tools.journal.finishOrder.last == "a")
         }
     }
 
     @Test(arguments: BackEnd.all)
     func `F15 a dependency is listed`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F15", slots: 1) { stage in
-            let queue = stage.queue(isSuspended: true)
-            let (a, b) = (stage.operation("a"), stage.operation("b"))
+        try await backEnd.play("F15", slots: 1) { tools in
+            let queue = tools.queue(isSuspended: true)
+            let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await b.addDependency(a)
             #expect(try await b.dependencyNames.count == 1)
             try await queue.add(a, b)
             #expect(try await b.dependencyNames == ["a"])
             if let b = b as? OperonOperation, let id = b.handle.id {
-                let seen = try await stage.otherCluster.handle(id, of: Play.self)
+                let seen = try await tools.otherCluster.handle(id, of: Play.self)
                 #expect(try await seen.dependencies.map(\.id) == b.handle.dependencies.map(\.id))
                 #expect(try await seen.dependencies.count == 1)
             }
@@ -195,20 +195,20 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F19 a dependency holds across queues`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F19", slots: 2) { stage in
-            let (first, second) = (stage.queue("first"), stage.queue("second"))
-            let gate = stage.gate()
-            let (a, b) = (stage.operation("a", behind: gate), stage.operation("b"))
+        try await backEnd.play("F19", slots: 2) { tools in
+            let (first, second) = (tools.queue("first"), tools.queue("second"))
+            let gate = tools.gate()
+            let (a, b) = (tools.operation("a", behind: gate), tools.operation("b"))
             try await b.addDependency(a)
             try await first.add(a)
             try await second.add(b)
-            try await stage.untilStarted("a")
+            try await tools.untilStarted("a")
             // With one slot, which “a” has, nothing else could start anyway.
-            if backEnd.slots > 1 { try await stage.fence() }
-            #expect(!stage.journal.hasStarted("b"))
+            if backEnd.slots > 1 { try await tools.fence() }
+            #expect(!tools.journal.hasStarted("b"))
             gate.open()
-            try await stage.untilFinished(a, b)
-            #expect(stage.journal.runs("b", after: "a"))
+            try await tools.untilFinished(a, b)
+            #expect(tools.journal.runs("b", after: "a"))
         }
     }
 
@@ -216,14 +216,14 @@ import Testing
     func `F21 with a limit of one they start in the order of adding`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("F21", slots: 1) { stage in
-            let queue = stage.queue(limit: 1, isSuspended: true)
-            let operations = stage.operations(["1", "2", "3", "4", "5"])
+        try await backEnd.play("F21", slots: 1) { tools in
+            let queue = tools.queue(limit: 1, isSuspended: true)
+            let operations = tools.operations(["1", "2", "3", "4", "5"])
             for operation in operations { try await queue.add(operation) }
             try await queue.resume()
-            try await stage.untilFinished(operations)
-            #expect(stage.journal.startOrder == ["1", "2", "3", "4", "5"])
-            #expect(stage.journal.peak == 1)
+            try await tools.untilFinished(operations)
+            #expect(tools.journal.startOrder == ["1", "2", "3", "4", "5"])
+            #expect(tools.journal.peak == 1)
         }
     }
 
@@ -231,13 +231,13 @@ import Testing
     func `F23 a dependency runs before its dependent, and others run too`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("F23", slots: 2) { stage in
-            let operations = stage.operations(["dependent", "dependency", "other"])
+        try await backEnd.play("F23", slots: 2) { tools in
+            let operations = tools.operations(["dependent", "dependency", "other"])
             try await operations[0].addDependency(operations[1])
-            try await stage.queue().add(operations)
-            try await stage.untilFinished(operations)
-            #expect(stage.journal.runs("dependent", after: "dependency"))
-            #expect(Set(stage.journal.finishOrder) == ["dependent", "dependency", "other"])
+            try await tools.queue().add(operations)
+            try await tools.untilFinished(operations)
+            #expect(tools.journal.runs("dependent", after: "dependency"))
+            #expect(Set(tools.journal.finishOrder) == ["dependent", "dependency", "other"])
         }
     }
 
@@ -245,30 +245,30 @@ import Testing
     /// block, and it sees the queue that it was added to.
     @Test(arguments: BackEnd.operon)
     func `F9 what runs here sees its queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F9", slots: 1) { stage in
-            let queue = try stage.operonQueue()
+        try await backEnd.play("F9", slots: 1) { tools in
+            let queue = try tools.operonQueue()
             let block = try await queue.addLocal { $0.queueName }
-            #expect(try await stage.patiently { try await block.value } == queue.name)
+            #expect(try await tools.patiently { try await block.value } == queue.name)
         }
     }
 
     /// The blocks of one operation are a group of operations here, which run side by side.
     @Test(arguments: BackEnd.operon)
     func `F31 a group has ended when all of its parts have`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F31", slots: 2) { stage in
-            let queue = try stage.operonQueue()
-            let gate = stage.gate()
+        try await backEnd.play("F31", slots: 2) { tools in
+            let queue = try tools.operonQueue()
+            let gate = tools.gate()
             let group = GroupHandle("group") {
-                stage.play("a")
-                stage.play("b", behind: gate)
+                tools.play("a")
+                tools.play("b", behind: gate)
             }
             #expect(group.parts.count == 2)
             try await queue.addOperation(group)
-            try await stage.untilStarted("b")
+            try await tools.untilStarted("b")
             #expect(group.outcomeIfKnown == nil)
             gate.open()
-            #expect(try await stage.end(of: group) == .succeeded)
-            #expect(Set(stage.journal.finishOrder) == ["a", "b"])
+            #expect(try await tools.end(of: group) == .succeeded)
+            #expect(Set(tools.journal.finishOrder) == ["a", "b"])
         }
     }
 }

@@ -13,8 +13,8 @@ import Testing
 
     @Test(arguments: BackEnd.local)
     func `G2 one that is in no queue is ready and nothing else`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G2") { stage async throws in
-            let operation = stage.operation("a")
+        try await backEnd.play("G2") { tools async throws in
+            let operation = tools.operation("a")
             #expect(try await operation.isReady)
             #expect(try await !operation.isCancelled)
             #expect(try await !operation.isExecuting)
@@ -28,13 +28,13 @@ import Testing
     func `G4 a dependency shows, and its dependent is not ready`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G4", slots: 1) { stage in
-            let (a, b) = (stage.operation("a"), stage.operation("b"))
+        try await backEnd.play("G4", slots: 1) { tools in
+            let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await b.addDependency(a)
             #expect(try await b.dependencyNames.count == 1)
             #expect(try await a.isReady)
             #expect(try await !b.isReady)
-            let queue = stage.queue(isSuspended: true)
+            let queue = tools.queue(isSuspended: true)
             try await queue.add(a, b)
             #expect(try await b.dependencyNames == ["a"])
             #expect(try await a.isReady)
@@ -46,11 +46,11 @@ import Testing
     func `G7 one that has ended is finished, ready and has called back`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G7", slots: 1) { stage in
-            let operation = stage.operation("a")
+        try await backEnd.play("G7", slots: 1) { tools in
+            let operation = tools.operation("a")
             let calls = Counter()
             operation.onCompletion { calls.increment() }
-            try await stage.queue().add(operation)
+            try await tools.queue().add(operation)
             try await operation.waitUntilFinished()
             #expect(try await operation.isFinished)
             #expect(try await operation.isReady)
@@ -63,8 +63,8 @@ import Testing
     func `G10 a cancelled one can be started, and ends without running`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G10") { stage in
-            let operation = stage.operation("a")
+        try await backEnd.play("G10") { tools in
+            let operation = tools.operation("a")
             let calls = Counter()
             operation.onCompletion { calls.increment() }
             try await operation.cancel()
@@ -72,24 +72,24 @@ import Testing
             #expect(try await !operation.isFinished)
             try await operation.start()
             #expect(try await operation.isFinished)
-            #expect(!stage.journal.hasStarted("a"))
+            #expect(!tools.journal.hasStarted("a"))
             try await within(backEnd.patience, "no call") { await calls.happens() }
         }
     }
 
     @Test(arguments: BackEnd.all)
     func `G12 what has ended is waited for no more`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G12", slots: 1) { stage in
-            var play = stage.play("a")
+        try await backEnd.play("G12", slots: 1) { tools in
+            var play = tools.play("a")
             play.result = "done"
-            let operation = stage.operation(play)
-            try await stage.queue().add(operation)
+            let operation = tools.operation(play)
+            try await tools.queue().add(operation)
             #expect(try await operation.result() == "done")
             #expect(try await operation.result() == "done")
             guard let operation = operation as? OperonOperation, let id = operation.handle.id
             else { return }
-            let other = try await stage.otherCluster.handle(id, of: Play.self)
-            #expect(try await stage.value(of: other) == "done")
+            let other = try await tools.otherCluster.handle(id, of: Play.self)
+            #expect(try await tools.value(of: other) == "done")
         }
     }
 
@@ -97,9 +97,9 @@ import Testing
     func `G13 a queue is not suspended until somebody suspends it`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G13", slots: 1) { stage in
-            let queue = stage.queue()
-            let other = try stage.other(queue)
+        try await backEnd.play("G13", slots: 1) { tools in
+            let queue = tools.queue()
+            let other = try tools.other(queue)
             #expect(try await !queue.isSuspended)
             try await queue.suspend()
             #expect(try await queue.isSuspended)
@@ -114,10 +114,10 @@ import Testing
     func `G14 a queue has a name, whether or not it was given one`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G14") { stage in
-            let named = stage.queue("named")
-            #expect(named.name == stage.name("named"))
-            let (one, other) = (stage.anonymousQueue(), stage.anonymousQueue())
+        try await backEnd.play("G14") { tools in
+            let named = tools.queue("named")
+            #expect(named.name == tools.name("named"))
+            let (one, other) = (tools.anonymousQueue(), tools.anonymousQueue())
             #expect(!one.name.isEmpty)
             #expect(one.name != other.name)
         }
@@ -125,9 +125,9 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `G15 a limit is what was set last`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G15", slots: 1) { stage in
-            let queue = stage.queue()
-            let other = try stage.other(queue)
+        try await backEnd.play("G15", slots: 1) { tools in
+            let queue = tools.queue()
+            let other = try tools.other(queue)
             let standard = OperationQueue.defaultMaxConcurrentOperationCount
             #expect(standard == -1)
             #expect(try await queue.limit == standard)
@@ -141,23 +141,23 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `G17 what is added runs`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G17", slots: 1) { stage in
-            let operation = stage.operation("a")
-            try await stage.queue().add(operation)
+        try await backEnd.play("G17", slots: 1) { tools in
+            let operation = tools.operation("a")
+            try await tools.queue().add(operation)
             try await operation.waitUntilFinished()
-            #expect(stage.journal.finishOrder == ["a"])
+            #expect(tools.journal.finishOrder == ["a"])
         }
     }
 
     /// Here the wait may return before the callback runs, as it does on Linux Foundation too.
     @Test(arguments: BackEnd.operon)
     func `G18 one result, one call`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G18", slots: 1) { stage in
+        try await backEnd.play("G18", slots: 1) { tools in
             let handle = OperationHandle(Square(number: 7))
             let calls = Counter()
             handle.completionBlock = { _ in calls.increment() }
-            try await stage.operonQueue().addOperation(handle)
-            #expect(try await stage.value(of: handle) == 49)
+            try await tools.operonQueue().addOperation(handle)
+            #expect(try await tools.value(of: handle) == 49)
             try await within(backEnd.patience, "no call") { await calls.happens() }
             #expect(try await handle.isFinished)
             #expect(try await !handle.isExecuting)
@@ -169,49 +169,49 @@ import Testing
     func `G19 two hundred results, each right, at most ten at once`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G19") { stage in
-            let queue = stage.queue(limit: 10)
+        try await backEnd.play("G19") { tools in
+            let queue = tools.queue(limit: 10)
             let operations = (0..<200).map { number in
-                var play = stage.play("\(number)")
+                var play = tools.play("\(number)")
                 play.result = "\(number * number)"
-                return stage.operation(play)
+                return tools.operation(play)
             }
             try await queue.add(operations)
             for (number, operation) in operations.enumerated() {
                 #expect(try await operation.result() == "\(number * number)")
             }
-            #expect(stage.journal.finishOrder.count == 200)
-            #expect((1...10).contains(stage.journal.peak))
-            if !backEnd.isMortal { #expect(stage.journal.runs.count == 200) }
+            #expect(tools.journal.finishOrder.count == 200)
+            #expect((1...10).contains(tools.journal.peak))
+            if !backEnd.isMortal { #expect(tools.journal.runs.count == 200) }
         }
     }
 
     @Test(arguments: BackEnd.local)
     func `G21 started by hand it runs in this process`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G21") { stage in
-            let operation = stage.operation("a")
+        try await backEnd.play("G21") { tools in
+            let operation = tools.operation("a")
             try await operation.start()
-            #expect(stage.journal.lines.map(\.process).allSatisfy { $0 == ownProcess })
-            #expect(stage.journal.finishOrder == ["a"])
+            #expect(tools.journal.lines.map(\.process).allSatisfy { $0 == ownProcess })
+            #expect(tools.journal.finishOrder == ["a"])
         }
     }
 
     @Test(arguments: BackEnd.local)
     func `G22 it can be started by any task`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G22") { stage in
-            let operation = stage.operation("a")
+        try await backEnd.play("G22") { tools in
+            let operation = tools.operation("a")
             try await Task.detached { try await operation.start() }.value
             #expect(try await operation.isFinished)
-            #expect(stage.journal.finishOrder == ["a"])
+            #expect(tools.journal.finishOrder == ["a"])
         }
     }
 
     @Test(arguments: BackEnd.local)
     func `G25 no two queues have one name`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G25") { stage in
+        try await backEnd.play("G25") { tools in
             let queues = [
-                stage.queue("one"), stage.queue("other"), stage.anonymousQueue(),
-                stage.anonymousQueue(),
+                tools.queue("one"), tools.queue("other"), tools.anonymousQueue(),
+                tools.anonymousQueue(),
             ]
             #expect(Set(queues.map(\.name)).count == queues.count)
         }
@@ -221,8 +221,8 @@ import Testing
     func `G26 it runs elsewhere, in the queue that it was added to`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G26", slots: 1) { stage in
-            try await runsElsewhere(stage, stage.queue())
+        try await backEnd.play("G26", slots: 1) { tools in
+            try await runsElsewhere(tools, tools.queue())
         }
     }
 
@@ -231,10 +231,10 @@ import Testing
     func `G28 started by hand it sees none of the cluster's queues`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G28") { stage in
-            let operation = stage.operation("a")
+        try await backEnd.play("G28") { tools in
+            let operation = tools.operation("a")
             try await operation.start()
-            #expect(stage.journal.lines.map(\.queue).allSatisfy { $0 == "local" })
+            #expect(tools.journal.lines.map(\.queue).allSatisfy { $0 == "local" })
         }
     }
 
@@ -243,34 +243,34 @@ import Testing
     func `G29 a block runs here when a worker has done what it waits for`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G29", slots: 1) { stage in
-            let queue = try stage.operonQueue()
+        try await backEnd.play("G29", slots: 1) { tools in
+            let queue = try tools.operonQueue()
             let there = try await queue.addOperation(Square(number: 6))
             let name = there.name
             let here = try await queue.addLocal(after: [there]) { context in
                 [Int(ownProcess), try context.output(of: name, as: Int.self)]
             }
-            let value = try await stage.patiently { try await here.value }
+            let value = try await tools.patiently { try await here.value }
             #expect(value == [Int(ownProcess), 36])
         }
     }
 
     @Test(arguments: BackEnd.all)
     func `G30 so does that of another queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G30", slots: 1) { stage in
-            try await runsElsewhere(stage, stage.queue("one"))
-            try await runsElsewhere(stage, stage.queue("other"))
+        try await backEnd.play("G30", slots: 1) { tools in
+            try await runsElsewhere(tools, tools.queue("one"))
+            try await runsElsewhere(tools, tools.queue("other"))
         }
     }
 
     /// In another process; where there is only one, on a thread that is not of a Swift task.
-    private func runsElsewhere(_ stage: Stage, _ queue: any QueueUnderTest) async throws {
-        let operation = stage.operation("in \(queue.name)")
+    private func runsElsewhere(_ tools: RowTools, _ queue: any QueueUnderTest) async throws {
+        let operation = tools.operation("in \(queue.name)")
         try await queue.add(operation)
         try await operation.waitUntilFinished()
-        let line = try #require(stage.journal.lines.last { $0.operation == operation.name })
+        let line = try #require(tools.journal.lines.last { $0.operation == operation.name })
         #expect(line.queue == queue.name)
-        switch stage.backEnd {
+        switch tools.backEnd {
         case .foundation, .inProcess:
             #expect(line.process == ownProcess)
             #expect(line.thread != ownProcess, "the main thread")
@@ -282,34 +282,34 @@ import Testing
     func `G31 suspended while it works, and resumed, a queue finishes its work`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G31", slots: 2) { stage in
-            let queue = stage.queue(limit: 1)
-            let gate = stage.gate()
-            let (a, b) = (stage.operation("a", behind: gate), stage.operation("b"))
+        try await backEnd.play("G31", slots: 2) { tools in
+            let queue = tools.queue(limit: 1)
+            let gate = tools.gate()
+            let (a, b) = (tools.operation("a", behind: gate), tools.operation("b"))
             try await queue.add(a, b)
-            try await stage.untilStarted("a")
+            try await tools.untilStarted("a")
             try await queue.suspend()
             gate.open()
             // What runs is not held up. If its worker was killed, it runs no more, and waits.
             if !backEnd.isMortal { try await a.waitUntilFinished() }
-            try await stage.fence()
-            #expect(!stage.journal.hasStarted("b"))
+            try await tools.fence()
+            #expect(!tools.journal.hasStarted("b"))
             try await queue.resume()
             try await b.waitUntilFinished()
-            #expect(stage.journal.runs("b", after: "a"))
+            #expect(tools.journal.runs("b", after: "a"))
         }
     }
 
     @Test(arguments: BackEnd.all)
     func `G33 a batch of a hundred keeps its order`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G33", slots: 1) { stage in
-            let queue = stage.queue(limit: 1)
+        try await backEnd.play("G33", slots: 1) { tools in
+            let queue = tools.queue(limit: 1)
             let names = (0..<100).map { "\($0)" }
-            let operations = stage.operations(names)
+            let operations = tools.operations(names)
             try await queue.add(operations, waitUntilFinished: true)
-            #expect(stage.journal.startOrder == names)
-            #expect(stage.journal.finishOrder == names)
-            #expect(stage.journal.peak == 1)
+            #expect(tools.journal.startOrder == names)
+            #expect(tools.journal.finishOrder == names)
+            #expect(tools.journal.peak == 1)
         }
     }
 
@@ -317,9 +317,9 @@ import Testing
     func `G36 a dependency that has ended stays listed and blocks nobody`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G36", slots: 1) { stage in
-            let queue = stage.queue()
-            let (a, b) = (stage.operation("a"), stage.operation("b"))
+        try await backEnd.play("G36", slots: 1) { tools in
+            let queue = tools.queue()
+            let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await queue.add(a)
             try await a.waitUntilFinished()
             try await b.addDependency(a)
@@ -328,7 +328,7 @@ import Testing
             try await b.waitUntilFinished()
             #expect(try await b.dependencyNames == ["a"])
             guard let b = b as? OperonOperation, let id = b.handle.id else { return }
-            let other = try await stage.otherCluster.handle(id, of: Play.self)
+            let other = try await tools.otherCluster.handle(id, of: Play.self)
             let listed = try await other.dependencies.map(\.id)
             #expect(listed == [try OperonOperation.of(a).handle.id])
         }
@@ -338,20 +338,20 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `G42 what it returns is its value`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G42", slots: 1) { stage in
-            let handle = try await stage.operonQueue().addOperation(Square(number: 5))
-            #expect(try await stage.value(of: handle) == 25)
+        try await backEnd.play("G42", slots: 1) { tools in
+            let handle = try await tools.operonQueue().addOperation(Square(number: 5))
+            #expect(try await tools.value(of: handle) == 25)
         }
     }
 
     @Test(arguments: BackEnd.operon)
     func `G43 whoever knows its number finds out what it is`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G43", slots: 1) { stage in
-            let queue = try stage.operonQueue(isSuspended: true)
+        try await backEnd.play("G43", slots: 1) { tools in
+            let queue = try tools.operonQueue(isSuspended: true)
             let handle = try await queue.addOperation(Square(number: 5))
             #expect(handle.operation == Square(number: 5))
             let id = try #require(handle.id)
-            let other = try await stage.otherCluster.handle(id, of: Square.self)
+            let other = try await tools.otherCluster.handle(id, of: Square.self)
             #expect(other.operation == Square(number: 5))
             #expect(other.queue?.name == queue.name)
         }
@@ -359,28 +359,28 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `G44 a long text arrives as it was`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G44", slots: 1) { stage in
+        try await backEnd.play("G44", slots: 1) { tools in
             // A mebibyte of it, but for the quotes that JSON needs.
             let text = "HELLÖ, 世界"
             let count = ((1 << 20) - 2) / text.utf8.count
-            let handle = try await stage.operonQueue().addOperation(Text(text, count: count))
-            #expect(try await stage.value(of: handle) == String(repeating: text, count: count))
+            let handle = try await tools.operonQueue().addOperation(Text(text, count: count))
+            #expect(try await tools.value(of: handle) == String(repeating: text, count: count))
         }
     }
 
     @Test(arguments: BackEnd.operon)
     func `G47 there is no value before there is one`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G47", slots: 1) { stage in
-            let gate = stage.gate()
-            var play = stage.play("a", behind: gate)
+        try await backEnd.play("G47", slots: 1) { tools in
+            let gate = tools.gate()
+            var play = tools.play("a", behind: gate)
             play.result = "done"
             let handle = OperationHandle(play)
             #expect(handle.valueIfKnown == nil)
-            try await stage.operonQueue().addOperation(handle)
-            try await stage.untilStarted("a")
+            try await tools.operonQueue().addOperation(handle)
+            try await tools.untilStarted("a")
             #expect(handle.valueIfKnown == nil)
             gate.open()
-            #expect(try await stage.value(of: handle) == "done")
+            #expect(try await tools.value(of: handle) == "done")
             #expect(handle.valueIfKnown == "done")
         }
     }

@@ -8,14 +8,14 @@ import Testing
 @Suite struct C5Rows {
     @Test(arguments: BackEnd.all)
     func `X6 priorities are those of one queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X6", slots: 1) { stage in
-            let (one, suspended) = (stage.queue("one"), stage.queue("other", isSuspended: true))
-            let low = stage.operation("low", .veryLow)
-            let high = stage.operation("high", .veryHigh)
+        try await backEnd.play("X6", slots: 1) { tools in
+            let (one, suspended) = (tools.queue("one"), tools.queue("other", isSuspended: true))
+            let low = tools.operation("low", .veryLow)
+            let high = tools.operation("high", .veryHigh)
             try await suspended.add(high)
             try await one.add(low)
             try await low.waitUntilFinished()
-            #expect(stage.journal.startOrder == ["low"])
+            #expect(tools.journal.startOrder == ["low"])
             try await suspended.resume()
             try await high.waitUntilFinished()
         }
@@ -23,19 +23,19 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `X7 a dependency may come late, but not too late`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X7", slots: 2) { stage in
-            let queue = stage.queue(isSuspended: true)
-            let gate = stage.gate()
-            let (a, b) = (stage.operation("a"), stage.operation("b", behind: gate))
+        try await backEnd.play("X7", slots: 2) { tools in
+            let queue = tools.queue(isSuspended: true)
+            let gate = tools.gate()
+            let (a, b) = (tools.operation("a"), tools.operation("b", behind: gate))
             try await queue.add(b, a)
             try await b.addDependency(a)
             try await queue.resume()
-            try await stage.untilStarted("b")
-            #expect(stage.journal.runs("b", after: "a"))
+            try await tools.untilStarted("b")
+            #expect(tools.journal.runs("b", after: "a"))
             // Foundation lists one that comes too late, without a word. A worker that was killed
             // leaves an operation that has not started, as far as dependencies go.
             if b is OperonOperation, !backEnd.isMortal {
-                let late = stage.operation("late")
+                let late = tools.operation("late")
                 try await queue.add(late)
                 let refusal = await #expect(throws: Refusal.self) {
                     try await b.addDependency(late)
@@ -54,26 +54,26 @@ import Testing
     func `X12 a barrier of a suspended queue waits as any other`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X12", slots: 2) { stage in
-            let queue = try stage.operonQueue(isSuspended: true)
-            let barrier = OperationHandle(stage.play("barrier"))
+        try await backEnd.play("X12", slots: 2) { tools in
+            let queue = try tools.operonQueue(isSuspended: true)
+            let barrier = OperationHandle(tools.play("barrier"))
             try await queue.addBarrier(barrier)
-            try await stage.fence()
-            #expect(!stage.journal.hasStarted("barrier"))
+            try await tools.fence()
+            #expect(!tools.journal.hasStarted("barrier"))
             try await queue.resume()
             try await within(backEnd.patience, "the queue is not empty") {
                 try await queue.waitUntilAllOperationsAreFinished()
             }
-            #expect(stage.journal.finishOrder.last == "barrier")
+            #expect(tools.journal.finishOrder.last == "barrier")
             // And of one that has something in it.
             try await queue.suspend()
-            let before = try await queue.addOperations([stage.play("1"), stage.play("2")])
-            let second = OperationHandle(stage.play("second barrier"))
+            let before = try await queue.addOperations([tools.play("1"), tools.play("2")])
+            let second = OperationHandle(tools.play("second barrier"))
             try await queue.addBarrier(second)
-            let after = try await queue.addOperation(stage.play("3"), priority: .veryHigh)
+            let after = try await queue.addOperation(tools.play("3"), priority: .veryHigh)
             try await queue.resume()
-            for handle in before + [after] { try await stage.end(of: handle) }
-            let journal = stage.journal
+            for handle in before + [after] { try await tools.end(of: handle) }
+            let journal = tools.journal
             #expect(journal.runs("second barrier", after: "1"))
             #expect(journal.runs("second barrier", after: "2"))
             #expect(journal.runs("3", after: "second barrier"))
@@ -84,10 +84,10 @@ import Testing
     func `X13 progress counts what has ended, whatever its outcome`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X13", slots: 2) { stage in
-            let queue = try stage.operonQueue(isSuspended: true)
+        try await backEnd.play("X13", slots: 2) { tools in
+            let queue = try tools.operonQueue(isSuspended: true)
             let handles = try await queue.addOperations(
-                ["1", "2", "3", "4"].map { stage.play($0) }
+                ["1", "2", "3", "4"].map { tools.play($0) }
             )
             let progress = queue.progress
             try await handles[2].cancel()
@@ -104,42 +104,42 @@ import Testing
             #expect(seen.map(\.finishedCount) == seen.map(\.finishedCount).sorted())
             #expect(seen.allSatisfy { (0...1).contains($0.fractionCompleted) })
             #expect(seen.last?.fractionCompleted == 1)
-            #expect(Set(stage.journal.startOrder) == ["1", "2", "4"])
+            #expect(Set(tools.journal.startOrder) == ["1", "2", "4"])
         }
     }
 
     @Test(arguments: BackEnd.all)
     func `X14 of a diamond the ends are first and last`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X14", slots: 2) { stage in
+        try await backEnd.play("X14", slots: 2) { tools in
             let names = ["d", "c", "b", "a"]
-            let operations = stage.operations(names)
+            let operations = tools.operations(names)
             let (d, c, b, a) = (operations[0], operations[1], operations[2], operations[3])
             try await d.addDependency(b)
             try await d.addDependency(c)
             try await b.addDependency(a)
             try await c.addDependency(a)
-            try await stage.queue().add(operations)
-            try await stage.untilFinished(operations)
-            let order = stage.journal.finishOrder
+            try await tools.queue().add(operations)
+            try await tools.untilFinished(operations)
+            let order = tools.journal.finishOrder
             #expect(order.first == "a")
             #expect(order.last == "d")
             #expect(order.sorted() == names.sorted())
-            if !backEnd.isMortal { #expect(stage.journal.runs.count == 4) }
+            if !backEnd.isMortal { #expect(tools.journal.runs.count == 4) }
         }
     }
 
     @Test(arguments: BackEnd.operon)
     func `X17 nothing depends on itself`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X17", slots: 1) { stage in
-            let a = OperationHandle(stage.play("a"))
+        try await backEnd.play("X17", slots: 1) { tools in
+            let a = OperationHandle(tools.play("a"))
             let error = await #expect(throws: Refusal.self) { try await a.addDependency(a) }
             guard case .dependencyCycle = error else {
                 Issue.record("\(String(describing: error))")
                 return
             }
             // It is none the worse for it.
-            try await stage.operonQueue().addOperation(a)
-            _ = try await stage.value(of: a)
+            try await tools.operonQueue().addOperation(a)
+            _ = try await tools.value(of: a)
         }
     }
 
@@ -147,37 +147,37 @@ import Testing
     func `X20 two who add to one queue do not disturb one another`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X20", slots: 2) { stage in
-            let queue = try stage.operonQueue(limit: 2)
-            try await addFromBothSides(stage, queue, 500)
-            #expect(stage.journal.finishOrder.count == 1_000)
-            #expect(stage.journal.peak <= 2)
-            if !backEnd.isMortal { #expect(stage.journal.runs.count == 1_000) }
+        try await backEnd.play("X20", slots: 2) { tools in
+            let queue = try tools.operonQueue(limit: 2)
+            try await addFromBothSides(tools, queue, 500)
+            #expect(tools.journal.finishOrder.count == 1_000)
+            #expect(tools.journal.peak <= 2)
+            if !backEnd.isMortal { #expect(tools.journal.runs.count == 1_000) }
         }
-        try await backEnd.play("X20", slots: 1) { stage in
-            let queue = try stage.operonQueue(limit: 1)
-            try await addFromBothSides(stage, queue, 50)
+        try await backEnd.play("X20", slots: 1) { tools in
+            let queue = try tools.operonQueue(limit: 1)
+            try await addFromBothSides(tools, queue, 50)
             for side in ["one", "other"] {
-                let order = stage.journal.startOrder.filter { $0.hasPrefix(side) }
+                let order = tools.journal.startOrder.filter { $0.hasPrefix(side) }
                 #expect(order == (0..<50).map { "\(side) \($0)" })
             }
-            #expect(stage.journal.peak == 1)
+            #expect(tools.journal.peak == 1)
         }
     }
 
     private func addFromBothSides(
-        _ stage: Stage,
+        _ tools: RowTools,
         _ queue: OperationQueue,
         _ count: Int
     ) async throws {
-        let again = OperationQueue(name: queue.name, cluster: try stage.otherCluster)
-        try await whileSteps(within: stage.backEnd.patience, "not all of it ended") { step in
+        let again = OperationQueue(name: queue.name, cluster: try tools.otherCluster)
+        try await whileSteps(within: tools.backEnd.patience, "not all of it ended") { step in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for (side, queue) in [("one", queue), ("other", again)] {
                     group.addTask {
                         var handles: [AnyOperationHandle] = []
                         for number in 0..<count {
-                            let play = stage.play("\(side) \(number)")
+                            let play = tools.play("\(side) \(number)")
                             handles.append(try await queue.addOperation(play))
                             step()
                         }
@@ -195,14 +195,14 @@ import Testing
     /// What nobody can read is dropped, with a line in the log that says why.
     @Test(arguments: BackEnd.growing)
     func `X29 nonsense on the broker stops nobody`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X29") { stage in
-            let world = try await World.of(backEnd)
-            try await world.speakNonsense()
-            let queue = stage.queue()
-            let operations = stage.operations((0..<20).map { "\($0)" })
+        try await backEnd.play("X29") { tools in
+            let shared = try await SharedCluster.of(backEnd)
+            try await shared.speakNonsense()
+            let queue = tools.queue()
+            let operations = tools.operations((0..<20).map { "\($0)" })
             try await queue.add(operations)
-            try await stage.untilFinished(operations)
-            #expect(stage.journal.runs.count == 20)
+            try await tools.untilFinished(operations)
+            #expect(tools.journal.runs.count == 20)
         }
     }
 
@@ -210,8 +210,8 @@ import Testing
     /// bounds it.
     @Test(arguments: BackEnd.operon)
     func `X30 of an endless source only so many are in flight`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X30", slots: 2) { stage in
-            let queue = try stage.operonQueue()
+        try await backEnd.play("X30", slots: 2) { tools in
+            let queue = try tools.operonQueue()
             let (count, inFlight) = (BackEnd.size(1_500), 500)
             let asked = Lock(0)
             let ended = Lock(0)
@@ -241,20 +241,20 @@ import Testing
 
     @Test(arguments: BackEnd.growing)
     func `X32 a worker that joins takes work`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X32") { stage in
-            let world = try await World.of(backEnd)
-            let queue = stage.queue()
-            let gate = stage.gate()
-            let operations = (0..<100).map { stage.operation("\($0)", behind: gate) }
+        try await backEnd.play("X32") { tools in
+            let shared = try await SharedCluster.of(backEnd)
+            let queue = tools.queue()
+            let gate = tools.gate()
+            let operations = (0..<100).map { tools.operation("\($0)", behind: gate) }
             try await queue.add(operations)
-            try await stage.untilStarts(backEnd.slots)
-            let worker = try await world.addWorker()
-            try await stage.untilStarts(backEnd.slots + 1)
-            #expect(stage.journal.runs.last?.start.process == worker.process)
+            try await tools.untilStarts(backEnd.slots)
+            let worker = try await shared.addWorker()
+            try await tools.untilStarts(backEnd.slots + 1)
+            #expect(tools.journal.runs.last?.start.process == worker.process)
             gate.open()
-            try await stage.untilFinished(operations)
-            #expect(stage.journal.finishOrder.count == 100)
-            #expect(stage.journal.runs.count == 100)
+            try await tools.untilFinished(operations)
+            #expect(tools.journal.finishOrder.count == 100)
+            #expect(tools.journal.runs.count == 100)
             worker.signal(SIGTERM)
             #expect(try await worker.end().end == .exit(0))
         }
@@ -264,27 +264,27 @@ import Testing
     func `X33 a worker that drains finishes what it has, and takes nothing more`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X33") { stage in
-            let world = try await World.of(backEnd)
-            let queue = stage.queue()
-            let (gate, others) = (stage.gate("gate"), stage.gate("others"))
-            let before = (0..<backEnd.slots).map { stage.operation("\($0)", behind: others) }
+        try await backEnd.play("X33") { tools in
+            let shared = try await SharedCluster.of(backEnd)
+            let queue = tools.queue()
+            let (gate, others) = (tools.gate("gate"), tools.gate("others"))
+            let before = (0..<backEnd.slots).map { tools.operation("\($0)", behind: others) }
             try await queue.add(before)
-            try await stage.untilStarts(backEnd.slots)
-            let worker = try await world.addWorker()
-            let running = stage.operation("running", behind: gate)
-            let waiting = stage.operation("waiting")
+            try await tools.untilStarts(backEnd.slots)
+            let worker = try await shared.addWorker()
+            let running = tools.operation("running", behind: gate)
+            let waiting = tools.operation("waiting")
             try await queue.add(running, waiting)
-            try await stage.untilStarted("running")
+            try await tools.untilStarted("running")
             worker.signal(SIGTERM)
             try await worker.says("draining")
             gate.open()
             try await running.waitUntilFinished()
             #expect(try await worker.end().end == .exit(0))
-            #expect(!stage.journal.hasStarted("waiting"))
+            #expect(!tools.journal.hasStarted("waiting"))
             others.open()
-            try await stage.untilFinished(before + [waiting])
-            let runs = stage.journal.runs
+            try await tools.untilFinished(before + [waiting])
+            let runs = tools.journal.runs
             #expect(runs.count == backEnd.slots + 2)
             #expect(
                 runs.filter { $0.start.process == worker.process }.map(\.start.operation)
@@ -297,8 +297,8 @@ import Testing
     func `X34 what is as large as allowed passes, and one byte more is refused`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X34", slots: 1) { stage in
-            let queue = try stage.operonQueue()
+        try await backEnd.play("X34", slots: 1) { tools in
+            let queue = try tools.operonQueue()
             let limit = 1 << 20
             // `{"count":1,"text":"…"}` and `"…"`.
             let (inputFrame, outputFrame) = (21, 2)
@@ -306,9 +306,9 @@ import Testing
             let input = try await queue.addOperation(Text(longest, count: 1))
             let output = try await queue.addOperation(Text("x", count: limit - outputFrame))
             let tooMuch = try await queue.addOperation(Text("x", count: limit - outputFrame + 1))
-            #expect(try await stage.value(of: input) == longest)
-            #expect(try await stage.value(of: output).utf8.count == limit - outputFrame)
-            let end = try await stage.end(of: tooMuch)
+            #expect(try await tools.value(of: input) == longest)
+            #expect(try await tools.value(of: output).utf8.count == limit - outputFrame)
+            let end = try await tools.end(of: tooMuch)
             guard case .failed(.outputTooLarge) = end else {
                 Issue.record("\(end)")
                 return
@@ -328,15 +328,15 @@ import Testing
     /// A beat every two seconds, and nothing else.
     @Test func `X36 idle workers do next to nothing`() async throws {
         let count = 10
-        let world = try await World(isMortal: false, slots: count)
-        try await world.startWorkers(count)
-        let before = try await world.processorTime()
+        let shared = try await SharedCluster(isMortal: false, slots: count)
+        try await shared.startWorkers(count)
+        let before = try await shared.processorTime()
         // What they do in this time is what is measured: three beats, if nobody says more.
         let time = Duration.seconds(BackEnd.size(6))
         try await Task.sleep(for: time)
-        let spent = try await world.processorTime() - before
+        let spent = try await shared.processorTime() - before
         // Whoever polls has a core to themselves for all of it.
         #expect(spent < time / 4, "\(spent) in \(time)")
-        try await world.end()
+        try await shared.end()
     }
 }

@@ -15,7 +15,7 @@ func arrives<Value: Codable>(_ value: Value) throws -> Value {
     try JSONDecoder().decode(Value.self, from: try JSONEncoder().encode(value))
 }
 
-extension Stage {
+extension RowTools {
     /// A queue that nobody gave a name.
     func anonymousQueue() -> any QueueUnderTest {
         guard let cluster = try? cluster else {
@@ -25,7 +25,7 @@ extension Stage {
     }
 }
 
-extension Stage {
+extension RowTools {
     /// What it returned, when it has.
     func value<Op>(of handle: OperationHandle<Op>) async throws -> Op.Output {
         try await within(backEnd.patience, "“\(handle.name)” did not end") {

@@ -22,26 +22,26 @@ import Testing
                   gated: { queue: held, run: "echo gated >> ledger" }
                 """
             )
-            let keeper = Keeper(scene)
-            try await keeper.start()
+            let lives = CoordinatorLives(scene)
+            try await lives.start()
             try scene.startWorkers(1, slots: 1)
-            try await keeper.submit(file, key: "once")
+            try await lives.submit(file, key: "once")
             try await scene.waitForFile("has-begun")
             for life in 1...3 {
-                try await untilItWaits(keeper, scene)
-                try await keeper.kill()
-                try await keeper.start()
-                #expect(keeper.deaths == life)
+                try await untilItWaits(lives, scene)
+                try await lives.kill()
+                try await lives.start()
+                #expect(lives.deaths == life)
             }
-            try await untilItWaits(keeper, scene)
+            try await untilItWaits(lives, scene)
             let resumed = try await scene.operon(
                 ["resume", "--queue", "held"],
-                environment: keeper.environment
+                environment: lives.environment
             )
             #expect(resumed.end == .exit(0), "\(resumed.errors)")
             let ended = try await scene.operon(
                 ["wait", "waiting"],
-                environment: keeper.environment
+                environment: lives.environment
             )
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
@@ -51,12 +51,12 @@ import Testing
     }
 
     /// The coordinator was told by the worker, and says so.
-    private func untilItWaits(_ keeper: Keeper, _ scene: Scene) async throws {
+    private func untilItWaits(_ lives: CoordinatorLives, _ scene: Scene) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < deadline {
             let explained = try await scene.operon(
                 ["explain", "waiting/parent"],
-                environment: keeper.environment
+                environment: lives.environment
             )
             if explained.output.contains("It has started, and waits for “gated”") { return }
         }

@@ -14,13 +14,13 @@ import Testing
         try await Scene.play { scene in
             let (file, graph) = try scene.writeGraph(layers: 4, width: 3, milliseconds: 50...150)
             try scene.startWorkers(2, slots: 2)
-            let keeper = Keeper(scene)
+            let lives = CoordinatorLives(scene)
             // Early enough for everything to be in the middle, late enough for workers to be there.
-            try await keeper.start(killAt: "\(point.rawValue):4")
-            try await keeper.submit(file, key: "once")
-            try await keeper.restartUntilFinished()
+            try await lives.start(killAt: "\(point.rawValue):4")
+            try await lives.submit(file, key: "once")
+            try await lives.restartUntilFinished()
 
-            #expect(keeper.deaths == 1, "it came to \(point) at all")
+            #expect(lives.deaths == 1, "it came to \(point) at all")
             try scene.expectEachOnce(graph)
         }
     }
@@ -36,23 +36,23 @@ import Testing
             )
             let before = 99 * 20 * 2
             try scene.startWorkers(3, slots: 2)
-            let keeper = Keeper(scene)
+            let lives = CoordinatorLives(scene)
             var generator = faultGenerator(4)
-            try await keeper.start()
-            try await keeper.submit(file, key: "once")
+            try await lives.start()
+            try await lives.submit(file, key: "once")
             for _ in 0..<20 {
                 // Some more have started or ended: anywhere between two of them.
-                try await keeper.waitForLedger(
+                try await lives.waitForLedger(
                     toGrowBy: Int(generator.next() % 120) + 1,
                     upTo: before
                 )
-                try await keeper.kill()
-                try await keeper.start()
+                try await lives.kill()
+                try await lives.start()
             }
             _ = try scene.write("died", "")
-            try await keeper.restartUntilFinished()
+            try await lives.restartUntilFinished()
 
-            #expect(keeper.deaths == 20)
+            #expect(lives.deaths == 20)
             try scene.expectEachOnce(graph)
         }
     }
@@ -77,30 +77,30 @@ import Testing
                   other: { run: "while [ ! -e done ]; do sleep 0.05; done" }
                 """
             )
-            let keeper = Keeper(scene)
-            try await keeper.start()
+            let lives = CoordinatorLives(scene)
+            try await lives.start()
             try scene.startWorkers(1, slots: 2)
-            try await keeper.submit(file, key: "once")
+            try await lives.submit(file, key: "once")
             try await scene.waitForFile("has-begun")
-            try await keeper.kill()
+            try await lives.kill()
             _ = try scene.write("go", "")
             for _ in 1...3 {
-                try await keeper.start(killAt: "requestInHand:1")
-                try await keeper.waitForDeath()
+                try await lives.start(killAt: "requestInHand:1")
+                try await lives.waitForDeath()
             }
-            try await keeper.start()
+            try await lives.start()
             _ = try scene.write("done", "")
             let ended = try await scene.operon(
                 ["wait", "poison", "--timeout", "120s"],
-                environment: keeper.environment
+                environment: lives.environment
             )
             let list = try await scene.operon(
                 ["operations", "poison", "--output", "json"],
-                environment: keeper.environment
+                environment: lives.environment
             )
 
             #expect(ended.end == .exit(1), "\(ended.errors)")
-            #expect(keeper.deaths == 4)
+            #expect(lives.deaths == 4)
             #expect(list.output.contains("undecodable"), "\(list.output)")
             #expect(list.output.contains("succeeded"), "\(list.output)")
             #expect(!list.output.contains("child"), "\(list.output)")
@@ -109,9 +109,9 @@ import Testing
 
     @Test func `a second coordinator on the same file says who has it`() async throws {
         try await Scene.play { scene in
-            let keeper = Keeper(scene)
-            try await keeper.start()
-            let second = try await keeper.second()
+            let lives = CoordinatorLives(scene)
+            try await lives.start()
+            let second = try await lives.second()
             #expect(second.end == .exit(8))
             #expect(second.errors.contains("graphs.db"), "\(second.errors)")
             #expect(second.errorLines.count == 1, "\(second.errors)")

@@ -12,17 +12,17 @@ import Testing
                 gates: [2: "asked"]
             )
             let workers = try scene.startWorkers(2, slots: 2)
-            let keeper = Keeper(scene)
-            try await keeper.start()
+            let lives = CoordinatorLives(scene)
+            try await lives.start()
             for worker in workers { try await worker.says("welcomed by the coordinator") }
-            try await keeper.submit(file, key: "once")
+            try await lives.submit(file, key: "once")
             // Two layers are done, and four operations run on four slots: it has two in hand.
             try await scene.waitForLines(20, of: "ledger")
 
             let draining = try scene.start(
                 "operon",
                 ["drain", "w1", "--wait", "--timeout", "100s"],
-                environment: keeper.environment
+                environment: lives.environment
             )
             try await workers[0].says("waits for 2 to finish")
             _ = try scene.write("asked", "")
@@ -30,9 +30,9 @@ import Testing
             #expect(drain.end == .exit(0), "\(drain.errors)")
             let left = try await workers[0].end()
             #expect(left.end == .exit(0), "\(left.errors)")
-            try await keeper.restartUntilFinished()
+            try await lives.restartUntilFinished()
 
-            #expect(keeper.deaths == 0)
+            #expect(lives.deaths == 0)
             let ledger = try scene.ledger()
             let starts = ledger.entries.filter { $0.kind == .start }.map(\.operation)
             #expect(starts.count == graph.dependencies.count, "none ran twice")
@@ -42,9 +42,9 @@ import Testing
 
     @Test func `a worker that is not there cannot be drained`() async throws {
         try await Scene.play { scene in
-            let keeper = Keeper(scene)
-            try await keeper.start()
-            let drain = try await scene.operon(["drain", "w9"], environment: keeper.environment)
+            let lives = CoordinatorLives(scene)
+            try await lives.start()
+            let drain = try await scene.operon(["drain", "w9"], environment: lives.environment)
             #expect(drain.end == .exit(6))
             #expect(drain.errorLines.count == 2, "\(drain.errors)")
             #expect(drain.errors.contains("w9") && drain.errors.contains("operon workers"))

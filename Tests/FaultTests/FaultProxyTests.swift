@@ -15,7 +15,7 @@ import Testing
     @Test func `without a fault every byte passes in both directions, and is counted`()
         async throws
     {
-        try await ProxyWorld.play { world, proxy in
+        try await ProxiedServer.run { world, proxy in
             let (client, server) = try await world.connect()
             let bytes = Self.bytes(1 << 20)
 
@@ -37,7 +37,7 @@ import Testing
 
     @Test(arguments: [0, 1, 100, 40_000])
     func `a cut at an offset lets exactly that many bytes pass`(offset: Int) async throws {
-        try await ProxyWorld.play { world, proxy in
+        try await ProxiedServer.run { world, proxy in
             let cut = await proxy.arm(FaultProxy.Cut(.toServer, .offset(offset)))
             let (client, server) = try await world.connect()
 
@@ -63,7 +63,7 @@ import Testing
         let method: [UInt8] = [1, 0, 1, 0, 0, 0, 5, 1, 2, 3, 4, 5, 0xCE]
         let header: [UInt8] = [2, 0, 1, 0, 0, 0, 4, 6, 7, 8, 9, 0xCE]
         let body: [UInt8] = [3, 0, 1, 0, 0, 0, 6, 1, 2, 3, 4, 5, 6, 0xCE]
-        try await ProxyWorld.play { world, proxy in
+        try await ProxiedServer.run { world, proxy in
             let place = FaultProxy.Cut.Place.byte(kind, skipping: kind == .method ? 1 : 0)
             let cut = await proxy.arm(FaultProxy.Cut(direction, place))
             let (client, server) = try await world.connect()
@@ -84,7 +84,7 @@ import Testing
     @Test func `while nothing arrives in one direction the other works, and nothing is lost`()
         async throws
     {
-        try await ProxyWorld.play { world, proxy in
+        try await ProxiedServer.run { world, proxy in
             let (client, server) = try await world.connect()
             client.send([1])
             #expect(try await server.receive(1) == [1])
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func `a connection that is made while nothing arrives works afterwards`() async throws {
-        try await ProxyWorld.play { world, proxy in
+        try await ProxiedServer.run { world, proxy in
             await proxy.drop(.toServer, true)
             let (client, server) = try await world.connect()
             client.send([1])
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test func `an unplugged link resets what is there and refuses what comes`() async throws {
-        try await ProxyWorld.play { world, proxy in
+        try await ProxiedServer.run { world, proxy in
             let (client, server) = try await world.connect()
             await proxy.unplug(true)
             #expect(try await client.end() == .reset)
@@ -153,7 +153,7 @@ import Testing
         },
     ])
     func `slow links keep every byte and their pace`(slowness: Slowness) async throws {
-        try await ProxyWorld.play { world, proxy in
+        try await ProxiedServer.run { world, proxy in
             for direction in FaultProxy.Direction.allCases {
                 await proxy.change(direction, slowness.change)
             }
@@ -183,11 +183,11 @@ extension FaultProxy.Counts {
 }
 
 /// A server behind a proxy, and clients in front of it.
-private struct ProxyWorld {
+private struct ProxiedServer {
     let proxy: FaultProxy
     let accepted: EventStream<Peer>
 
-    static func play(_ body: (ProxyWorld, FaultProxy) async throws -> Void) async throws {
+    static func run(_ body: (ProxiedServer, FaultProxy) async throws -> Void) async throws {
         let accepted = EventStream<Peer>()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
@@ -198,7 +198,7 @@ private struct ProxyWorld {
             .bind(host: "127.0.0.1", port: 0).get()
         let port = listener.localAddress?.port ?? 0
         try await FaultProxy.withProxy(to: "tcp://127.0.0.1:\(port)") { proxy in
-            try await body(ProxyWorld(proxy: proxy, accepted: accepted), proxy)
+            try await body(ProxiedServer(proxy: proxy, accepted: accepted), proxy)
         }
         try await listener.close()
     }

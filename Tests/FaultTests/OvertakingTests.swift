@@ -14,7 +14,7 @@ import Testing
     ) async throws {
         try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
             await proxy.change(.toServer) { $0.bytesPerSecond = Self.rate }
-            try await TransportPair.play(workerURL: proxy.clientURL) { pair in
+            try await TransportPair.run(workerURL: proxy.clientURL) { pair in
                 let behind = try await Self.bytesBefore(beatOf: pair, through: proxy, eventBytes)
                 #expect(behind < Self.rate)
             }

@@ -17,7 +17,7 @@ import Testing
         // In a process of its own, where nothing else takes memory.
         await #expect(processExitsWith: .success) {
             let link = ReconnectTests.link(pause: .milliseconds(1))
-            try await TransportPair.play(link: link) { pair in
+            try await TransportPair.run(link: link) { pair in
                 var bytes: [Int] = []
                 var descriptors: [Int] = []
                 for count in 1...1_200 {
@@ -46,7 +46,7 @@ import Testing
     ) async throws {
         try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
             let isWorker = side == .worker
-            try await TransportPair.play(
+            try await TransportPair.run(
                 coordinatorURL: isWorker ? nil : proxy.clientURL,
                 workerURL: isWorker ? proxy.clientURL : nil,
                 link: Self.link(pause: .milliseconds(20))

@@ -44,7 +44,7 @@ struct TransportPair: Sendable {
     }
 
     /// Runs `body` when both are up, and closes them afterwards.
-    static func play(
+    static func run(
         coordinatorURL: String? = nil,
         workerURL: String? = nil,
         link: LinkStateMachine.Configuration = .init(),

@@ -24,11 +24,11 @@ import Testing
     @Test func `a client that was there before its user's token finds it, and a new one`()
         async throws
     {
-        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
+        try await ServedCluster.run(tokens: Self.tokens) { (served: ServedCluster) async throws in
             let state = try Scratch.folder().path
             let file = state + "/operon/token"
             let configuration = try HTTPCoordinatorClient.Configuration(
-                url: scene.url,
+                url: served.url,
                 token: nil,
                 environment: ["XDG_STATE_HOME": state]
             )
@@ -40,7 +40,7 @@ import Testing
                 try Data(token.utf8).write(to: URL(fileURLWithPath: file))
                 #expect(chmod(file, 0o600) == 0)
             }
-            try await Scene.client(configuration) { client in
+            try await ServedCluster.client(configuration) { client in
                 func mayAsk() async throws -> Bool {
                     do throws(ClientError) {
                         _ = try await client.queues()
@@ -60,13 +60,13 @@ import Testing
     }
 
     @Test func `every route wants the right token`() async throws {
-        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
+        try await ServedCluster.run(tokens: Self.tokens) { (served: ServedCluster) async throws in
             let type = ["Content-Type": "application/json"]
             for route in HTTPServer.routes {
                 func status(_ authorization: String?) async throws -> Int {
                     var fields = type
                     fields["Authorization"] = authorization
-                    return try await scene.raw(route.method, Self.path(route), fields).status
+                    return try await served.raw(route.method, Self.path(route), fields).status
                 }
                 if route.access == .open {
                     #expect([200, 503].contains(try await status(nil)))
@@ -91,18 +91,18 @@ import Testing
                 #expect(![401, 403].contains(good), "\(route.method) \(route.pattern) \(good)")
             }
             let reader = ["Authorization": "Bearer \(Self.readToken)"]
-            #expect(try await scene.raw("HEAD", "/v1/events", reader).status == 200)
-            #expect(try await scene.raw("GET", "/nothing").status == 401)
-            #expect(try await scene.raw("DELETE", "/v1/graphs").status == 401)
-            let refused = try await scene.raw("GET", "/v1/status?token=\(Self.token)")
+            #expect(try await served.raw("HEAD", "/v1/events", reader).status == 200)
+            #expect(try await served.raw("GET", "/nothing").status == 401)
+            #expect(try await served.raw("DELETE", "/v1/graphs").status == 401)
+            let refused = try await served.raw("GET", "/v1/status?token=\(Self.token)")
             #expect(refused.status == 401)
             #expect(refused.fields["www-authenticate"] == "Bearer realm=\"operon\"")
         }
     }
 
     @Test func `the name of the token is noted with what is done`() async throws {
-        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
-            try await scene.client(token: Self.token) { client in
+        try await ServedCluster.run(tokens: Self.tokens) { (served: ServedCluster) async throws in
+            try await served.client(token: Self.token) { client in
                 let view = try await client.submit(Submission(graph: .diamond))
                 #expect(view.submittedBy == "alice")
                 _ = try await client.suspend(.graph("diamond"), SuspendRequest())
@@ -112,7 +112,7 @@ import Testing
                 (nil, ClientError.Code.unauthorized), (Self.token + "0", .unauthorized),
                 (Self.readToken, .forbidden),
             ] {
-                try await scene.client(token: token) { client in
+                try await served.client(token: token) { client in
                     let error = await #expect(throws: ClientError.self) {
                         _ = try await client.close(graph: "0")
                     }
@@ -123,63 +123,63 @@ import Testing
     }
 
     @Test func `health says no more than needed to those who may not look`() async throws {
-        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
-            let blind = try await scene.raw("GET", "/readyz")
+        try await ServedCluster.run(tokens: Self.tokens) { (served: ServedCluster) async throws in
+            let blind = try await served.raw("GET", "/readyz")
             #expect(blind.status == 503)
             #expect(blind.text == "not ready\n")
-            let seeing = try await scene.raw(
+            let seeing = try await served.raw(
                 "GET",
                 "/readyz",
                 ["Authorization": "Bearer \(Self.readToken)"]
             )
             #expect(seeing.text == "the store is full\n")
-            #expect(try await scene.raw("GET", "/metrics").status == 401)
+            #expect(try await served.raw("GET", "/metrics").status == 401)
         }
-        try await Scene.play { (scene: Scene) async throws in
-            #expect(try await scene.raw("GET", "/healthz").text == "all is well\n")
-            #expect(try await scene.raw("GET", "/metrics").text == "operon_up 1\n")
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            #expect(try await served.raw("GET", "/healthz").text == "all is well\n")
+            #expect(try await served.raw("GET", "/metrics").text == "operon_up 1\n")
         }
     }
 
     @Test func `a request to another name is refused while no token is wanted`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            let port = scene.port
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            let port = served.port
             for host in [
                 "localhost", "localhost:\(port)", "127.0.0.1", "[::1]:\(port)", "LOCALHOST",
             ] {
-                #expect(try await scene.raw("GET", "/v1/status", ["Host": host]).status == 200)
+                #expect(try await served.raw("GET", "/v1/status", ["Host": host]).status == 200)
             }
             for host in [
                 "evil.example", "evil.example:\(port)", "127.0.0.1.evil.example", "localhost.",
             ] {
-                #expect(try await scene.raw("GET", "/v1/status", ["Host": host]).status == 403)
+                #expect(try await served.raw("GET", "/v1/status", ["Host": host]).status == 403)
             }
         }
-        try await Scene.play(tokens: Self.tokens) { (scene: Scene) async throws in
+        try await ServedCluster.run(tokens: Self.tokens) { (served: ServedCluster) async throws in
             let fields = ["Host": "operon.example", "Authorization": "Bearer \(Self.token)"]
-            #expect(try await scene.raw("GET", "/v1/status", fields).status == 200)
+            #expect(try await served.raw("GET", "/v1/status", fields).status == 200)
         }
     }
 
     @Test func `a page of another site changes nothing`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             var submission = Submission(graph: .diamond)
             submission.isOpen = true
-            _ = try await scene.coordinator.submit(submission)
+            _ = try await served.coordinator.submit(submission)
             let foreign = [
                 "https://evil.example", "null", "http://localhost:1", "http://evil.localhost",
                 "file://", "",
             ]
             for origin in foreign {
-                let answer = try await scene.raw("POST", "/v1/graphs/0/close", ["Origin": origin])
+                let answer = try await served.raw("POST", "/v1/graphs/0/close", ["Origin": origin])
                 #expect(answer.status == 403, "\(origin)")
                 #expect(answer.fields["access-control-allow-origin"] == nil)
             }
             let site = ["Sec-Fetch-Site": "cross-site"]
-            #expect(try await scene.raw("POST", "/v1/graphs/0/close", site).status == 403)
-            #expect(await scene.tap.calls.contains { $0.name == "close" } == false)
-            let own = ["Origin": "http://\(scene.address)"]
-            #expect(try await scene.raw("POST", "/v1/graphs/0/close", own).status == 200)
+            #expect(try await served.raw("POST", "/v1/graphs/0/close", site).status == 403)
+            #expect(await served.tap.calls.contains { $0.name == "close" } == false)
+            let own = ["Origin": "http://\(served.address)"]
+            #expect(try await served.raw("POST", "/v1/graphs/0/close", own).status == 200)
         }
     }
 
@@ -244,8 +244,8 @@ import Testing
     }
 
     @Test func `it listens on this machine only`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            let port = String(scene.port, radix: 16, uppercase: true)
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            let port = String(served.port, radix: 16, uppercase: true)
             let padded = String(repeating: "0", count: 4 - port.count) + port
             var addresses: [Substring] = []
             for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
@@ -264,9 +264,9 @@ import Testing
     }
 
     @Test func `a port that is taken is said`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let configuration = try HTTPServerConfiguration(
-                listen: try #require(scene.address.tcp),
+                listen: try #require(served.address.tcp),
                 allowsAnyUser: true
             )
             let server = HTTPServer(

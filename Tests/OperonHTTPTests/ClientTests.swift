@@ -9,7 +9,7 @@ import Testing
     private func failure(
         _ configuration: HTTPCoordinatorClient.Configuration
     ) async throws -> ClientError? {
-        try await Scene.client(configuration) { client in
+        try await ServedCluster.client(configuration) { client in
             await #expect(throws: ClientError.self) { _ = try await client.status() }
         }
     }
@@ -55,8 +55,9 @@ import Testing
     {
         let certificates = try Certificates()
         let tls = TLSFiles(certificate: certificates.server, key: certificates.key)
-        try await Scene.play(tls: tls, tokens: AccessTests.tokens) { (scene: Scene) async throws in
-            let url = "https://localhost:\(scene.port)"
+        try await ServedCluster.run(tls: tls, tokens: AccessTests.tokens) {
+            (served: ServedCluster) async throws in
+            let url = "https://localhost:\(served.port)"
             func configuration(_ url: String, _ authority: String?)
                 -> HTTPCoordinatorClient.Configuration
             {
@@ -64,10 +65,10 @@ import Testing
                 made.certificateAuthority = authority
                 return made
             }
-            try await Scene.client(configuration(url, certificates.authority)) { client in
+            try await ServedCluster.client(configuration(url, certificates.authority)) { client in
                 #expect(try await client.status().epoch == 1)
                 let stream = try await client.events(after: nil, graph: nil)
-                await scene.tap.waitForWatchers(1)
+                await served.tap.waitForWatchers(1)
                 _ = try await client.setQueue("q", QueueChange())
                 var iterator = stream.makeAsyncIterator()
                 #expect(try await iterator.next() != nil)
@@ -76,17 +77,17 @@ import Testing
             #expect(stranger?.code == .unreachable)
             #expect(stranger?.message.contains("cannot be trusted") == true)
             let misnamed = try await failure(
-                configuration("https://127.0.0.1:\(scene.port)", certificates.authority)
+                configuration("https://127.0.0.1:\(served.port)", certificates.authority)
             )
             #expect(misnamed?.code == .unreachable)
             let plain = try await failure(
-                configuration("http://127.0.0.1:\(scene.port)", certificates.authority)
+                configuration("http://127.0.0.1:\(served.port)", certificates.authority)
             )
             #expect(plain?.code == .unreachable)
         }
         let bad = TLSFiles(certificate: certificates.key, key: certificates.server)
         let error = await #expect(throws: HTTPServerError.self) {
-            try await Scene.play(tls: bad, tokens: AccessTests.tokens) { _ in }
+            try await ServedCluster.run(tls: bad, tokens: AccessTests.tokens) { _ in }
         }
         #expect(error?.code == .file)
     }

@@ -6,8 +6,8 @@ import Testing
 /// The document says what the server does, and the server does what the document says.
 @Suite(.timeLimit(.minutes(5))) struct DocumentTests {
     @Test func `every route is documented, and nothing else is`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            let answer = try await scene.raw("GET", "/v1/openapi.json")
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            let answer = try await served.raw("GET", "/v1/openapi.json")
             #expect(answer.fields["content-type"] == "application/json")
             let document = try #require(
                 try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any]

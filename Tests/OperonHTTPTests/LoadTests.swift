@@ -29,8 +29,8 @@ import Testing
         // Long enough for the one in time, however busy the machine is.
         limits.bodyTime = .seconds(3)
         limits.bodyBytesPerSecond = 1 << 20
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            let answer = try await RawSocket.open(scene.port) { inbound, outbound in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            let answer = try await RawSocket.open(served.port) { inbound, outbound in
                 try await outbound.write(.init(string: Self.head))
                 let dripping = Task {
                     while true {
@@ -45,9 +45,9 @@ import Testing
             #expect(answer.text.contains("The body came too slowly."))
             #expect(answer.fields["connection"] == "close")
 
-            let quick = try await scene.json("POST", "/v1/graphs", Self.graph)
+            let quick = try await served.json("POST", "/v1/graphs", Self.graph)
             #expect(quick.status == 201)
-            #expect(await scene.tap.submissions.count == 1)
+            #expect(await served.tap.submissions.count == 1)
         }
     }
 
@@ -55,9 +55,9 @@ import Testing
         var limits = HTTPLimits()
         limits.bodyTime = .zero
         limits.bodyBytesPerSecond = 1
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
             // A second for each byte: an hour for this one.
-            let answer = try await scene.json("POST", "/v1/graphs", Self.graph)
+            let answer = try await served.json("POST", "/v1/graphs", Self.graph)
             #expect(answer.status == 201)
         }
     }
@@ -66,17 +66,17 @@ import Testing
         var limits = HTTPLimits()
         limits.idleTime = .seconds(3)
         limits.bodyBytesInAll = 1_000
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
             // Returns when the server closes.
-            let bytes = try await RawSocket.open(scene.port) { inbound, outbound in
+            let bytes = try await RawSocket.open(served.port) { inbound, outbound in
                 try await outbound.write(.init(string: Self.head))
                 let most = String(repeating: " ", count: 990)
                 try await outbound.write(Self.piece(most))
                 return try await inbound.bytes()
             }
             #expect(bytes.isEmpty)
-            try await Self.waitForBodies(of: 0, in: scene)
-            #expect(try await scene.json("POST", "/v1/graphs", Self.graph).status == 201)
+            try await Self.waitForBodies(of: 0, in: served)
+            #expect(try await served.json("POST", "/v1/graphs", Self.graph).status == 201)
         }
     }
 
@@ -85,12 +85,12 @@ import Testing
     {
         var limits = HTTPLimits()
         limits.bodyBytesInAll = 1_000
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            try await RawSocket.open(scene.port) { inbound, outbound in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            try await RawSocket.open(served.port) { inbound, outbound in
                 try await outbound.write(.init(string: Self.head))
                 try await outbound.write(Self.piece(String(repeating: " ", count: 990)))
-                try await Self.waitForBodies(of: 990, in: scene)
-                let refused = try await scene.json("POST", "/v1/graphs", Self.graph)
+                try await Self.waitForBodies(of: 990, in: served)
+                let refused = try await served.json("POST", "/v1/graphs", Self.graph)
                 #expect(refused.status == 503)
                 #expect(refused.text.contains("The coordinator reads too much at once"))
                 #expect(refused.fields["retry-after"] == "5")
@@ -99,31 +99,31 @@ import Testing
                 try await outbound.write(Self.end)
                 #expect(RawAnswer(try await inbound.bytes()).status == 400)
             }
-            try await Self.waitForBodies(of: 0, in: scene)
-            #expect(try await scene.json("POST", "/v1/graphs", Self.graph).status == 201)
+            try await Self.waitForBodies(of: 0, in: served)
+            #expect(try await served.json("POST", "/v1/graphs", Self.graph).status == 201)
         }
     }
 
     @Test func `a body whose client goes away gives back what it took`() async throws {
         var limits = HTTPLimits()
         limits.bodyBytesInAll = 1_000
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
             for _ in 0..<3 {
-                try await RawSocket.open(scene.port) { _, outbound in
+                try await RawSocket.open(served.port) { _, outbound in
                     try await outbound.write(.init(string: Self.head))
                     try await outbound.write(Self.piece(String(repeating: " ", count: 990)))
-                    try await Self.waitForBodies(of: 990, in: scene)
+                    try await Self.waitForBodies(of: 990, in: served)
                 }
-                try await Self.waitForBodies(of: 0, in: scene)
+                try await Self.waitForBodies(of: 0, in: served)
             }
-            #expect(try await scene.json("POST", "/v1/graphs", Self.graph).status == 201)
+            #expect(try await served.json("POST", "/v1/graphs", Self.graph).status == 201)
         }
     }
 
     /// Returns when the server has so much of bodies in memory.
-    private static func waitForBodies(of bytes: Int, in scene: Scene) async throws {
+    private static func waitForBodies(of bytes: Int, in served: ServedCluster) async throws {
         // How far a server has read gives no signal.
-        while scene.server.bodyBytes != bytes { try await Task.sleep(for: .milliseconds(1)) }
+        while served.server.bodyBytes != bytes { try await Task.sleep(for: .milliseconds(1)) }
     }
 
     // MARK: - Connections
@@ -132,8 +132,8 @@ import Testing
         var limits = HTTPLimits()
         limits.connections = 20
         limits.reservedConnections = 2
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            let port = scene.port
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            let port = served.port
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<200 {
                     group.addTask {
@@ -146,13 +146,13 @@ import Testing
                         }
                     }
                 }
-                while scene.server.connectionCount < 20 {
+                while served.server.connectionCount < 20 {
                     // How many a server has accepted gives no signal.
                     try await Task.sleep(for: .milliseconds(1))
                 }
-                #expect(try await scene.raw("GET", "/healthz").status == 200)
-                #expect(try await scene.raw("GET", "/v1/status").status == 200)
-                #expect(scene.server.connectionCount <= 22)
+                #expect(try await served.raw("GET", "/healthz").status == 200)
+                #expect(try await served.raw("GET", "/v1/status").status == 200)
+                #expect(served.server.connectionCount <= 22)
                 group.cancelAll()
             }
         }
@@ -164,14 +164,14 @@ import Testing
         var limits = HTTPLimits()
         limits.connections = 2
         limits.reservedConnections = 1
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            try await scene.client { client in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            try await served.client { client in
                 let first = try await client.events(after: nil, graph: nil)
                 let second = try await client.events(after: nil, graph: nil)
-                await scene.tap.waitForWatchers(2)
-                #expect(try await scene.raw("GET", "/healthz").status == 200)
-                #expect(try await scene.raw("GET", "/metrics").status == 200)
-                let refused = try await scene.raw("GET", "/v1/status")
+                await served.tap.waitForWatchers(2)
+                #expect(try await served.raw("GET", "/healthz").status == 200)
+                #expect(try await served.raw("GET", "/metrics").status == 200)
+                let refused = try await served.raw("GET", "/v1/status")
                 #expect(refused.status == 503)
                 #expect(refused.fields["retry-after"] == "5")
                 #expect(refused.text.contains("Too many connections"))
@@ -188,15 +188,15 @@ import Testing
         limits.headTime = .milliseconds(100)
         let certificates = isTLS ? try ClientTests.Certificates() : nil
         let tls = certificates.map { TLSFiles(certificate: $0.server, key: $0.key) }
-        try await Scene.play(
+        try await ServedCluster.run(
             tls: tls,
             tokens: AccessTests.tokens,
             limits: limits
-        ) { (scene: Scene) async throws in
-            #expect(try await Self.untilClosed(scene.port, saying: "").isEmpty)
+        ) { (served: ServedCluster) async throws in
+            #expect(try await Self.untilClosed(served.port, saying: "").isEmpty)
             guard !isTLS else { return }
             let half = "GET /healthz HTTP/1.1\r\nHost: a"
-            #expect(try await Self.untilClosed(scene.port, saying: half).isEmpty)
+            #expect(try await Self.untilClosed(served.port, saying: half).isEmpty)
         }
     }
 
@@ -219,10 +219,10 @@ import Testing
         var limits = HTTPLimits()
         // Long enough to ask for the first time, however busy the machine is.
         limits.headTime = .seconds(2)
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            let kept = try await Kept(scene.port)
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            let kept = try await Kept(served.port)
             // Another one, opened later, is closed for its silence: so much time has passed.
-            #expect(try await Self.untilClosed(scene.port, saying: "").isEmpty)
+            #expect(try await Self.untilClosed(served.port, saying: "").isEmpty)
             try await kept.ask()
             try await kept.close()
         }

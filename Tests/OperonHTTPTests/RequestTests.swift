@@ -31,20 +31,20 @@ import Testing
     }
 
     @Test func `what is not there, and methods that are not for it`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            expectProblem(try await scene.raw("GET", "/nothing"), 404, "openapi.json")
-            expectProblem(try await scene.raw("GET", "/"), 404)
-            expectProblem(try await scene.raw("GET", "/v1/graphs/"), 404)
-            expectProblem(try await scene.raw("GET", "/v1/graphs/none"), 404, "none")
-            let answer = try await scene.raw("DELETE", "/v1/graphs")
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            expectProblem(try await served.raw("GET", "/nothing"), 404, "openapi.json")
+            expectProblem(try await served.raw("GET", "/"), 404)
+            expectProblem(try await served.raw("GET", "/v1/graphs/"), 404)
+            expectProblem(try await served.raw("GET", "/v1/graphs/none"), 404, "none")
+            let answer = try await served.raw("DELETE", "/v1/graphs")
             expectProblem(answer, 405, "GET, HEAD, POST")
             #expect(answer.fields["allow"] == "GET, HEAD, POST")
-            expectProblem(try await scene.raw("OPTIONS", "/v1/graphs"), 405)
+            expectProblem(try await served.raw("OPTIONS", "/v1/graphs"), 405)
             #expect(
-                try await scene.raw("OPTIONS", "/v1/graphs").fields["access-control-allow-origin"]
+                try await served.raw("OPTIONS", "/v1/graphs").fields["access-control-allow-origin"]
                     == nil
             )
-            let head = try await scene.raw("HEAD", "/v1/graphs")
+            let head = try await served.raw("HEAD", "/v1/graphs")
             #expect(head.status == 200)
             #expect(head.body.isEmpty)
             #expect(head.fields["content-length"] != "0")
@@ -52,9 +52,9 @@ import Testing
     }
 
     @Test func `a path or a query that makes no sense names what is wrong`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             for path in ["/v1/graphs/%", "/v1/graphs/%zz", "/v1/graphs/%ff"] {
-                expectProblem(try await scene.raw("GET", path), 400, "percent")
+                expectProblem(try await served.raw("GET", path), 400, "percent")
             }
             let queries = [
                 ("?limit=0", "limit"), ("?limit=100000", "limit"), ("?limit=x", "limit"),
@@ -62,7 +62,7 @@ import Testing
                 ("?status=odd", "status"), ("?name=%ff", "query"), ("?limit=1&limit=2", "limit"),
             ]
             for (query, word) in queries {
-                expectProblem(try await scene.raw("GET", "/v1/graphs" + query), 400, word)
+                expectProblem(try await served.raw("GET", "/v1/graphs" + query), 400, word)
             }
         }
     }
@@ -70,7 +70,7 @@ import Testing
     @Test func `a body that is not encoded as its head says is refused as a mistake of its sender`()
         async throws
     {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let head =
                 "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\n"
                 + "Content-Type: application/json\r\n"
@@ -82,30 +82,30 @@ import Testing
                 "Transfer-Encoding: nonsense\r\n\r\n{}",
             ] {
                 let bytes = Array((head + rest).utf8)
-                let answer = RawAnswer(try await RawSocket.ask(scene.port, bytes))
+                let answer = RawAnswer(try await RawSocket.ask(served.port, bytes))
                 expectProblem(answer, 400)
             }
-            #expect(await scene.tap.submissions.isEmpty)
+            #expect(await served.tap.submissions.isEmpty)
         }
     }
 
     @Test func `names reach no terminal with what it would act on`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let name = "a\u{9B}31m\u{7F}\u{202E}b"
             // The coordinator takes no such name; one of another version might.
             let json = String(decoding: try JSONEncoder().encode(name), as: UTF8.self)
-            await scene.tap.rewrite(#""plain""#, as: json)
-            _ = try await scene.coordinator.submit(Submission(graph: .of("plain", [("x", [])])))
-            let answer = try await scene.raw("GET", "/v1/graphs/0")
+            await served.tap.rewrite(#""plain""#, as: json)
+            _ = try await served.coordinator.submit(Submission(graph: .of("plain", [("x", [])])))
+            let answer = try await served.raw("GET", "/v1/graphs/0")
             #expect(answer.text.contains(#""name": "a\u009b31m\u007f\u202eb""#))
-            let client = try await scene.client { try await $0.graph("0") }
+            let client = try await served.client { try await $0.graph("0") }
             #expect(client.name == name)
         }
     }
 
     @Test func `a body is read strictly`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            _ = try await served.coordinator.submit(Submission(graph: .diamond))
             let path = "/v1/graphs/diamond/suspend"
             let bodies = [
                 ("{\"reasn\":\"x\"}", "reasn"), ("{\"reason\":1}", "reason"), ("[]", "object"),
@@ -116,10 +116,10 @@ import Testing
                 (String(repeating: "[", count: 100_000), "JSON"),
             ]
             for (body, word) in bodies {
-                expectProblem(try await scene.json("POST", path, body), 400, word)
+                expectProblem(try await served.json("POST", path, body), 400, word)
             }
             expectProblem(
-                try await scene.raw(
+                try await served.raw(
                     "POST",
                     path,
                     ["Content-Type": "application/json"],
@@ -127,16 +127,16 @@ import Testing
                 ),
                 400
             )
-            expectProblem(try await scene.json("POST", "/v1/graphs/0/resume", "{}"), 400, "body")
-            expectProblem(try await scene.raw("PUT", "/v1/graphs/0/operations/0/priority"), 400)
-            #expect(await scene.tap.calls.contains { $0.name == "suspend" } == false)
-            #expect(try await scene.raw("POST", path).status == 200)
+            expectProblem(try await served.json("POST", "/v1/graphs/0/resume", "{}"), 400, "body")
+            expectProblem(try await served.raw("PUT", "/v1/graphs/0/operations/0/priority"), 400)
+            #expect(await served.tap.calls.contains { $0.name == "suspend" } == false)
+            #expect(try await served.raw("POST", path).status == 200)
         }
     }
 
     @Test func `a completion is read strictly, and its output as it was written`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            try await scene.submitExternal("g")
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            try await served.submitExternal("g")
             let path = "/v1/graphs/g/operations/a/complete"
             let bodies = [
                 ("{}", "outcome"), (#"{"outcome":"odd"}"#, "outcome"),
@@ -152,55 +152,55 @@ import Testing
                 (#"{"outcome":"succeeded","outptu":1}"#, "outptu"),
             ]
             for (body, word) in bodies {
-                expectProblem(try await scene.json("POST", path, body), 400, word)
+                expectProblem(try await served.json("POST", path, body), 400, word)
             }
-            expectProblem(try await scene.raw("POST", path), 400, "empty")
+            expectProblem(try await served.raw("POST", path), 400, "empty")
             let other = #"{"outcome":"succeeded","attempt":"9.9"}"#
-            expectProblem(try await scene.json("POST", path, other), 409, "9.9")
-            #expect(await scene.tap.completions.isEmpty)
+            expectProblem(try await served.json("POST", path, other), 409, "9.9")
+            #expect(await served.tap.completions.isEmpty)
 
             let outputs = [
                 "1.0", "18446744073709551616", "null", #""a\"}\\""#, "{}",
                 #"[{"output": 1, "b": [",", "}"]}, true]"#,
             ]
             for (index, output) in outputs.enumerated() {
-                try await scene.submitExternal("g\(index)")
+                try await served.submitExternal("g\(index)")
                 let body = #"{"attempt":"1.\#(index + 2)" , "ou\u0074put" : \#(output) ,"#
-                let answer = try await scene.json(
+                let answer = try await served.json(
                     "POST",
                     "/v1/graphs/g\(index)/operations/a/complete",
                     body + #" "outcome":"succeeded"}"#
                 )
                 #expect(answer.status == 200, "\(answer.text)")
                 let bytes = Array(output.utf8)
-                let completions = await scene.tap.completions
+                let completions = await served.tap.completions
                 #expect(completions.last?.completion == .succeeded(Payload(bytes: bytes)))
             }
         }
     }
 
     @Test func `a graph of the wrong type or form is refused with line and thing`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let yaml = "operations:\n  a: {run: ls, colour: red}\n"
             let form = ["Content-Type": "application/x-www-form-urlencoded"]
-            expectProblem(try await scene.json("POST", "/v1/graphs", yaml, form), 415, "yaml")
+            expectProblem(try await served.json("POST", "/v1/graphs", yaml, form), 415, "yaml")
             let latin = ["Content-Type": "application/yaml; charset=latin1"]
-            expectProblem(try await scene.json("POST", "/v1/graphs", yaml, latin), 415, "latin1")
+            expectProblem(try await served.json("POST", "/v1/graphs", yaml, latin), 415, "latin1")
             let zip = ["Content-Type": "application/yaml", "Content-Encoding": "gzip"]
-            expectProblem(try await scene.json("POST", "/v1/graphs", yaml, zip), 415, "gzip")
+            expectProblem(try await served.json("POST", "/v1/graphs", yaml, zip), 415, "gzip")
             let good = ["Content-Type": "application/yaml; charset=\"utf-8\""]
             expectProblem(
-                try await scene.json("POST", "/v1/graphs", yaml, good),
+                try await served.json("POST", "/v1/graphs", yaml, good),
                 400,
                 "colour",
                 "2:"
             )
-            expectProblem(try await scene.raw("POST", "/v1/graphs", good), 400, "empty")
+            expectProblem(try await served.raw("POST", "/v1/graphs", good), 400, "empty")
             let cycle =
                 "operations:\n  a: {run: x, dependencies: [b]}\n  b: {run: x, dependencies: [a]}\n"
-            expectProblem(try await scene.json("POST", "/v1/graphs", cycle, good), 400, "cycle")
+            expectProblem(try await served.json("POST", "/v1/graphs", cycle, good), 400, "cycle")
             let fine = "operations:\n  a: {run: ls}\n"
-            let answer = try await scene.json(
+            let answer = try await served.json(
                 "POST",
                 "/v1/graphs?name=%C3%BC+1&open=true",
                 fine,
@@ -217,12 +217,12 @@ import Testing
         var limits = HTTPLimits()
         limits.graphBytes = 1_000
         limits.bodyBytes = 100
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
             let type = ["Content-Type": "application/json"]
             let long = [UInt8](repeating: 32, count: 2_000)
-            expectProblem(try await scene.raw("POST", "/v1/graphs", type, body: long), 413, "1000")
+            expectProblem(try await served.raw("POST", "/v1/graphs", type, body: long), 413, "1000")
             expectProblem(
-                try await scene.raw("POST", "/v1/graphs/0/cancel", type, body: long),
+                try await served.raw("POST", "/v1/graphs/0/cancel", type, body: long),
                 413,
                 "100 "
             )
@@ -230,9 +230,9 @@ import Testing
             let request =
                 "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                 + "application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces
-            let bytes = try await RawSocket.ask(scene.port, Array(request.utf8))
+            let bytes = try await RawSocket.ask(served.port, Array(request.utf8))
             expectProblem(RawAnswer(bytes), 413, "1000")
-            try await scene.client { client in
+            try await served.client { client in
                 let graph = GraphDescription.of("long", (0..<1_000).map { ("operation-\($0)", []) })
                 let error = await #expect(throws: ClientError.self) {
                     _ = try await client.submit(Submission(graph: graph))
@@ -243,11 +243,11 @@ import Testing
     }
 
     @Test func `what is no HTTP gets a problem as well`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             for text in [
                 "nonsense\r\n\r\n", "GET / HTTP/1.1\r\nX: " + String(repeating: "x", count: 99_999),
             ] {
-                let bytes = try await RawSocket.ask(scene.port, Array(text.utf8))
+                let bytes = try await RawSocket.ask(served.port, Array(text.utf8))
                 expectProblem(RawAnswer(bytes), 400, "HTTP/1.1")
             }
         }
@@ -256,10 +256,10 @@ import Testing
     @Test func `who says nothing is cut off`() async throws {
         var limits = HTTPLimits()
         limits.idleTime = .milliseconds(100)
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
             // Returns when the server closes.
             let bytes = try? await RawSocket.ask(
-                scene.port,
+                served.port,
                 Array("POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nContent-Le".utf8)
             )
             #expect(bytes?.isEmpty != false)
@@ -267,13 +267,13 @@ import Testing
     }
 
     @Test func `a client that waits to be asked for its body is asked`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let body = "{\"operations\":{\"a\":{\"run\":\"ls\"}}}"
             let head =
                 "POST /v1/graphs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
                 + "Content-Type: application/json\r\nExpect: 100-continue\r\n"
                 + "Content-Length: \(body.utf8.count)\r\n\r\n"
-            let text = try await RawSocket.open(scene.port) { inbound, outbound in
+            let text = try await RawSocket.open(served.port) { inbound, outbound in
                 try await outbound.write(.init(string: head))
                 var text = ""
                 for try await piece in inbound {
@@ -288,34 +288,36 @@ import Testing
     }
 
     @Test func `answers tell browsers to do nothing with them`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
-            try await scene.cluster.join("worker", slots: 2)
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            _ = try await served.coordinator.submit(Submission(graph: .diamond))
+            try await served.cluster.join("worker", slots: 2)
             let html = Payload(contentType: "text/html", bytes: Array("<script>".utf8))
-            try await scene.cluster.finish(OperationSelector("0", "top"), output: html)
+            try await served.cluster.finish(OperationSelector("0", "top"), output: html)
             let split = Payload(contentType: "a/b\r\nX-Bad: 1", bytes: [1])
-            try await scene.cluster.finish(OperationSelector("0", "left"), output: split)
-            let answer = try await scene.raw("GET", "/v1/graphs/0/operations/top/output")
+            try await served.cluster.finish(OperationSelector("0", "left"), output: split)
+            let answer = try await served.raw("GET", "/v1/graphs/0/operations/top/output")
             #expect(answer.fields["content-type"] == "text/html")
             #expect(answer.fields["x-content-type-options"] == "nosniff")
             #expect(answer.fields["content-disposition"] == "attachment")
             #expect(answer.fields["content-security-policy"]?.contains("sandbox") == true)
-            let bad = try await scene.raw("GET", "/v1/graphs/0/operations/left/output")
+            let bad = try await served.raw("GET", "/v1/graphs/0/operations/left/output")
             #expect(bad.fields["content-type"] == "application/octet-stream")
             #expect(bad.fields["x-bad"] == nil)
-            #expect(try await scene.raw("GET", "/v1/graphs/0/operations/end/output").status == 204)
+            #expect(try await served.raw("GET", "/v1/graphs/0/operations/end/output").status == 204)
         }
     }
 
     @Test func `an answer is pleasant to read`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            let answer = try await scene.raw("GET", "/v1/workers")
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            let answer = try await served.raw("GET", "/v1/workers")
             #expect(answer.text == "{\n  \"workers\": []\n}\n")
-            _ = try await scene.coordinator.submit(Submission(graph: .of("q\"[{:,\\", [("a", [])])))
-            let graph = try await scene.raw("GET", "/v1/graphs/0")
+            _ = try await served.coordinator.submit(
+                Submission(graph: .of("q\"[{:,\\", [("a", [])]))
+            )
+            let graph = try await served.raw("GET", "/v1/graphs/0")
             #expect(graph.text.contains("\n  \"name\": \"q\\\"[{:,\\\\\",\n"))
             let view = try JSONDecoder().decode(GraphView.self, from: Data(graph.body))
-            #expect(view == (try await scene.coordinator.graph("0")))
+            #expect(view == (try await served.coordinator.graph("0")))
         }
     }
 }

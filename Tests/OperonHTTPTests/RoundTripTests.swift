@@ -7,14 +7,14 @@ import Testing
 /// Every method of the port means the same over HTTP as in the same process.
 @Suite(.timeLimit(.minutes(5))) struct RoundTripTests {
     @Test func `a graph is submitted, listed, shown and closed`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            try await served.client { client in
                 var submission = Submission(graph: .diamond)
                 submission.isOpen = true
                 submission.traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
                 let view = try await client.submit(submission)
-                #expect(view == (try await scene.coordinator.graph("diamond")))
-                let sent = try #require(await scene.tap.submissions.first)
+                #expect(view == (try await served.coordinator.graph("diamond")))
+                let sent = try #require(await served.tap.submissions.first)
                 #expect(sent.graph == submission.graph)
                 #expect(sent.traceParent == submission.traceParent)
                 #expect(sent.isOpen)
@@ -24,14 +24,14 @@ import Testing
                 query.name = "diamond"
                 query.limit = 1
                 let page = try await client.graphs(query)
-                #expect(page == (try await scene.coordinator.graphs(query)))
+                #expect(page == (try await served.coordinator.graphs(query)))
                 #expect(page.graphs.count == 1)
 
                 let more = Submission(graph: .of("", [("after", ["end"])]))
                 let added = try await client.add(more, to: "@latest")
                 #expect(added.counts.total == 5 && added.firstAdded == 4)
                 #expect(try await client.close(graph: "0").isOpen == false)
-                #expect(try await client.graph("diamond") == scene.coordinator.graph("diamond"))
+                #expect(try await client.graph("diamond") == served.coordinator.graph("diamond"))
             }
         }
     }
@@ -50,11 +50,11 @@ import Testing
                 .succeeded(Payload(bytes: Array("[1.0,18446744073709551615]".utf8))),
                 .cancelled(reason: ""), .cancelled(reason: "r"),
             ] + errors.map { .failed($0) }
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             for (index, completion) in completions.enumerated() {
                 let selector = OperationSelector("g\(index)", "a")
-                try await scene.submitExternal("g\(index)")
-                try await scene.client { client in
+                try await served.submitExternal("g\(index)")
+                try await served.client { client in
                     let id = try await client.operation(selector).attempts.last?.id
                     let attempt = index % 2 == 0 ? id.flatMap { AttemptID($0) } : nil
                     let view = try await client.complete(
@@ -64,7 +64,7 @@ import Testing
                     )
                     #expect(view.state == .finished)
                 }
-                let sent = await scene.tap.completions.last
+                let sent = await served.tap.completions.last
                 #expect(sent?.completion == completion)
                 #expect((sent?.attempt == nil) == (index % 2 > 0))
             }
@@ -72,15 +72,15 @@ import Testing
     }
 
     @Test func `operations are listed page by page, and each is shown`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
-            try await scene.cluster.join("worker", slots: 2)
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            _ = try await served.coordinator.submit(Submission(graph: .diamond))
+            try await served.cluster.join("worker", slots: 2)
             let top = OperationSelector("diamond", "top")
-            try await scene.cluster.print(top, "colour \u{1B}[31mred\u{1B}[0m")
+            try await served.cluster.print(top, "colour \u{1B}[31mred\u{1B}[0m")
             let output = Payload(contentType: "text/csv; header=present", bytes: [97, 44, 255, 0])
-            try await scene.cluster.finish(top, output: output)
-            try await scene.cluster.finish(OperationSelector("diamond", "left"), .exit(code: 2))
-            try await scene.client { client in
+            try await served.cluster.finish(top, output: output)
+            try await served.cluster.finish(OperationSelector("diamond", "left"), .exit(code: 2))
+            try await served.client { client in
                 var query = OperationQuery()
                 query.limit = 3
                 let first = try await client.operations(of: "diamond", query)
@@ -95,7 +95,7 @@ import Testing
                 failed.queue = "default"
                 #expect(try await client.operations(of: "0", failed).operations.count == 1)
 
-                let direct = scene.coordinator
+                let direct = served.coordinator
                 for name in ["top", "left", "right", "end"] {
                     let selector = OperationSelector("diamond", name)
                     #expect(try await client.operation(selector) == direct.operation(selector))
@@ -110,7 +110,7 @@ import Testing
                 )
                 #expect(output.bytes == [97, 44, 255, 0])
             }
-            let text = try await scene.raw(
+            let text = try await served.raw(
                 "GET",
                 "/v1/graphs/0/operations/0/log",
                 ["Accept": "text/plain"]
@@ -120,9 +120,9 @@ import Testing
     }
 
     @Test func `commands say what they did`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            _ = try await served.coordinator.submit(Submission(graph: .diamond))
+            try await served.client { client in
                 var suspend = SuspendRequest()
                 suspend.reason = "maintenance"
                 suspend.until = TimeText(WallTime(nanosecondsSince1970: 1_800_000_000_000_000_000))
@@ -154,12 +154,12 @@ import Testing
                 #expect(try await client.cancel(.queue("default"), CancelRequest()).finished == 4)
                 let end = try await client.graph("diamond")
                 #expect(end.exitCode == 3)
-                #expect(end == (try await scene.coordinator.graph("diamond")))
+                #expect(end == (try await served.coordinator.graph("diamond")))
                 #expect(try await client.cancel(.graph("diamond"), CancelRequest()).affected == 0)
 
-                try await scene.cluster.join("worker", slots: 1)
+                try await served.cluster.join("worker", slots: 1)
                 _ = try await client.submit(Submission(graph: .of("runs", [("a", [])])))
-                try await scene.cluster.wait(for: OperationSelector("runs", "a"), .executing)
+                try await served.cluster.wait(for: OperationSelector("runs", "a"), .executing)
                 let running = try await client.cancel(.graph("runs"), CancelRequest())
                 #expect(running.running == 1)
                 #expect(running.named.map(\.name) == ["a"])
@@ -168,10 +168,10 @@ import Testing
     }
 
     @Test func `dependencies come and go, across graphs too`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.coordinator.submit(Submission(graph: .of("a", [("one", [])])))
-            _ = try await scene.coordinator.submit(Submission(graph: .of("b", [("two", [])])))
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            _ = try await served.coordinator.submit(Submission(graph: .of("a", [("one", [])])))
+            _ = try await served.coordinator.submit(Submission(graph: .of("b", [("two", [])])))
+            try await served.client { client in
                 let (two, one) = (OperationSelector("b", "two"), OperationSelector("a", "one"))
                 let with = try await client.addDependency(of: two, on: one, .finished)
                 #expect(with.dependencies.map(\.operation.name) == ["one"])
@@ -184,13 +184,13 @@ import Testing
     }
 
     @Test func `queues, workers and the cluster are shown and changed`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            try await scene.cluster.join("süd/1", slots: 4, queues: ["q"])
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            try await served.cluster.join("süd/1", slots: 4, queues: ["q"])
             var graph = GraphDescription.of("g", [("a", [])])
             graph.operations[0].queue = "q"
-            _ = try await scene.coordinator.submit(Submission(graph: graph))
-            try await scene.cluster.wait(for: OperationSelector("g", "a"), .executing)
-            try await scene.client { client in
+            _ = try await served.coordinator.submit(Submission(graph: graph))
+            try await served.cluster.wait(for: OperationSelector("g", "a"), .executing)
+            try await served.client { client in
                 var change = QueueChange()
                 change.maxConcurrentOperationCount = 3
                 change.priority = .low
@@ -209,22 +209,22 @@ import Testing
                     _ = try await client.resetQueue("other")
                 }
                 #expect(unknown?.code == .notFound)
-                #expect(try await client.queues() == scene.coordinator.queues())
-                #expect(try await client.workers() == scene.coordinator.workers())
+                #expect(try await client.queues() == served.coordinator.queues())
+                #expect(try await client.workers() == served.coordinator.workers())
                 #expect(try await client.drain(worker: "süd/1").status == "draining")
-                #expect(try await client.status() == scene.coordinator.status())
+                #expect(try await client.status() == served.coordinator.status())
             }
         }
     }
 
     @Test func `the operations of a queue are listed, and its end waited for`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            for _ in 0..<2 { _ = try await scene.coordinator.submit(Submission(graph: .diamond)) }
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            for _ in 0..<2 { _ = try await served.coordinator.submit(Submission(graph: .diamond)) }
+            try await served.client { client in
                 var query = QueueOperationQuery()
                 query.limit = 6
                 let first = try await client.operations(ofQueue: "default", query)
-                let direct = try await scene.coordinator.operations(ofQueue: "default", query)
+                let direct = try await served.coordinator.operations(ofQueue: "default", query)
                 #expect(first == direct)
                 #expect(first.next == "1/2")
                 query.after = first.next
@@ -239,26 +239,26 @@ import Testing
 
                 let queue = try await client.waitUntilEmpty(queue: "default", within: 0.5)
                 #expect(queue.unfinished == 8)
-                #expect(queue == (try await scene.coordinator.queue("default")))
+                #expect(queue == (try await served.coordinator.queue("default")))
                 let other = await #expect(throws: ClientError.self) {
                     _ = try await client.waitUntilEmpty(queue: "other", within: 1)
                 }
                 #expect(other?.code == .notFound)
             }
             for wait in ["soon", "-1", "nan", "inf", "3601", ""] {
-                let answer = try await scene.raw("GET", "/v1/queues/default?wait=\(wait)")
+                let answer = try await served.raw("GET", "/v1/queues/default?wait=\(wait)")
                 #expect(answer.status == 400, "\(wait): \(answer.text)")
             }
         }
     }
 
     @Test func `an input is shown as it was given`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let input = Payload(bytes: Array("{\"radius\": 2}".utf8))
             var graph = GraphDescription.of("a", [("one", []), ("two", [])])
             graph.operations[0].work = .registered(kind: "Blur", input: input)
-            _ = try await scene.coordinator.submit(Submission(graph: graph))
-            try await scene.client { client in
+            _ = try await served.coordinator.submit(Submission(graph: graph))
+            try await served.client { client in
                 let shown = try await client.input(of: OperationSelector("a", "one"))
                 let none = try await client.input(of: OperationSelector("a", "two"))
                 #expect(shown == input && none == nil)
@@ -267,13 +267,13 @@ import Testing
     }
 
     @Test func `keys are shown with who holds them, and set`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             var graph = GraphDescription.of("a", [("one", []), ("two", [])])
             for index in 0..<2 { graph.operations[index].exclusive = ["data/µ"] }
-            _ = try await scene.coordinator.submit(Submission(graph: graph))
-            try await scene.cluster.join("worker", slots: 1)
-            try await scene.cluster.wait(for: OperationSelector("a", "one"), .executing)
-            try await scene.client { client in
+            _ = try await served.coordinator.submit(Submission(graph: graph))
+            try await served.cluster.join("worker", slots: 1)
+            try await served.cluster.wait(for: OperationSelector("a", "one"), .executing)
+            try await served.client { client in
                 let key = try await client.setKey(KeySettings(name: "data/µ", limit: 3))
                 #expect(key.limit == 3 && key.held == 1 && key.waiting == 1)
                 #expect(key.holders.map(\.name) == ["one"])
@@ -290,27 +290,27 @@ import Testing
                 #expect(other?.code == .notFound)
             }
             for body in ["{}", #"{"limit": "2"}"#, #"{"limit": 2, "maximum": 2}"#] {
-                let answer = try await scene.json("PUT", "/v1/keys/data", body)
+                let answer = try await served.json("PUT", "/v1/keys/data", body)
                 #expect(answer.status == 400, "\(body): \(answer.text)")
             }
         }
     }
 
     @Test func `a copy of the store comes whole, or is known not to be`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let bytes = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
             // A coordinator in memory has nothing to copy, and will not have it later either.
-            let answer = try await scene.json("POST", "/v1/backup", "")
+            let answer = try await served.json("POST", "/v1/backup", "")
             #expect(answer.status == 409, "\(answer.text)")
-            await scene.tap.answerBackup(with: bytes)
-            try await scene.client { client in
+            await served.tap.answerBackup(with: bytes)
+            try await served.client { client in
                 let backup = try await client.backup()
                 #expect(backup.byteCount == bytes.count)
                 var copy: [UInt8] = []
                 for try await piece in backup.pieces { copy += piece }
                 #expect(copy == bytes)
                 let busy = ClientError(.unavailable, "Another backup is on its way.")
-                await scene.tap.failNext("backup", with: busy)
+                await served.tap.failNext("backup", with: busy)
                 await #expect(throws: busy) { _ = try await client.backup() }
             }
         }
@@ -323,11 +323,11 @@ import Testing
     ]
 
     @Test(arguments: names) func `any name comes through`(name: String) async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            try await served.client { client in
                 let graph = GraphDescription.of(name, [(name, []), ("next", [name])])
                 _ = try await client.submit(Submission(graph: graph))
-                #expect(await scene.tap.submissions.first?.graph == graph)
+                #expect(await served.tap.submissions.first?.graph == graph)
                 #expect(try await client.graph(name).name == name)
                 let selector = OperationSelector(name, name)
                 #expect(try await client.operation(selector).operation.name == name)
@@ -356,10 +356,10 @@ import Testing
         let errors =
             codes.map { ClientError($0, "sentence about “\($0)”, über alles") }
             + refusals.map { ClientError(.conflict, $0.description, refusal: $0) }
-        try await Scene.play { (scene: Scene) async throws in
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            try await served.client { client in
                 for error in errors {
-                    await scene.tap.failNext("status", with: error)
+                    await served.tap.failNext("status", with: error)
                     await #expect(throws: error) { _ = try await client.status() }
                 }
             }
@@ -370,8 +370,8 @@ import Testing
     }
 
     @Test func `a key makes a submission happen once`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            try await served.client { client in
                 var submission = Submission(graph: .diamond)
                 submission.idempotencyKey = "8f1c"
                 let first = try await client.submit(submission)
@@ -387,8 +387,8 @@ import Testing
     }
 
     @Test func `a hundred thousand operations are submitted in pieces`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            try await served.client { client in
                 let graph = GraphDescription.of(
                     "large",
                     (0..<100_000).map {
@@ -397,7 +397,7 @@ import Testing
                 )
                 let view = try await client.submit(Submission(graph: graph))
                 #expect(view.counts.total == 100_000)
-                #expect(await scene.tap.submissions.first?.graph == graph)
+                #expect(await served.tap.submissions.first?.graph == graph)
             }
         }
     }

@@ -15,15 +15,16 @@ import Testing
     {
         let folder = try Scratch.folder().path
         let path = folder + "/operon.sock"
-        try await Scene.play(HTTPServerConfiguration(socket: path)) { (scene: Scene) async throws in
-            #expect(scene.address == .socket(path))
+        try await ServedCluster.run(HTTPServerConfiguration(socket: path)) {
+            (served: ServedCluster) async throws in
+            #expect(served.address == .socket(path))
             #expect(try mode(of: path) == 0o600)
-            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
-            try await Scene.client(.init(url: "unix:\(path)")) {
+            _ = try await served.coordinator.submit(Submission(graph: .diamond))
+            try await ServedCluster.client(.init(url: "unix:\(path)")) {
                 (client: HTTPCoordinatorClient) async throws in
                 #expect(try await client.graph("diamond").name == "diamond")
                 let stream = try await client.events(after: nil, graph: nil)
-                await scene.tap.waitForWatchers(1)
+                await served.tap.waitForWatchers(1)
                 _ = try await client.setQueue("q", QueueChange())
                 var iterator = stream.makeAsyncIterator()
                 #expect(try await iterator.next() != nil)
@@ -36,7 +37,8 @@ import Testing
         async throws
     {
         let path = try Scratch.folder().path + "/operon.sock"
-        try await Scene.play(HTTPServerConfiguration(socket: path)) { (scene: Scene) async throws in
+        try await ServedCluster.run(HTTPServerConfiguration(socket: path)) {
+            (served: ServedCluster) async throws in
             func status(_ method: String, _ target: String, _ field: String) async throws -> Int {
                 let head = "\(method) \(target) HTTP/1.1\r\nConnection: close\r\n\(field)\r\n\r\n"
                 return RawAnswer(try await RawSocket.ask(path, head)).status
@@ -53,7 +55,7 @@ import Testing
             }
             let site = "Host: localhost\r\nSec-Fetch-Site: cross-site"
             #expect(try await status("POST", "/v1/queues/q/cancel", site) == 403)
-            #expect(await scene.tap.calls.contains { $0.name == "cancel" } == false)
+            #expect(await served.tap.calls.contains { $0.name == "cancel" } == false)
         }
     }
 
@@ -65,13 +67,14 @@ import Testing
         let dead = try LocalConnection.listen(path)
         close(dead)
         #expect(FileManager.default.fileExists(atPath: path))
-        try await Scene.play(HTTPServerConfiguration(socket: path)) { (_: Scene) async throws in
+        try await ServedCluster.run(HTTPServerConfiguration(socket: path)) {
+            (_: ServedCluster) async throws in
             let second = await #expect(throws: HTTPServerError.self) {
-                try await Scene.play(HTTPServerConfiguration(socket: path)) { _ in }
+                try await ServedCluster.run(HTTPServerConfiguration(socket: path)) { _ in }
             }
             #expect(second?.code == .addressInUse)
             #expect(second?.message.contains("--listen unix:PATH") == true)
-            try await Scene.client(.init(url: "unix:\(path)")) {
+            try await ServedCluster.client(.init(url: "unix:\(path)")) {
                 (client: HTTPCoordinatorClient) async throws in
                 #expect(try await client.status().epoch == 1)
             }
@@ -80,7 +83,7 @@ import Testing
         let other = try LocalConnection.listen(path)
         defer { close(other) }
         let third = await #expect(throws: HTTPServerError.self) {
-            try await Scene.play(HTTPServerConfiguration(socket: path)) { _ in }
+            try await ServedCluster.run(HTTPServerConfiguration(socket: path)) { _ in }
         }
         #expect(third?.code == .addressInUse)
     }
@@ -92,7 +95,7 @@ import Testing
         let long = folder + "/" + String(repeating: "a", count: 120)
         for (path, word) in [(file, "is not a socket"), (long, "is longer than the 107 bytes")] {
             let error = await #expect(throws: HTTPServerError.self) {
-                try await Scene.play(HTTPServerConfiguration(socket: path)) { _ in }
+                try await ServedCluster.run(HTTPServerConfiguration(socket: path)) { _ in }
             }
             #expect(error?.message.contains(word) == true, "\(error?.message ?? "")")
         }
@@ -101,7 +104,7 @@ import Testing
         #expect(chmod(folder, 0o777) == 0)
         let shared = folder + "/shared.sock"
         let error = await #expect(throws: HTTPServerError.self) {
-            try await Scene.play(HTTPServerConfiguration(socket: shared)) { _ in }
+            try await ServedCluster.run(HTTPServerConfiguration(socket: shared)) { _ in }
         }
         #expect(error?.code == .unsafe)
         #expect(error?.message.contains("chmod go-w") == true)
@@ -115,7 +118,7 @@ import Testing
         let impostor = try LocalConnection.listen(path)
         defer { close(impostor) }
         #expect(chmod(folder, 0o777) == 0)
-        try await Scene.client(.init(url: "unix:\(path)")) {
+        try await ServedCluster.client(.init(url: "unix:\(path)")) {
             (client: HTTPCoordinatorClient) async throws in
             let error = await #expect(throws: ClientError.self) { _ = try await client.status() }
             #expect(error?.code == .forbidden)

@@ -21,14 +21,14 @@ import Testing
     }
 
     @Test func `events come as they happen, of one graph if one is named`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
-            _ = try await scene.coordinator.submit(Submission(graph: .diamond))
-            try await scene.client { client in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            _ = try await served.coordinator.submit(Submission(graph: .diamond))
+            try await served.client { client in
                 let stream = try await client.events(after: nil, graph: nil)
                 let of = try await client.events(after: 0, graph: "diamond")
-                await scene.tap.waitForWatchers(2)
-                _ = try await scene.coordinator.setQueue("q", QueueChange())
-                _ = try await scene.coordinator.suspend(.graph("diamond"), SuspendRequest())
+                await served.tap.waitForWatchers(2)
+                _ = try await served.coordinator.setQueue("q", QueueChange())
+                _ = try await served.coordinator.suspend(.graph("diamond"), SuspendRequest())
                 let kinds = try await Self.sequences(stream, 2).map(Self.kind)
                 #expect(kinds == ["queueSet", "suspended"])
                 let own = try await Self.sequences(of, 2).map(Self.kind)
@@ -38,7 +38,7 @@ import Testing
                 }
                 #expect(error?.code == .notFound)
             }
-            await scene.tap.waitForWatchers(0)
+            await served.tap.waitForWatchers(0)
         }
     }
 
@@ -50,24 +50,24 @@ import Testing
     }
 
     @Test func `a stream that is cut goes on after the last event that was seen`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let links = NIOLockedValueBox<[HTTPCoordinatorClient.Link]>([])
-            try await scene.client { configuration in
+            try await served.client { configuration in
                 configuration.onLink = { link in links.withLockedValue { $0.append(link) } }
             } _: { client in
                 let stream = try await client.events(after: nil, graph: nil)
                 var iterator = stream.makeAsyncIterator()
-                await scene.tap.waitForWatchers(1)
+                await served.tap.waitForWatchers(1)
                 for round in 0..<5 {
-                    _ = try await scene.coordinator.setQueue("seen-\(round)", QueueChange())
+                    _ = try await served.coordinator.setQueue("seen-\(round)", QueueChange())
                     guard case .event(let seen)? = try await iterator.next() else {
                         Issue.record("no event")
                         return
                     }
                     #expect(seen.queue == "seen-\(round)")
-                    await scene.tap.endStreams()
+                    await served.tap.endStreams()
                     // While nobody listens.
-                    _ = try await scene.coordinator.setQueue("missed-\(round)", QueueChange())
+                    _ = try await served.coordinator.setQueue("missed-\(round)", QueueChange())
                     guard case .event(let missed)? = try await iterator.next() else {
                         Issue.record("no event")
                         return
@@ -82,31 +82,31 @@ import Testing
     }
 
     @Test func `events that are not kept any more are told as a gap`() async throws {
-        try await Scene.play(storedEvents: 3) { (scene: Scene) async throws in
+        try await ServedCluster.run(storedEvents: 3) { (served: ServedCluster) async throws in
             for index in 1...9 {
-                _ = try await scene.coordinator.setQueue("\(index)", QueueChange())
+                _ = try await served.coordinator.setQueue("\(index)", QueueChange())
             }
-            try await scene.client { client in
+            try await served.client { client in
                 let stream = try await client.events(after: 2, graph: nil)
                 let found = try await Self.sequences(stream, 4)
                 #expect(found.first == .gap(3, 6))
                 #expect(found.dropFirst().map(Self.kind) == ["queueSet", "queueSet", "queueSet"])
             }
-            let raw = try await Self.lines(scene, "/v1/events?after=2", ["Last-Event-ID": "5"], 3)
+            let raw = try await Self.lines(served, "/v1/events?after=2", ["Last-Event-ID": "5"], 3)
             #expect(raw == ["id: 6", "event: gap", "data: {\"first\":6,\"last\":6}"])
         }
     }
 
     /// The first lines of a stream behind its greeting.
     private static func lines(
-        _ scene: Scene,
+        _ served: ServedCluster,
         _ path: String,
         _ fields: [String: String],
         _ count: Int
     ) async throws -> [String] {
         let more = fields.map { "\($0.key): \($0.value)\r\n" }.joined()
         let head = "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(more)\r\n"
-        return try await RawSocket.open(scene.port) { inbound, outbound in
+        return try await RawSocket.open(served.port) { inbound, outbound in
             try await outbound.write(.init(string: head))
             var text = ""
             for try await piece in inbound {
@@ -122,47 +122,47 @@ import Testing
     }
 
     @Test func `a log is followed to its end`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let selector = OperationSelector("g/1", "a b")
-            _ = try await scene.coordinator.submit(Submission(graph: .of("g/1", [("a b", [])])))
-            try await scene.cluster.join("worker", slots: 1)
-            try await scene.cluster.wait(for: selector, .executing)
-            try await scene.client { client in
+            _ = try await served.coordinator.submit(Submission(graph: .of("g/1", [("a b", [])])))
+            try await served.cluster.join("worker", slots: 1)
+            try await served.cluster.wait(for: selector, .executing)
+            try await served.client { client in
                 let stream = try await client.followLog(of: selector)
-                await scene.tap.waitForFollowers(1)
+                await served.tap.waitForFollowers(1)
                 var iterator = stream.makeAsyncIterator()
-                try await scene.cluster.print(selector, "one\ntwo\r\n\u{1B}[1m")
+                try await served.cluster.print(selector, "one\ntwo\r\n\u{1B}[1m")
                 let first = try await iterator.next()
                 #expect(first?.text == "one\ntwo\r\n\u{1B}[1m\n")
                 #expect(first?.isTail == false)
-                await scene.tap.endStreams(throwing: ClientError(.unavailable, "leaves"))
+                await served.tap.endStreams(throwing: ClientError(.unavailable, "leaves"))
                 await #expect(throws: ClientError(.unavailable, "leaves")) {
                     _ = try await iterator.next()
                 }
                 iterator = try await client.followLog(of: selector).makeAsyncIterator()
-                await scene.tap.waitForFollowers(1)
-                try await scene.cluster.print(selector, "three")
+                await served.tap.waitForFollowers(1)
+                try await served.cluster.print(selector, "three")
                 #expect(try await iterator.next()?.text == "three\n")
-                try await scene.cluster.finish(selector)
+                try await served.cluster.finish(selector)
                 #expect(try await iterator.next() == nil)
             }
         }
     }
 
     @Test func `a stream is opened where another has just ended`() async throws {
-        try await Scene.play { (scene: Scene) async throws in
+        try await ServedCluster.run { (served: ServedCluster) async throws in
             let selector = OperationSelector("g", "a")
-            _ = try await scene.coordinator.submit(Submission(graph: .of("g", [("a", [])])))
-            try await scene.cluster.join("worker", slots: 1)
-            try await scene.cluster.wait(for: selector, .executing)
-            try await scene.client { client in
+            _ = try await served.coordinator.submit(Submission(graph: .of("g", [("a", [])])))
+            try await served.cluster.join("worker", slots: 1)
+            try await served.cluster.wait(for: selector, .executing)
+            try await served.client { client in
                 for _ in 0..<300 {
                     let stream = try await client.followLog(of: selector)
-                    await scene.tap.waitForFollowers(1)
+                    await served.tap.waitForFollowers(1)
                     // Its connection is kept, and closed by the coordinator when the client may
                     // be about to use it again.
                     let why = ClientError(.unavailable, "leaves")
-                    await scene.tap.endStreams(throwing: why)
+                    await served.tap.endStreams(throwing: why)
                     await #expect(throws: why) { for try await _ in stream {} }
                 }
             }
@@ -172,8 +172,8 @@ import Testing
     @Test func `a quiet stream shows that it lives`() async throws {
         var limits = HTTPLimits()
         limits.keepAlive = .milliseconds(10)
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            let lines = try await Self.lines(scene, "/v1/events", [:], 2)
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            let lines = try await Self.lines(served, "/v1/events", [:], 2)
             #expect(lines == [": keep-alive", ": keep-alive"])
         }
     }
@@ -181,8 +181,8 @@ import Testing
     @Test func `more readers than there may be are refused`() async throws {
         var limits = HTTPLimits()
         limits.streams = 1
-        try await Scene.play(limits: limits) { (scene: Scene) async throws in
-            try await scene.client { client in
+        try await ServedCluster.run(limits: limits) { (served: ServedCluster) async throws in
+            try await served.client { client in
                 let stream = try await client.events(after: nil, graph: nil)
                 let error = await #expect(throws: ClientError.self) {
                     _ = try await client.events(after: nil, graph: nil)
@@ -196,13 +196,13 @@ import Testing
     @Test func `a server that stops ends its streams and its readers come to another`() async throws
     {
         let configuration = NIOLockedValueBox<ListenAddress?>(nil)
-        try await Scene.play { (scene: Scene) async throws in
-            configuration.withLockedValue { $0 = scene.address }
-            try await scene.client {
+        try await ServedCluster.run { (served: ServedCluster) async throws in
+            configuration.withLockedValue { $0 = served.address }
+            try await served.client {
                 $0.patience = .zero
             } _: { client in
                 let stream = try await client.events(after: nil, graph: nil)
-                scene.server.stop()
+                served.server.stop()
                 let error = await #expect(throws: ClientError.self) {
                     for try await _ in stream {}
                 }

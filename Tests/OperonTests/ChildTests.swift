@@ -43,7 +43,7 @@ import Testing
             let tail = String(decoding: result.logTail, as: UTF8.self)
             #expect(tail == "logged häuser\nprinted häuser\n")
             // It is on a way of its own, and may come behind the result.
-            #expect(await coordinator.printed(tail.utf8.count) == tail)
+            #expect(try await coordinator.printed(tail.utf8.count) == tail)
         }
     }
 

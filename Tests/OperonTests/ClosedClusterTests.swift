@@ -8,8 +8,12 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ClosedClusterTests {
     @Test func eventsOfAClusterEndWithIt() async throws {
         try await RemoteCluster.run { remote in
-            let reading = Task { for try await _ in remote.cluster.events() {} }
+            let heard = Changes()
+            let reading = Task { for try await _ in remote.cluster.events() { heard.note() } }
             await remote.tap.waitForWatchers(1)
+            // The coordinator knows of the stream first; an event shows that the cluster does.
+            try await remote.coordinator.submit(OperationDescription(name: "a", work: .nothing))
+            try await heard.wait(after: 0)
             await remote.cluster.close(within: .zero)
             try await reading.value
         }

@@ -1,5 +1,6 @@
 import ClusterKit
 import Operon
+import OperonFaultKit
 import OperonModel
 import OperonRuntime
 
@@ -19,12 +20,12 @@ struct LibraryWorker: Sendable {
 extension TestCluster {
     /// Runs `body` when all workers are welcome; then everything is closed.
     static func run(
-        _ connection: Connection,
+        _ place: Place,
         _ workers: LibraryWorker...,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (TestCluster) async throws -> Void
     ) async throws {
-        try await run(.real(connection)) { cluster in
+        try await run(.real(place)) { cluster in
             let serving = workers.map { worker in Task { try await cluster.serve(worker) } }
             let result: Result<Void, any Error>
             do {
@@ -50,7 +51,7 @@ extension TestCluster {
         grace: Duration = .seconds(10)
     ) -> Operon.Worker {
         Operon.Worker(
-            hub: options.connection == .inProcess ? hub : nil,
+            hub: options.place == .inProcess ? hub : nil,
             broker: workerURL,
             prefix: options.prefix,
             name: worker.name,

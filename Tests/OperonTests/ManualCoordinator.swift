@@ -7,15 +7,18 @@ import OperonPorts
 import OperonRuntime
 import OperonWire
 
-/// A worker, and a coordinator that the test speaks for: it says that operations are to be isolated, whatever
-/// the scheduler would.
+/// A worker, and a coordinator that the test speaks for: it says that operations are to be
+/// isolated, whatever the scheduler would.
 final class ManualCoordinator: Sendable {
     private let transport: InProcessCoordinatorTransport
     private let events: AsyncStream<WorkerEnvelope>
-    private let log = Transcript()
+    private let log = Recorder<[UInt8]>([])
 
-    /// What operations print, once so many bytes of it have been heard; less after two minutes.
-    func printed(_ count: Int) async -> String { await log.text(count) }
+    /// What operations print, once so many bytes of it have been heard.
+    func printed(_ count: Int) async throws -> String {
+        try await log.wait { $0.count >= count }
+        return String(decoding: log.current, as: UTF8.self)
+    }
 
     /// Runs `body` when the worker is there; then everything is closed. `kinds` are what the
     /// parent knows; `program` is what it starts.
@@ -91,7 +94,7 @@ final class ManualCoordinator: Sendable {
                     guard !isSilent.isOpen else { continue }
                     let answer = Control(answers: beat.sentAt, acknowledged: 0)
                     send(.control(answer), to: envelope.sender)
-                case .log(let chunk): log.append(chunk.bytes)
+                case .log(let chunk): log.change { $0 += chunk.bytes }
                 case .events: continuation.yield(envelope)
                 case .tick, .fetch, .progress: break
                 }
@@ -110,7 +113,7 @@ final class ManualCoordinator: Sendable {
             acknowledged: 0
         )
         send(.welcome(welcome), to: envelope.sender)
-        worker.set(envelope.sender)
+        worker.change { $0 = envelope.sender }
     }
 
     // MARK: - What a coordinator says
@@ -120,7 +123,12 @@ final class ManualCoordinator: Sendable {
     /// From here on nothing is answered.
     func fallSilent() { isSilent.open() }
 
-    private let worker = Once<WorkerIdentity>()
+    private let worker = Recorder<WorkerIdentity?>(nil)
+
+    private func send(_ body: CoordinatorMessage) async throws {
+        try await worker.wait { $0 != nil }
+        if let worker = worker.current { send(body, to: worker) }
+    }
 
     private func send(_ body: CoordinatorMessage, to sender: WorkerIdentity) {
         outgoing.yield((body, sender))
@@ -180,12 +188,12 @@ final class ManualCoordinator: Sendable {
             exclusiveLease: exclusiveLease
         )
         let dispatch = Dispatch(acknowledged: 0, operations: [operation])
-        send(.dispatch(dispatch), to: try await worker.value())
+        try await send(.dispatch(dispatch))
     }
 
     func order(_ order: (HeldAttempt) -> Order, _ number: UInt64) async throws {
         let control = Control(acknowledged: 0, orders: [order(held(number))])
-        send(.control(control), to: try await worker.value())
+        try await send(.control(control))
     }
 
     /// The end of this attempt, when it comes.
@@ -198,50 +206,5 @@ final class ManualCoordinator: Sendable {
             }
         }
         throw CommandFailure("the worker ended before its operation")
-    }
-}
-
-/// Text that grows.
-final class Transcript: @unchecked Sendable {
-    // Protects everything below.
-    private let lock = NSLock()
-    private var bytes: [UInt8] = []
-    private var waiters: [(count: Int, latch: Latch)] = []
-
-    func append(_ more: [UInt8]) {
-        lock.withLock {
-            bytes += more
-            for waiter in waiters where waiter.count <= bytes.count { waiter.latch.open() }
-        }
-    }
-
-    func text(_ count: Int) async -> String {
-        let latch = Latch()
-        lock.withLock {
-            if bytes.count >= count { latch.open() } else { waiters.append((count, latch)) }
-        }
-        await latch.wait(within: .seconds(120))
-        return lock.withLock { String(decoding: bytes, as: UTF8.self) }
-    }
-}
-
-/// A value that comes once, or again.
-final class Once<Value: Sendable>: @unchecked Sendable {
-    // Protects the value.
-    private let lock = NSLock()
-    private var known: Value?
-    private let latch = Latch()
-
-    func set(_ value: Value) {
-        lock.withLock { known = value }
-        latch.open()
-    }
-
-    func value() async throws -> Value {
-        await latch.wait(within: .seconds(120))
-        guard let value = lock.withLock({ known }) else {
-            throw CommandFailure("it did not come within two minutes")
-        }
-        return value
     }
 }

@@ -27,11 +27,11 @@ import Testing
 
     // MARK: - Adding and waiting
 
-    @Test(arguments: TestCluster.Connection.allCases)
+    @Test(arguments: Place.allCases)
     func `a tree that grows as it runs, and waits for itself, needs one slot`(
-        connection: TestCluster.Connection
+        place: Place
     ) async throws {
-        try await TestCluster.run(connection, Self.single) { cluster in
+        try await TestCluster.run(place, Self.single) { cluster in
             let graph = try await cluster.submit(
                 OperationDescription("root", "Tree", #"{"depth": 3}"#)
             )
@@ -44,11 +44,11 @@ import Testing
         }
     }
 
-    @Test(arguments: TestCluster.Connection.allCases)
+    @Test(arguments: Place.allCases)
     func `what an operation adds has conditions, options and its queue`(
-        connection: TestCluster.Connection
+        place: Place
     ) async throws {
-        let list = "grow \(connection)"
+        let list = "grow \(place)"
         let single = LibraryWorker(
             "single",
             slots: 1,
@@ -59,7 +59,7 @@ import Testing
             .on(Careful.self),
             .on(Square.self)
         )
-        try await TestCluster.run(connection, single) { cluster in
+        try await TestCluster.run(place, single) { cluster in
             var root = OperationDescription("root", "Grow", #"{"list": "\#(list)"}"#)
             root.queue = "own"
             let graph = try await cluster.submit(root)
@@ -79,9 +79,9 @@ import Testing
         }
     }
 
-    @Test(arguments: TestCluster.Connection.allCases)
+    @Test(arguments: Place.allCases)
     func `what others left can be read by whoever waited for them`(
-        connection: TestCluster.Connection
+        place: Place
     ) async throws {
         let single = LibraryWorker(
             "single",
@@ -92,7 +92,7 @@ import Testing
             .on(Greet.self),
             .on(Fail.self)
         )
-        try await TestCluster.run(connection, single) { cluster in
+        try await TestCluster.run(place, single) { cluster in
             let graph = try await cluster.submit(OperationDescription("root", "Family"))
             await cluster.service.waitUntilFinished(graph)
 
@@ -102,11 +102,11 @@ import Testing
         }
     }
 
-    @Test(arguments: TestCluster.Connection.allCases)
-    func `a command is as nice as its quality of service says`(connection: TestCluster.Connection)
+    @Test(arguments: Place.allCases)
+    func `a command is as nice as its quality of service says`(place: Place)
         async throws
     {
-        try await TestCluster.run(connection, LibraryWorker("w", slots: 1, .on(Niceness.self))) {
+        try await TestCluster.run(place, LibraryWorker("w", slots: 1, .on(Niceness.self))) {
             cluster in
             let entry = try await cluster.runToEnd(OperationDescription("root", "Niceness"))
             let values = try JSONDecoder().decode([Int].self, from: Data(entry.output.utf8))
@@ -147,10 +147,9 @@ import Testing
 
     // MARK: - Inputs and outputs
 
-    @Test(arguments: TestCluster.Connection.allCases)
-    func `outputs reach those that depend on them`(connection: TestCluster.Connection) async throws
-    {
-        try await TestCluster.run(connection, Self.all) { cluster in
+    @Test(arguments: Place.allCases)
+    func `outputs reach those that depend on them`(place: Place) async throws {
+        try await TestCluster.run(place, Self.all) { cluster in
             let graph = try await cluster.submit(
                 OperationDescription("a", "Square", #"{"number": 3}"#),
                 OperationDescription("b", "Square", #"{"number": 4}"#),
@@ -260,11 +259,11 @@ import Testing
 
     // MARK: - Errors
 
-    @Test(arguments: TestCluster.Connection.allCases)
-    func `an error is told by its type, its words and its value`(connection: TestCluster.Connection)
+    @Test(arguments: Place.allCases)
+    func `an error is told by its type, its words and its value`(place: Place)
         async throws
     {
-        try await TestCluster.run(connection, Self.all) { cluster in
+        try await TestCluster.run(place, Self.all) { cluster in
             let sorry = try await cluster.runToEnd(
                 OperationDescription("s", "Fail", #"{"how": "encodable"}"#)
             )
@@ -359,12 +358,12 @@ import Testing
 
     // MARK: - Workers
 
-    @Test(arguments: TestCluster.Connection.allCases)
-    func `each operation runs where its kind is known`(connection: TestCluster.Connection)
+    @Test(arguments: Place.allCases)
+    func `each operation runs where its kind is known`(place: Place)
         async throws
     {
         try await TestCluster.run(
-            connection,
+            place,
             LibraryWorker("squares", .on(Square.self)),
             LibraryWorker("greets", .on(Greet.self))
         ) { cluster in

@@ -10,11 +10,11 @@ import Testing
         kind: StoreKind,
         seed: UInt64
     ) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
-        var workload = StoreWorkload(seed: seed, reign: StoreWorld.reign)
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        var workload = StoreWorkload(seed: seed, reign: StoreUnderTest.reign)
         for round in 0..<25 {
-            let store = world.store()
+            let store = subject.store()
             workload.open()
             let state = try await store.open()
             expectEqual(state, workload.image.state, "seed \(seed), round \(round)")
@@ -31,11 +31,11 @@ import Testing
     ) async throws {
         var dropped = 0
         for seed in 100..<110 as Range<UInt64> {
-            let world = try StoreWorld(kind)
-            defer { world.remove() }
-            var workload = StoreWorkload(seed: seed, reign: StoreWorld.reign)
+            let subject = try StoreUnderTest(kind)
+            defer { subject.remove() }
+            var workload = StoreWorkload(seed: seed, reign: StoreUnderTest.reign)
             for round in 0..<8 {
-                let store = world.store()
+                let store = subject.store()
                 workload.open()
                 let state = try await store.open()
                 expectEqual(state, workload.image.state, "seed \(seed), round \(round)")
@@ -60,9 +60,9 @@ import Testing
 
     @Test(arguments: StoreKind.allCases)
     func `the name of a worker stays while an attempt of it does`(kind: StoreKind) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
-        var store = world.store()
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        var store = subject.store()
         _ = try await store.open()
         let graph = GraphID(rawValue: 0)
         let workers = (1...3).map { number in
@@ -85,21 +85,21 @@ import Testing
         try await store.commit(StoreBatch(wall: time(2), records: [finished(graph)]), by: .first)
         #expect(try await store.forget(workers: gone, by: .first) == [gone[0]])
         await store.close()
-        store = world.store()
+        store = subject.store()
         #expect(Set(try await store.open().workers) == Set(workers.dropFirst()))
         #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .second) == 1)
         #expect(try await store.forget(workers: [gone[1]], by: .second) == [gone[1]])
         await store.close()
-        store = world.store()
+        store = subject.store()
         #expect(try await store.open().workers == [workers[2]])
         await store.close()
     }
 
     @Test(arguments: StoreKind.allCases)
     func `a finished graph stays while an unfinished one needs it`(kind: StoreKind) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
-        let store = world.store()
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        let store = subject.store()
         _ = try await store.open()
         let (first, second) = (GraphID(rawValue: 0), GraphID(rawValue: 1))
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(first), .graphAdded(second)])
@@ -116,8 +116,8 @@ import Testing
 
     @Test(arguments: StoreKind.allCases)
     func `a tombstone says how each operation finished`(kind: StoreKind) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
         let graph = GraphID(rawValue: 0)
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph)])
         batch.graphs = [contents(graph, count: 3)]
@@ -125,13 +125,13 @@ import Testing
             finished(graph, 2, .skipped(cause: OperationID(graph: graph, index: 1))),
             finished(graph, 0, .succeeded), finished(graph, 1, .failed(.exit(code: 3))),
         ]
-        let store = world.store()
+        let store = subject.store()
         _ = try await store.open()
         try await store.commit(batch, by: .first)
         #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .first) == 1)
         #expect(try await store.prune(finishedBefore: nil, keeping: 0, by: .first) == 0)
         await store.close()
-        let next = world.store()
+        let next = subject.store()
         let stone = try #require(try await next.open().graphs.first)
         #expect(stone.isTombstone && stone.contents.isEmpty && stone.operations.isEmpty)
         #expect(stone.name == "graph" && stone.finishedAt == time(1))
@@ -166,9 +166,9 @@ import Testing
         kind: StoreKind,
         records: [StoreRecord]
     ) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
-        let store = world.store()
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        let store = subject.store()
         _ = try await store.open()
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
         batch.graphs = [contents(Self.graph)]
@@ -180,7 +180,7 @@ import Testing
         }
         #expect(error.code == .failed)
         await store.close()
-        let next = world.store()
+        let next = subject.store()
         let state = try await next.open()
         #expect(state.queues.isEmpty && state.inFlight.isEmpty)
         #expect(state.graphs.first?.operations.isEmpty == true)
@@ -189,12 +189,12 @@ import Testing
 
     @Test(arguments: StoreKind.allCases)
     func `epochs rise with every opening and the reign stays`(kind: StoreKind) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
         for number in 1...4 as ClosedRange<UInt32> {
-            let store = world.store()
+            let store = subject.store()
             let state = try await store.open()
-            #expect(state.epoch == Epoch(rawValue: number) && state.reign == StoreWorld.reign)
+            #expect(state.epoch == Epoch(rawValue: number) && state.reign == StoreUnderTest.reign)
             await store.close()
         }
     }
@@ -215,9 +215,9 @@ import Testing
         kind: StoreKind,
         write: Int
     ) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
-        var store = world.store()
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        var store = subject.store()
         _ = try await store.open()
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
         batch.graphs = [contents(Self.graph)]
@@ -225,20 +225,20 @@ import Testing
         batch.workers = [StoredWorker(Incarnation(rawValue: 7), name: "worker")]
         try await store.commit(batch, by: .first)
         await store.close()
-        store = world.store()
+        store = subject.store()
         let expected = try await store.open()
         for refused in [Epoch.first, Epoch(rawValue: 9)] {
             let error = try await storeError { try await Self.writes[write](store, refused) }
             #expect(error.code == (refused == .first ? .superseded : .failed), "\(error)")
             #expect(!error.isTransient)
             await store.close()
-            store = world.store()
+            store = subject.store()
             let found = try await store.open()
             #expect(found.holdsWhat(expected))
         }
         try await Self.writes[write](store, Epoch(rawValue: 4))
         await store.close()
-        store = world.store()
+        store = subject.store()
         #expect(try await store.open().holdsWhat(expected) == false)
         await store.close()
     }
@@ -247,9 +247,9 @@ import Testing
     func `an operation that starts while its cancelled graph is reopened keeps its row`(
         kind: StoreKind
     ) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
-        var store = world.store()
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        var store = subject.store()
         _ = try await store.open()
         let running = OperationID(graph: Self.graph, index: 1)
         let attempt = AttemptID(epoch: .first, number: 1)
@@ -267,7 +267,7 @@ import Testing
         let records = [StoreRecord.started(attempt, running), again]
         try await store.commit(StoreBatch(wall: time(2), records: records), by: .first)
         await store.close()
-        store = world.store()
+        store = subject.store()
         let found = try await store.open().graphs[0].operations.last
         #expect(found?.attempts == 2 && found?.priority == .high)
         #expect(found?.cancelReason == "enough")
@@ -276,16 +276,16 @@ import Testing
 
     @Test(arguments: StoreKind.allCases)
     func `one at a time has the store`(kind: StoreKind) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
-        let first = world.store()
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
+        let first = subject.store()
         _ = try await first.open()
-        let second = world.store()
+        let second = subject.store()
         let error = try await storeError { _ = try await second.open() }
         #expect(error.code == .held)
         try await first.commit(StoreBatch(wall: time(1), records: []), by: .first)
         await first.close()
-        let third = world.store()
+        let third = subject.store()
         #expect(try await third.open().epoch == Epoch(rawValue: 2))
         await third.close()
     }
@@ -296,9 +296,9 @@ import Testing
     ) async throws {
         var limits = Limits()
         limits.storedEvents = 20
-        let world = try StoreWorld(kind, limits: limits)
-        defer { world.remove() }
-        let store = world.store()
+        let subject = try StoreUnderTest(kind, limits: limits)
+        defer { subject.remove() }
+        let store = subject.store()
         _ = try await store.open()
         for number in 1...50 as ClosedRange<UInt64> {
             var batch = StoreBatch(wall: time(1))
@@ -323,9 +323,9 @@ import Testing
     func `an operation keeps the logs of its last attempts`(kind: StoreKind) async throws {
         var limits = Limits()
         limits.logBytes = 10
-        let world = try StoreWorld(kind, limits: limits)
-        defer { world.remove() }
-        let store = world.store()
+        let subject = try StoreUnderTest(kind, limits: limits)
+        defer { subject.remove() }
+        let store = subject.store()
         _ = try await store.open()
         let id = OperationID(graph: Self.graph, index: 0)
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
@@ -367,17 +367,17 @@ import Testing
 
     @Test(arguments: StoreKind.allCases)
     func `a large submission is given back as it was`(kind: StoreKind) async throws {
-        let world = try StoreWorld(kind)
-        defer { world.remove() }
+        let subject = try StoreUnderTest(kind)
+        defer { subject.remove() }
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(Self.graph)])
         batch.graphs = [contents(Self.graph)]
         // More than one piece, and not a whole number of them.
         batch.graphs[0].body = [UInt8](repeating: 7, count: 20 << 20) + [1, 2, 3]
-        let store = world.store()
+        let store = subject.store()
         _ = try await store.open()
         try await store.commit(batch, by: .first)
         await store.close()
-        let next = world.store()
+        let next = subject.store()
         let found = try await next.open().graphs[0].contents
         #expect(found == batch.graphs)
         await next.close()

@@ -64,9 +64,9 @@ import Testing
     func `what a killed process had synced is there, and no batch is there in part`(
         seed: UInt64
     ) async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let (process, output) = try start(program(), ["loop", world.path, "\(seed)"])
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let (process, output) = try start(program(), ["loop", subject.path, "\(seed)"])
         var synced = 0
         for await line in output {
             synced = Int(line.split(separator: " ").last ?? "") ?? synced
@@ -80,7 +80,7 @@ import Testing
         process.waitUntilExit()
         #expect(synced >= Int(seed) * 12)
 
-        let store = SQLiteStore(path: world.path, newReign: StoreWorld.reign)
+        let store = SQLiteStore(path: subject.path, newReign: StoreUnderTest.reign)
         let state = try await store.open()
         #expect(state.epoch == Epoch(rawValue: 2))
         #expect(try await store.check().isEmpty)
@@ -101,8 +101,8 @@ import Testing
     /// A file system of two mebibytes needs the right to mount one.
     @Test(.enabled(if: geteuid() == 0, "only root may mount a file system"))
     func `a full disk refuses a batch whole, and takes it when there is room`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
         let script = """
             mount -t tmpfs -o size=2m tmpfs "$1" || { echo "cannot mount"; exit 0; }
             head -c 1200k /dev/zero > "$1/filler"
@@ -110,7 +110,7 @@ import Testing
             """
         let (process, output) = try start(
             URL(fileURLWithPath: "/usr/bin/env"),
-            ["unshare", "-m", "sh", "-c", script, try program().path, world.folder.path]
+            ["unshare", "-m", "sh", "-c", script, try program().path, subject.folder.path]
         )
         var lines: [String] = []
         for await line in output { lines.append(line) }

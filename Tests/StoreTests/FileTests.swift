@@ -11,9 +11,10 @@ import Testing
 /// What becomes of the file of a store: made whole, refused when it is not, never made anew.
 @Suite struct FileTests {
     /// A closed store with something of everything, and what it holds.
-    private func filled(_ world: StoreWorld, batches: Int = 60) async throws -> StoreWorkload {
-        let store = world.sqlite()
-        var workload = StoreWorkload(seed: 5, reign: StoreWorld.reign)
+    private func filled(_ subject: StoreUnderTest, batches: Int = 60) async throws -> StoreWorkload
+    {
+        let store = subject.sqlite()
+        var workload = StoreWorkload(seed: 5, reign: StoreUnderTest.reign)
         workload.open()
         _ = try await store.open()
         for _ in 0..<batches { try await store.commit(workload.next(), by: workload.image.epoch) }
@@ -30,10 +31,10 @@ import Testing
     }
 
     @Test func `who leads has the file, and raises no epoch before it is opened`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let first = world.sqlite()
-        let second = world.sqlite()
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let first = subject.sqlite()
+        let second = subject.sqlite()
         try await first.acquire()
         let refused = try await storeError { try await second.acquire() }
         #expect(refused.code == .held)
@@ -47,121 +48,121 @@ import Testing
     }
 
     @Test func `only its owner may read a store, its log too`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let store = world.sqlite()
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
         _ = try await store.open()
-        #expect(world.files == ["store.db", "store.db-wal"])
-        for file in world.files {
-            let path = world.folder.appendingPathComponent(file).path
+        #expect(subject.files == ["store.db", "store.db-wal"])
+        for file in subject.files {
+            let path = subject.folder.appendingPathComponent(file).path
             let facts = try FileManager.default.attributesOfItem(atPath: path)
             #expect(facts[.posixPermissions] as? Int == 0o600, "\(file)")
         }
         await store.close()
-        #expect(world.files == ["store.db"])
+        #expect(subject.files == ["store.db"])
     }
 
     @Test(arguments: [0o666, 0o620, 0o602])
     func `a store that others may write is refused`(mode: Int) async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        _ = try await filled(world, batches: 1)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        _ = try await filled(subject, batches: 1)
         let manager = FileManager.default
-        try manager.setAttributes([.posixPermissions: mode], ofItemAtPath: world.path)
+        try manager.setAttributes([.posixPermissions: mode], ofItemAtPath: subject.path)
 
-        let error = try await storeError { _ = try await world.sqlite().open() }
+        let error = try await storeError { _ = try await subject.sqlite().open() }
 
         #expect(error.code == .failed)
-        #expect(error.message.contains("chmod go-w \(world.path)"))
-        #expect(world.files == ["store.db"])
-        try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: world.path)
-        let store = world.sqlite()
+        #expect(error.message.contains("chmod go-w \(subject.path)"))
+        #expect(subject.files == ["store.db"])
+        try manager.setAttributes([.posixPermissions: 0o600], ofItemAtPath: subject.path)
+        let store = subject.sqlite()
         _ = try await store.open()
         await store.close()
     }
 
     @Test func `a file that is no store is refused and left as it is`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
         for content in ["", "not a database", String(repeating: "x", count: 10_000)] {
-            try write(Array(content.utf8), to: world.path)
-            let error = try await storeError { _ = try await world.sqlite().open() }
+            try write(Array(content.utf8), to: subject.path)
+            let error = try await storeError { _ = try await subject.sqlite().open() }
             #expect(error.code == .damaged, "\(error)")
-            #expect(error.message.contains(world.path) && error.message.contains("left as it is"))
-            #expect(try bytes(world.path) == Array(content.utf8))
-            #expect(world.files == ["store.db"])
+            #expect(error.message.contains(subject.path) && error.message.contains("left as it is"))
+            #expect(try bytes(subject.path) == Array(content.utf8))
+            #expect(subject.files == ["store.db"])
         }
     }
 
     @Test func `a database of another program is refused`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        _ = try await filled(world, batches: 1)
-        var content = try bytes(world.path)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        _ = try await filled(subject, batches: 1)
+        var content = try bytes(subject.path)
         // SQLite's header: the id of the application at 68.
         content[68] ^= 1
-        try write(content, to: world.path)
-        let error = try await storeError { _ = try await world.sqlite().open() }
+        try write(content, to: subject.path)
+        let error = try await storeError { _ = try await subject.sqlite().open() }
         #expect(error.code == .damaged && error.message.contains("another program"))
     }
 
     @Test func `a store of a later version is refused`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        _ = try await filled(world, batches: 1)
-        var content = try bytes(world.path)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        _ = try await filled(subject, batches: 1)
+        var content = try bytes(subject.path)
         // SQLite's header: the version of the tables ends at 63.
         content[63] += 1
-        try write(content, to: world.path)
-        let error = try await storeError { _ = try await world.sqlite().open() }
+        try write(content, to: subject.path)
+        let error = try await storeError { _ = try await subject.sqlite().open() }
         #expect(error.code == .newer && error.message.contains("later version"))
         // Nothing was changed by looking, but the counter of changes of the log's mode.
-        #expect(try bytes(world.path).count == content.count)
+        #expect(try bytes(subject.path).count == content.count)
     }
 
     @Test func `a folder that is not there is named`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
         let places = [
-            world.path + "-missing/store.db": "No such file or directory",
-            world.folder.path: "is no file",
+            subject.path + "-missing/store.db": "No such file or directory",
+            subject.folder.path: "is no file",
             // Nobody, not even root, makes files there.
             "/proc/store.db": "cannot be made",
         ]
         for (path, words) in places.sorted(by: { $0.key < $1.key }) {
             let error = try await storeError {
-                _ = try await SQLiteStore(path: path, newReign: StoreWorld.reign).open()
+                _ = try await SQLiteStore(path: path, newReign: StoreUnderTest.reign).open()
             }
             #expect(error.code == .failed)
             #expect(error.message.contains(words) && error.message.contains(path))
         }
-        #expect(world.files.isEmpty)
+        #expect(subject.files.isEmpty)
     }
 
     @Test func `a truncated store is refused, whatever its length`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        _ = try await filled(world)
-        let content = try bytes(world.path)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        _ = try await filled(subject)
+        let content = try bytes(subject.path)
         var generator = SeededGenerator(seed: 11)
         let pages = stride(from: 4_096, to: content.count, by: 4_096)
         let others = (0..<40).map { _ in Int(generator.next() % UInt64(content.count)) }
         for length in Array(pages) + others {
-            try write(content[..<length], to: world.path)
-            let error = try await storeError { _ = try await world.sqlite().open() }
+            try write(content[..<length], to: subject.path)
+            let error = try await storeError { _ = try await subject.sqlite().open() }
             #expect(error.code == .damaged, "length \(length): \(error)")
             #expect(
-                try FileManager.default.attributesOfItem(atPath: world.path)[.size] as? Int
+                try FileManager.default.attributesOfItem(atPath: subject.path)[.size] as? Int
                     == length
             )
         }
     }
 
     @Test func `a changed byte is refused or changes nothing`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let workload = try await filled(world)
-        let content = try bytes(world.path)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let workload = try await filled(subject)
+        let content = try bytes(subject.path)
         var generator = SeededGenerator(seed: 12)
         var refused = 0
         var equal = 0
@@ -170,9 +171,9 @@ import Testing
         for place in header + anywhere {
             var changed = content
             changed[place] ^= UInt8(1 << (generator.next() % 8))
-            try write(changed, to: world.path)
-            try? FileManager.default.removeItem(atPath: world.path + "-wal")
-            let store = world.sqlite()
+            try write(changed, to: subject.path)
+            try? FileManager.default.removeItem(atPath: subject.path + "-wal")
+            let store = subject.sqlite()
             do {
                 let state = try await store.open()
                 #expect(state.holdsWhat(workload.image.state), "byte \(place)")
@@ -209,18 +210,18 @@ import Testing
     }
 
     @Test func `a damaged log loses its end whole, never half`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let first = world.sqlite()
-        var workload = StoreWorkload(seed: 6, reign: StoreWorld.reign)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let first = subject.sqlite()
+        var workload = StoreWorkload(seed: 6, reign: StoreUnderTest.reign)
         workload.open()
         var states = [try await first.open()]
         for _ in 0..<40 {
             try await first.commit(workload.next(), by: workload.image.epoch)
             states.append(workload.image.state)
         }
-        let file = try bytes(world.path)
-        let log = try bytes(world.path + "-wal")
+        let file = try bytes(subject.path)
+        let log = try bytes(subject.path + "-wal")
         await first.close()
         var generator = SeededGenerator(seed: 13)
         for _ in 0..<150 {
@@ -230,9 +231,9 @@ import Testing
             } else {
                 changed[Int(generator.next() % UInt64(log.count))] ^= 0x10
             }
-            try write(file, to: world.path)
-            try write(changed, to: world.path + "-wal")
-            let store = world.sqlite()
+            try write(file, to: subject.path)
+            try write(changed, to: subject.path + "-wal")
+            let store = subject.sqlite()
             let state = try await store.open()
             #expect(states.contains { $0.holdsWhat(state) })
             await store.close()
@@ -240,12 +241,12 @@ import Testing
     }
 
     @Test func `when it is full nothing is kept, and it goes on when there is room`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        var workload = try await filled(world, batches: 10)
-        let pages = try bytes(world.path).count / 4_096
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        var workload = try await filled(subject, batches: 10)
+        let pages = try bytes(subject.path).count / 4_096
         workload.open()
-        var store = world.sqlite(pagesMax: pages + 20)
+        var store = subject.sqlite(pagesMax: pages + 20)
         _ = try await store.open()
         var refused: StoreBatch?
         while refused == nil {
@@ -265,14 +266,14 @@ import Testing
         }
         await store.close()
 
-        store = world.sqlite()
+        store = subject.sqlite()
         workload.open()
         _ = try await store.open()
         try await store.commit(try #require(refused), by: workload.image.epoch)
         try await expectLookups(store, workload)
         await store.close()
         workload.open()
-        let last = world.sqlite()
+        let last = subject.sqlite()
         expectEqual(try await last.open(), workload.image.state)
         await last.close()
     }
@@ -280,17 +281,17 @@ import Testing
     @Test func `a store of an earlier format is brought up to date, and keeps what it has`()
         async throws
     {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let store = world.sqlite()
-        var workload = StoreWorkload(seed: 11, reign: StoreWorld.reign)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
+        var workload = StoreWorkload(seed: 11, reign: StoreUnderTest.reign)
         workload.open()
         _ = try await store.open()
         for _ in 0..<40 { try await store.commit(workload.next(), by: workload.image.epoch) }
         await store.close()
         #expect(!workload.image.state.workers.isEmpty)
         // The format that knew no names of workers.
-        let database = try DatabaseQueue(path: world.path)
+        let database = try DatabaseQueue(path: subject.path)
         try database.inDatabase { database in
             try database.execute(
                 sql: """
@@ -304,7 +305,7 @@ import Testing
         try database.close()
         // The second time it is looked at as one of the latest format.
         for _ in 0..<2 {
-            let next = world.sqlite()
+            let next = subject.sqlite()
             workload.open()
             var expected = workload.image.state
             expected.workers = []
@@ -317,14 +318,14 @@ import Testing
     // MARK: - Backup, vacuum, check
 
     @Test func `a backup of a running store is a store with a reign of its own`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let store = world.sqlite()
-        var workload = StoreWorkload(seed: 8, reign: StoreWorld.reign)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
+        var workload = StoreWorkload(seed: 8, reign: StoreUnderTest.reign)
         workload.open()
         _ = try await store.open()
         for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }
-        let target = world.folder.appendingPathComponent("backup.db").path
+        let target = subject.folder.appendingPathComponent("backup.db").path
         async let copying: Void = store.backup(to: target)
         for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }
         try await copying
@@ -332,13 +333,13 @@ import Testing
         #expect(second.message.contains("exists already"))
         await store.close()
 
-        #expect(world.files == ["backup.db", "store.db"])
-        let copy = SQLiteStore(path: target, newReign: StoreWorld.reign)
+        #expect(subject.files == ["backup.db", "store.db"])
+        let copy = SQLiteStore(path: target, newReign: StoreUnderTest.reign)
         let state = try await copy.open()
-        #expect(state.reign != StoreWorld.reign && state.epoch == Epoch(rawValue: 2))
+        #expect(state.reign != StoreUnderTest.reign && state.epoch == Epoch(rawValue: 2))
         #expect(try await copy.check().isEmpty)
         // What was committed while it was copied is in it whole, up to some batch.
-        var replay = StoreWorkload(seed: 8, reign: StoreWorld.reign)
+        var replay = StoreWorkload(seed: 8, reign: StoreUnderTest.reign)
         replay.open()
         var states: [StoredState] = []
         for _ in 0..<100 {
@@ -350,16 +351,16 @@ import Testing
     }
 
     @Test func `a copy that is read away is whole, alone, and leaves nothing`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
         // What a life before did not finish.
-        let left = world.path + ".operon-backup-draft"
+        let left = subject.path + ".operon-backup-draft"
         try write([1, 2, 3], to: left)
         // A name that a person gives a copy of his own.
-        let own = world.path + ".copy"
+        let own = subject.path + ".copy"
         try write([1, 2, 3], to: own)
-        let store = world.sqlite()
-        var workload = StoreWorkload(seed: 9, reign: StoreWorld.reign)
+        let store = subject.sqlite()
+        var workload = StoreWorkload(seed: 9, reign: StoreUnderTest.reign)
         workload.open()
         _ = try await store.open()
         #expect(!FileManager.default.fileExists(atPath: left))
@@ -379,13 +380,13 @@ import Testing
         // The next one may follow, whether or not it is read.
         _ = try await store.backup()
         await store.close()
-        #expect(world.files == ["store.db"])
+        #expect(subject.files == ["store.db"])
 
-        let target = world.folder.appendingPathComponent("copy.db").path
+        let target = subject.folder.appendingPathComponent("copy.db").path
         try write(bytes, to: target)
-        let next = SQLiteStore(path: target, newReign: StoreWorld.reign)
+        let next = SQLiteStore(path: target, newReign: StoreUnderTest.reign)
         let state = try await next.open()
-        #expect(state.reign != StoreWorld.reign)
+        #expect(state.reign != StoreUnderTest.reign)
         #expect(kept.holdsWhat(state))
         #expect(try await next.check().isEmpty)
         await next.close()
@@ -394,14 +395,14 @@ import Testing
     @Test func `a copy whose task is cancelled leaves nothing, and the store goes on`()
         async throws
     {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let store = world.sqlite()
-        var workload = StoreWorkload(seed: 10, reign: StoreWorld.reign)
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
+        var workload = StoreWorkload(seed: 10, reign: StoreUnderTest.reign)
         workload.open()
         _ = try await store.open()
         for _ in 0..<50 { try await store.commit(workload.next(), by: workload.image.epoch) }
-        let target = world.folder.appendingPathComponent("backup.db").path
+        let target = subject.folder.appendingPathComponent("backup.db").path
 
         let copying = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -409,17 +410,17 @@ import Testing
         }
         await #expect(throws: CancellationError.self) { try await copying.value }
 
-        #expect(world.files.allSatisfy { $0.hasPrefix("store.db") }, "\(world.files)")
+        #expect(subject.files.allSatisfy { $0.hasPrefix("store.db") }, "\(subject.files)")
         try await store.commit(workload.next(), by: workload.image.epoch)
         try await store.backup(to: target)
         await store.close()
-        #expect(world.files == ["backup.db", "store.db"])
+        #expect(subject.files == ["backup.db", "store.db"])
     }
 
     @Test func `vacuuming gives back what pruning freed`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let store = world.sqlite()
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
         _ = try await store.open()
         let graph = GraphID(rawValue: 0)
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph), finished(graph)])
@@ -431,20 +432,20 @@ import Testing
         #expect(try await store.check().isEmpty)
         try await store.sync()
         await store.close()
-        #expect(try bytes(world.path).count < 1 << 20)
-        let next = world.sqlite()
+        #expect(try bytes(subject.path).count < 1 << 20)
+        let next = subject.sqlite()
         #expect(try await next.open().graphs.first?.isTombstone == true)
         await next.close()
     }
 
     /// Somebody who writes the sums, too.
     @Test func `a store whose numbers end is refused before one is counted on`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let store = world.sqlite()
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let store = subject.sqlite()
         _ = try await store.open()
         await store.close()
-        let file = try DatabaseQueue(path: world.path)
+        let file = try DatabaseQueue(path: subject.path)
         try await file.write { database in
             let insert = try PreparedStatement(database, "INSERT INTO events VALUES (?,?,?)")
             try insert.bind(-1 as Int64)
@@ -453,15 +454,15 @@ import Testing
             try insert.execute()
         }
         try file.close()
-        let error = try await storeError { _ = try await world.sqlite().open() }
+        let error = try await storeError { _ = try await subject.sqlite().open() }
         #expect(error.code == .damaged)
     }
 
     @Test func `a check finds what loading does not look at`() async throws {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
         let graph = GraphID(rawValue: 0)
-        let store = world.sqlite()
+        let store = subject.sqlite()
         _ = try await store.open()
         var batch = StoreBatch(wall: time(1), records: [.graphAdded(graph)])
         batch.graphs = [contents(graph)]
@@ -485,13 +486,13 @@ import Testing
         try await store.commit(batch, by: .first)
         #expect(try await store.check().isEmpty)
         await store.close()
-        var content = try bytes(world.path)
+        var content = try bytes(subject.path)
         let place = try #require(
             content.indices.first { content[$0...].starts(with: mark) }
         )
         content[place] ^= 1
-        try write(content, to: world.path)
-        let next = world.sqlite()
+        try write(content, to: subject.path)
+        let next = subject.sqlite()
         _ = try await next.open()
         #expect(try await next.check() == ["1 rows of outputs are not as written."])
         let error = try await storeError { _ = try await next.output(of: id) }

@@ -54,9 +54,9 @@ import Testing
     func `it is kept whole, with the last of its events`(kind: StoreKind) async throws {
         var limits = Limits()
         limits.storedEvents = 100
-        let world = try StoreWorld(kind, limits: limits)
-        defer { world.remove() }
-        let store = world.store()
+        let subject = try StoreUnderTest(kind, limits: limits)
+        defer { subject.remove() }
+        let store = subject.store()
         _ = try await store.open()
         for batch in [submission(), grant(), cancellation()] {
             try await store.commit(batch, by: .first)
@@ -65,7 +65,7 @@ import Testing
         #expect(events == Array(UInt64(Self.count - 99)...UInt64(Self.count)))
         await store.close()
 
-        let next = world.store()
+        let next = subject.store()
         let state = try await next.open()
         let graph = try #require(state.graphs.first)
         #expect(graph.finishedAt == time(3) && graph.cancelReason == "enough")
@@ -82,16 +82,16 @@ import Testing
     @Test func `what does not fit leaves nothing behind, neither on the disk nor in memory`()
         async throws
     {
-        let world = try StoreWorld(.sqlite)
-        defer { world.remove() }
-        let first = world.sqlite()
+        let subject = try StoreUnderTest(.sqlite)
+        defer { subject.remove() }
+        let first = subject.sqlite()
         _ = try await first.open()
         for batch in [submission(), grant()] { try await first.commit(batch, by: .first) }
         await first.close()
 
         // Room for the first of several parts of it.
-        let pages = Int(try #require(try size(of: world.path))) / 4_096
-        let store = world.sqlite(pagesMax: pages + 150)
+        let pages = Int(try #require(try size(of: subject.path))) / 4_096
+        let store = subject.sqlite(pagesMax: pages + 150)
         _ = try await store.open()
         let error = try await storeError { try await store.commit(cancellation(), by: .second) }
         #expect(error.code == .full)
@@ -100,7 +100,7 @@ import Testing
         await store.close()
 
         // It says how many of its operations are finished, which is compared with their rows.
-        let next = world.sqlite()
+        let next = subject.sqlite()
         let state = try await next.open()
         #expect(state.graphs[0].operations.filter { $0.outcome != nil }.map(\.index) == [5])
         #expect(state.inFlight.count == 1 && state.queues.isEmpty && state.lastEvent == 0)

@@ -6,8 +6,8 @@ import Testing
 /// The faults that only the store in memory can be asked for.
 @Suite struct MemoryTests {
     @Test func `a power cut loses what was not synced, and nothing else`() async throws {
-        let store = InMemoryStore(reign: StoreWorld.reign)
-        var workload = StoreWorkload(seed: 3, reign: StoreWorld.reign)
+        let store = InMemoryStore(reign: StoreUnderTest.reign)
+        var workload = StoreWorkload(seed: 3, reign: StoreUnderTest.reign)
         workload.open()
         _ = try await store.open()
         for _ in 0..<20 { try await store.commit(workload.next(), by: workload.image.epoch) }
@@ -23,8 +23,8 @@ import Testing
     }
 
     @Test func `the death of its coordinator loses nothing`() async throws {
-        let store = InMemoryStore(reign: StoreWorld.reign)
-        var workload = StoreWorkload(seed: 4, reign: StoreWorld.reign)
+        let store = InMemoryStore(reign: StoreUnderTest.reign)
+        var workload = StoreWorkload(seed: 4, reign: StoreUnderTest.reign)
         workload.open()
         _ = try await store.open()
         for _ in 0..<20 { try await store.commit(workload.next(), by: workload.image.epoch) }
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func `it fails when it is asked to, and keeps nothing of that batch`() async throws {
-        let store = InMemoryStore(reign: StoreWorld.reign)
+        let store = InMemoryStore(reign: StoreUnderTest.reign)
         _ = try await store.open()
         let batch = StoreBatch(
             wall: time(1),

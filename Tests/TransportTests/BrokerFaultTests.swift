@@ -27,8 +27,8 @@ struct BrokerFaultTests {
 
     @Test func `connections that the broker closes come back with the next number`() async throws {
         let broker = try ownBroker()
-        let world = try TransportWorld(.broker, url: broker.url)
-        let (coordinator, workers) = try await world.connected()
+        let sides = try TransportSides(.broker, url: broker.url)
+        let (coordinator, workers) = try await sides.connected()
 
         try await broker.control("close_all_connections", "a test")
 
@@ -43,8 +43,8 @@ struct BrokerFaultTests {
 
     @Test func `both sides come up again after the broker was killed and started`() async throws {
         let broker = try ownBroker()
-        let world = try TransportWorld(.broker, url: broker.url)
-        let (coordinator, workers) = try await world.connected(workers: 2)
+        let sides = try TransportSides(.broker, url: broker.url)
+        let (coordinator, workers) = try await sides.connected(workers: 2)
 
         try await broker.kill9()
         try await coordinator.down()
@@ -64,8 +64,8 @@ struct BrokerFaultTests {
 
     @Test func `a frozen broker is noticed by its silence`() async throws {
         let broker = try ownBroker()
-        let world = try TransportWorld(.broker, url: broker.url + "/%2F?heartbeat=1")
-        let (coordinator, workers) = try await world.connected()
+        let sides = try TransportSides(.broker, url: broker.url + "/%2F?heartbeat=1")
+        let (coordinator, workers) = try await sides.connected()
 
         try await broker.freeze()
         let reason = try await workers[0].down()
@@ -85,8 +85,8 @@ struct BrokerFaultTests {
         let broker = try ownBroker()
         var limits = Limits()
         limits.outgoingBytes = 1 << 20
-        let world = try TransportWorld(.broker, url: broker.url, limits: limits)
-        let (coordinator, workers) = try await world.connected()
+        let sides = try TransportSides(.broker, url: broker.url, limits: limits)
+        let (coordinator, workers) = try await sides.connected()
         let count = 64
         try await broker.control("set_vm_memory_high_watermark", "0.0000001")
 
@@ -118,9 +118,9 @@ struct BrokerFaultTests {
 
     @Test func `a worker whose queue is taken away comes back with another`() async throws {
         let broker = try ownBroker()
-        let world = try TransportWorld(.broker, url: broker.url)
-        let (coordinator, workers) = try await world.connected()
-        let queue = "\(world.prefix)worker.\(workers[0].incarnation).1"
+        let sides = try TransportSides(.broker, url: broker.url)
+        let (coordinator, workers) = try await sides.connected()
+        let queue = "\(sides.prefix)worker.\(workers[0].incarnation).1"
 
         try await broker.control(
             "eval",
@@ -138,9 +138,9 @@ struct BrokerFaultTests {
 
     @Test func `a coordinator that finds an exchange gone declares it again`() async throws {
         let broker = try ownBroker()
-        let world = try TransportWorld(.broker, url: broker.url)
-        let (coordinator, workers) = try await world.connected()
-        let exchange = "\(world.prefix)dispatch"
+        let sides = try TransportSides(.broker, url: broker.url)
+        let (coordinator, workers) = try await sides.connected()
+        let exchange = "\(sides.prefix)dispatch"
 
         try await broker.control(
             "eval",
@@ -160,15 +160,15 @@ struct BrokerFaultTests {
 
     @Test func `an exchange of another kind in the way is an error that names it`() async throws {
         let broker = try ownBroker()
-        let world = try TransportWorld(.broker, url: broker.url)
-        let exchange = "\(world.prefix)beats"
+        let sides = try TransportSides(.broker, url: broker.url)
+        let exchange = "\(sides.prefix)beats"
         try await broker.control(
             "eval",
             "rabbit_exchange:declare(rabbit_misc:r(<<\"/\">>, exchange, <<\"\(exchange)\">>), "
                 + "topic, true, false, false, [], <<\"test\">>)."
         )
 
-        let coordinator = try world.coordinator()
+        let coordinator = try sides.coordinator()
         let error = await #expect(throws: PortError.self) { try await coordinator.running.value }
 
         #expect(error?.code == .protocolViolation)
@@ -179,12 +179,12 @@ struct BrokerFaultTests {
         let broker = try ownBroker()
         try await broker.control("add_user", "limited", "pw")
         try await broker.control("set_permissions", "limited", "^other$", ".*", ".*")
-        let world = try TransportWorld(
+        let sides = try TransportSides(
             .broker,
             url: broker.url.replacingOccurrences(of: "guest:guest", with: "limited:pw")
         )
 
-        let worker = try world.worker()
+        let worker = try sides.worker()
         let error = await #expect(throws: PortError.self) { try await worker.running.value }
 
         #expect(error?.code == .accessRefused)
@@ -220,7 +220,7 @@ private actor Counter {
 struct BrokerRefusalTests {
     @Test func `a wrong password ends with a sentence that does not show it`() async throws {
         let url = try BrokerUsers().worker.replacing(/[^:@\/]+:[^:@\/]+@/, with: "worker:s3cret@")
-        let worker = try TransportWorld(.broker, url: url).worker()
+        let worker = try TransportSides(.broker, url: url).worker()
 
         let error = await #expect(throws: PortError.self) { try await worker.running.value }
 
@@ -232,7 +232,7 @@ struct BrokerRefusalTests {
 
     @Test func `a virtual host that does not exist is named`() async throws {
         let url = try BrokerUsers().worker + "/nowhere"
-        let worker = try TransportWorld(.broker, url: url).worker()
+        let worker = try TransportSides(.broker, url: url).worker()
 
         let error = await #expect(throws: PortError.self) { try await worker.running.value }
 
@@ -241,19 +241,19 @@ struct BrokerRefusalTests {
     }
 
     @Test func `a second coordinator is told who holds the prefix`() async throws {
-        let world = try TransportWorld(.broker)
-        let first = try world.coordinator()
+        let sides = try TransportSides(.broker)
+        let first = try sides.coordinator()
         try await first.up()
 
-        let second = try world.coordinator(epoch: 2)
+        let second = try sides.coordinator(epoch: 2)
         let error = await #expect(throws: PortError.self) { try await second.running.value }
 
         let holder = PrefixHolder.thisProcess()
         #expect(error?.code == .prefixHeld)
         #expect(error?.message.contains("\(holder.host), process \(holder.processID)") == true)
-        #expect(error?.message.contains(world.prefix) == true)
+        #expect(error?.message.contains(sides.prefix) == true)
         // The first is not disturbed.
-        let worker = try world.worker()
+        let worker = try sides.worker()
         _ = try await worker.up()
         await worker.transport.send([1], lane: .events)
         #expect(try await first.message() == [1])
@@ -262,16 +262,16 @@ struct BrokerRefusalTests {
     }
 
     @Test func `a worker that came first is up soon after its coordinator`() async throws {
-        let world = try TransportWorld(.broker)
-        let worker = try world.worker()
-        let other = try TransportWorld(.broker)
+        let sides = try TransportSides(.broker)
+        let worker = try sides.worker()
+        let other = try TransportSides(.broker)
         #expect(await worker.events.next() == .noCoordinator)
         // A round of another pair, so that the worker has had the time to look again.
         let (pair, workers) = try await other.connected()
         try await workers[0].close()
         try await pair.close()
 
-        let coordinator = try world.coordinator()
+        let coordinator = try sides.coordinator()
         try await coordinator.up()
 
         // It was told once.
@@ -281,8 +281,8 @@ struct BrokerRefusalTests {
     }
 
     @Test func `closing ends a link that could not connect`() async throws {
-        let world = try TransportWorld(.broker, url: "amqp://127.0.0.1:1")
-        let worker = try world.worker()
+        let sides = try TransportSides(.broker, url: "amqp://127.0.0.1:1")
+        let worker = try sides.worker()
 
         await worker.transport.close()
 

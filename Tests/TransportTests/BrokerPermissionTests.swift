@@ -52,8 +52,8 @@ struct BrokerPermissionTests {
         .bind("coordinator", "dispatch"),
     ])
     func `a worker is refused`(action: Action) async throws {
-        try await withCoordinator { world, broker in
-            let probe = try Probe(\.worker, world, broker, [.queue(Self.own), action])
+        try await withCoordinator { sides, broker in
+            let probe = try Probe(\.worker, sides, broker, [.queue(Self.own), action])
             try await probe.expectRefusal()
         }
     }
@@ -64,8 +64,8 @@ struct BrokerPermissionTests {
         .bind("events.1.2", "broadcast"),
     ])
     func `a coordinator is refused`(action: Action) async throws {
-        try await withCoordinator { world, broker in
-            let probe = try Probe(\.coordinator, world, broker, [.queue("events.1.2"), action])
+        try await withCoordinator { sides, broker in
+            let probe = try Probe(\.coordinator, sides, broker, [.queue("events.1.2"), action])
             try await probe.expectRefusal()
         }
     }
@@ -78,8 +78,8 @@ struct BrokerPermissionTests {
     @Test(arguments: [Outbox.Destination.worker(address), .broadcast])
     func `a worker that speaks to workers is refused`(destination: Outbox.Destination) async throws
     {
-        try await withCoordinator { world, broker in
-            let probe = try Probe(\.worker, world, broker, [.queue(Self.own)])
+        try await withCoordinator { sides, broker in
+            let probe = try Probe(\.worker, sides, broker, [.queue(Self.own)])
             try await probe.expectRefusal { link in
                 await link.send(
                     Outbox.Message(destination: destination, priority: 0, body: [1])
@@ -89,11 +89,11 @@ struct BrokerPermissionTests {
     }
 
     @Test func `a worker that goes round the exchanges is refused`() async throws {
-        try await withCoordinator { world, broker in
-            let probe = try Probe(\.worker, world, broker, [.queue(Self.own)])
+        try await withCoordinator { sides, broker in
+            let probe = try Probe(\.worker, sides, broker, [.queue(Self.own)])
             try await probe.expectRefusal { link in
                 link.loop.execute {
-                    let queue = world.prefix + "coordinator"
+                    let queue = sides.prefix + "coordinator"
                     link.connection?.publish([1], to: queue, replyTo: nil, isMandatory: true)
                 }
             }
@@ -109,10 +109,10 @@ struct BrokerPermissionTests {
     }
 
     @Test func `what a worker needs is not refused`() async throws {
-        try await withCoordinator { world, broker in
+        try await withCoordinator { sides, broker in
             let probe = try Probe(
                 \.worker,
-                world,
+                sides,
                 broker,
                 [
                     .queue(Self.own), .bind(Self.own, "dispatch"), .bind(Self.own, "broadcast"),
@@ -125,13 +125,13 @@ struct BrokerPermissionTests {
 
     /// With the exchanges in place, so that nothing is refused for want of them.
     private func withCoordinator(
-        _ body: (TransportWorld, BrokerFixture) async throws -> Void
+        _ body: (TransportSides, BrokerFixture) async throws -> Void
     ) async throws {
         let broker = try #require(BrokerFixture.current)
-        let world = try TransportWorld(.broker, url: broker.url)
-        let coordinator = try world.coordinator()
+        let sides = try TransportSides(.broker, url: broker.url)
+        let coordinator = try sides.coordinator()
         try await coordinator.up()
-        try await body(world, broker)
+        try await body(sides, broker)
         try await coordinator.close()
     }
 }
@@ -142,12 +142,12 @@ private struct Probe {
 
     init(
         _ user: KeyPath<BrokerUsers, String>,
-        _ world: TransportWorld,
+        _ sides: TransportSides,
         _ broker: BrokerFixture,
         _ actions: [BrokerPermissionTests.Action]
     ) throws {
         let url = BrokerUsers(url: broker.url)[keyPath: user]
-        self.init(try AMQPConfiguration(url: url, prefix: world.prefix), actions)
+        self.init(try AMQPConfiguration(url: url, prefix: sides.prefix), actions)
     }
 
     init(_ configuration: AMQPConfiguration, _ actions: [BrokerPermissionTests.Action]) {

@@ -22,9 +22,9 @@ struct BrokerTLSTests {
         try await BrokerFixture.withBroker(extraConfiguration: configuration) { _ in
             let authority = certificates.path("ca.pem")
             let url = "amqps://guest:guest@localhost:\(port)?cacertfile="
-            let world = try TransportWorld(.broker, url: url + authority)
+            let sides = try TransportSides(.broker, url: url + authority)
 
-            let (coordinator, workers) = try await world.connected()
+            let (coordinator, workers) = try await sides.connected()
             let body = [UInt8](repeating: 3, count: 300_000)
             await workers[0].transport.send(body, lane: .events)
             #expect(try await coordinator.message() == body)
@@ -32,7 +32,7 @@ struct BrokerTLSTests {
             #expect(try await workers[0].message() == body)
 
             let (logger, reasons) = ReasonLog.make()
-            let stranger = try world.with(url: url + certificates.path("other.pem"))
+            let stranger = try sides.with(url: url + certificates.path("other.pem"))
                 .worker(logger: logger)
             let reason = await reasons.first { _ in true }
             #expect(reason?.contains("CERTIFICATE_VERIFY_FAILED") == true)
@@ -79,7 +79,7 @@ struct BrokerTLSTests {
         url += "?cacertfile=" + certificates.path(authority)
 
         let (logger, reasons) = ReasonLog.make()
-        let worker = try TransportWorld(.broker, url: url).worker(logger: logger)
+        let worker = try TransportSides(.broker, url: url).worker(logger: logger)
         let reason = try #require(await reasons.first { _ in true })
         try await worker.close()
 
@@ -105,7 +105,7 @@ struct BrokerTLSTests {
         defer { Certificates.end(program) }
         let (logger, reasons) = ReasonLog.make()
         let url = "amqp://guest:s3cret@localhost:\(port)"
-        let worker = try TransportWorld(.broker, url: url).worker(logger: logger)
+        let worker = try TransportSides(.broker, url: url).worker(logger: logger)
         let reason = try #require(await reasons.first { _ in true })
         try await worker.close()
         #expect(!reason.contains("s3cret"))
@@ -140,8 +140,8 @@ struct BrokerTLSTests {
             let password = "amqps://guest:guest@localhost:\(port)?\(authority)"
             let external = "amqps://localhost:\(port)?\(authority)&auth_mechanism=external"
             for url in [password + certificate, external + certificate] {
-                let world = try TransportWorld(.broker, url: url)
-                let (coordinator, workers) = try await world.connected()
+                let sides = try TransportSides(.broker, url: url)
+                let (coordinator, workers) = try await sides.connected()
                 await workers[0].transport.send([7], lane: .events)
                 #expect(try await coordinator.message() == [7])
                 try await workers[0].close()
@@ -149,7 +149,7 @@ struct BrokerTLSTests {
             }
 
             let (logger, reasons) = ReasonLog.make()
-            let stranger = try TransportWorld(.broker, url: password).worker(logger: logger)
+            let stranger = try TransportSides(.broker, url: password).worker(logger: logger)
             let reason = await reasons.first { _ in true }
             #expect(reason?.contains("CERTIFICATE_REQUIRED") == true, "\(reason ?? "none")")
             try await stranger.close()

@@ -8,11 +8,11 @@ import Testing
 struct TransportConformanceTests {
     @Test(arguments: TransportKind.allCases)
     func `up is the first event on both sides`(kind: TransportKind) async throws {
-        let world = try TransportWorld(kind)
-        let coordinator = try world.coordinator()
+        let sides = try TransportSides(kind)
+        let coordinator = try sides.coordinator()
         #expect(await coordinator.events.next() == .up)
 
-        let worker = try world.worker()
+        let worker = try sides.worker()
         #expect(await worker.events.next() == .up(connection: 1))
 
         try await worker.close()
@@ -23,7 +23,7 @@ struct TransportConformanceTests {
     func `messages to a worker arrive in the order they were sent`(
         kind: TransportKind
     ) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
         let count = 5_000
 
         let sending = Task {
@@ -52,7 +52,7 @@ struct TransportConformanceTests {
     func `events of each worker arrive in the order they were sent`(
         kind: TransportKind
     ) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected(workers: 3)
+        let (coordinator, workers) = try await TransportSides(kind).connected(workers: 3)
         let count = 2_000
         let senders = workers.enumerated().map { index, worker in
             Task {
@@ -85,7 +85,7 @@ struct TransportConformanceTests {
         kind: TransportKind,
         size: Int
     ) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
         var generator = SeededGenerator(seed: UInt64(size))
         let body = (0..<size).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
 
@@ -102,7 +102,7 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `every priority is taken`(kind: TransportKind) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
 
         for priority in [UInt8(0), 1, 2, 3, 4, 255] {
             await coordinator.transport.send(
@@ -119,7 +119,7 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `a broadcast reaches every worker once`(kind: TransportKind) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected(workers: 3)
+        let (coordinator, workers) = try await TransportSides(kind).connected(workers: 3)
 
         await coordinator.transport.broadcast([1])
         await coordinator.transport.broadcast([2])
@@ -136,7 +136,7 @@ struct TransportConformanceTests {
     func `each worker gets what is addressed to it and nothing else`(
         kind: TransportKind
     ) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected(workers: 3)
+        let (coordinator, workers) = try await TransportSides(kind).connected(workers: 3)
 
         for round in UInt8(0)..<10 {
             for (index, worker) in workers.enumerated() {
@@ -159,7 +159,7 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `a message to nobody comes back with its address`(kind: TransportKind) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
         let nobody = WorkerAddress(incarnation: Incarnation(rawValue: 0xBAD), connection: 3)
 
         await coordinator.transport.send([1, 2, 3], to: nobody, priority: 1)
@@ -174,7 +174,7 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `a worker hears that no coordinator is there`(kind: TransportKind) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
         try await coordinator.close()
 
         await workers[0].transport.send([1], lane: .events)
@@ -189,11 +189,11 @@ struct TransportConformanceTests {
     func `the next coordinator is reached by workers that stayed`(
         kind: TransportKind
     ) async throws {
-        let world = try TransportWorld(kind)
-        let (first, workers) = try await world.connected()
+        let sides = try TransportSides(kind)
+        let (first, workers) = try await sides.connected()
         try await first.close()
 
-        let second = try world.coordinator(epoch: 2)
+        let second = try sides.coordinator(epoch: 2)
         try await second.up()
         await second.transport.broadcast([9])
         #expect(try await workers[0].message() == [9])
@@ -206,7 +206,7 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `closing sends everything that was accepted`(kind: TransportKind) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
         let count = 3_000
 
         for index in 0..<count {
@@ -222,7 +222,7 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `closing ends the events`(kind: TransportKind) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
 
         try await workers[0].close()
         try await coordinator.close()
@@ -233,7 +233,7 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `cancelling ends run and the events`(kind: TransportKind) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
 
         workers[0].running.cancel()
         coordinator.running.cancel()
@@ -248,7 +248,7 @@ struct TransportConformanceTests {
     func `a new connection has the next number and its messages arrive`(
         kind: TransportKind
     ) async throws {
-        let (coordinator, workers) = try await TransportWorld(kind).connected()
+        let (coordinator, workers) = try await TransportSides(kind).connected()
 
         await workers[0].transport.reconnect()
         _ = try await workers[0].down()
@@ -267,11 +267,11 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `a second coordinator is refused`(kind: TransportKind) async throws {
-        let world = try TransportWorld(kind)
-        let first = try world.coordinator()
+        let sides = try TransportSides(kind)
+        let first = try sides.coordinator()
         try await first.up()
 
-        let second = try world.coordinator(epoch: 2)
+        let second = try sides.coordinator(epoch: 2)
         let error = await #expect(throws: PortError.self) { try await second.running.value }
 
         #expect(error?.code == .prefixHeld)
@@ -285,7 +285,7 @@ struct TransportConformanceTests {
     ) async throws {
         var limits = Limits()
         limits.outgoingBytes = 16 << 10
-        let (coordinator, workers) = try await TransportWorld(kind, limits: limits).connected()
+        let (coordinator, workers) = try await TransportSides(kind, limits: limits).connected()
         let count = 2_000
 
         let sending = Task {
@@ -302,12 +302,12 @@ struct TransportConformanceTests {
 
     @Test(arguments: TransportKind.allCases)
     func `nothing is sent while there is no connection`(kind: TransportKind) async throws {
-        let world = try TransportWorld(kind)
-        let (coordinator, workers) = try await world.connected()
+        let sides = try TransportSides(kind)
+        let (coordinator, workers) = try await sides.connected()
         try await workers[0].close()
 
         await workers[0].transport.send([1], lane: .events)
-        let other = try world.worker()
+        let other = try sides.worker()
         _ = try await other.up()
         await other.transport.send([2], lane: .events)
 

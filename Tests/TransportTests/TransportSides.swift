@@ -14,7 +14,7 @@ enum TransportKind: String, CaseIterable {
 }
 
 /// Makes the two sides of one kind of transport, apart from all other tests.
-struct TransportWorld {
+struct TransportSides {
     let limits: Limits
     let prefix: String
     private var users: BrokerUsers
@@ -41,7 +41,7 @@ struct TransportWorld {
     }
 
     /// The same names, as somebody else.
-    func with(url: String) -> TransportWorld {
+    func with(url: String) -> TransportSides {
         var copy = self
         copy.users = BrokerUsers(url: url)
         return copy

@@ -7,14 +7,14 @@ import enum Operon.QueuePriority
 
 /// What a row has to work with: queues and operations of its back end, a journal, gates and a
 /// fence.
-final class Stage: Sendable {
+final class RowTools: Sendable {
     let backEnd: BackEnd
     let journal: Journal
     private let row: String
     private let folder: URL
     private let names = OperationNames()
     private let operonCluster: Cluster?
-    private let world: World?
+    private let shared: SharedCluster?
     private let state = Lock(State())
 
     private struct State {
@@ -23,11 +23,11 @@ final class Stage: Sendable {
         var fences = 0
     }
 
-    init(_ backEnd: BackEnd, _ row: String, _ cluster: Cluster?, _ world: World?) throws {
+    init(_ backEnd: BackEnd, _ row: String, _ cluster: Cluster?, _ shared: SharedCluster?) throws {
         self.backEnd = backEnd
         self.row = row
         operonCluster = cluster
-        self.world = world
+        self.shared = shared
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("operon-\(row)-\(UUID().uuidString.prefix(13))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -56,7 +56,7 @@ final class Stage: Sendable {
     /// Somebody else who uses the same cluster: another connection to its coordinator, where there
     /// is one.
     var otherCluster: Cluster {
-        get throws { try world?.otherCluster ?? cluster }
+        get throws { try shared?.otherCluster ?? cluster }
     }
 
     /// A name that no other row uses.

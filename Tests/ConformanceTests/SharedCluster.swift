@@ -6,7 +6,7 @@ import OperonFaultKit
 /// A coordinator with a store and a prefix of its own, and workers: what all rows of one back end
 /// share. It is started when the first of them needs it, and ends with the test runner: programs
 /// die with the thread that started them, and whatever their operations left with them.
-actor World {
+actor SharedCluster {
     nonisolated let cluster: Cluster
     /// Another client of the same coordinator.
     nonisolated let otherCluster: Cluster
@@ -19,17 +19,20 @@ actor World {
     private var workerCount = 0
     private let coordinator: Program
 
-    private static let worlds = Lock<[BackEnd: Task<World, any Error>]>([:])
+    private static let clusters = Lock<[BackEnd: Task<SharedCluster, any Error>]>([:])
 
-    static func of(_ backEnd: BackEnd) async throws -> World {
-        let task = worlds.withLock { worlds in
-            if let task = worlds[backEnd] { return task }
+    static func of(_ backEnd: BackEnd) async throws -> SharedCluster {
+        let task = clusters.withLock { clusters in
+            if let task = clusters[backEnd] { return task }
             let task = Task {
-                let world = try await World(isMortal: backEnd.isMortal, slots: backEnd.slots)
-                try await world.startWorkers(backEnd.slots)
-                return world
+                let shared = try await SharedCluster(
+                    isMortal: backEnd.isMortal,
+                    slots: backEnd.slots
+                )
+                try await shared.startWorkers(backEnd.slots)
+                return shared
             }
-            worlds[backEnd] = task
+            clusters[backEnd] = task
             return task
         }
         return try await task.value

@@ -3,7 +3,7 @@ import OperonFaultKit
 import Testing
 
 /// A coordinator with its file, from life to life.
-final class Keeper {
+final class CoordinatorLives {
     private let scene: Scene
     private(set) var program: Program?
     /// The same in every life.

@@ -11,7 +11,7 @@ import Testing
 
 /// A coordinator in memory whose clock stands still, the real server around it on a free port, and
 /// clients of it.
-struct Scene: Sendable {
+struct ServedCluster: Sendable {
     let cluster: TestCluster
     /// What the clients called.
     let tap: ClientTap
@@ -24,14 +24,14 @@ struct Scene: Sendable {
     /// As the server sees it.
     var coordinator: any CoordinatorClient { cluster.client(of: "") }
 
-    /// Plays something with a server that stops at the end, however it ends.
-    static func play(
+    /// Runs something with a server that stops at the end, however it ends.
+    static func run(
         tls: TLSFiles? = nil,
         tokens: String? = nil,
         health: HTTPHealth = .good,
         limits: HTTPLimits = HTTPLimits(),
         storedEvents: Int? = nil,
-        _ body: @Sendable @escaping (Scene) async throws -> Void
+        _ body: @Sendable @escaping (ServedCluster) async throws -> Void
     ) async throws {
         let tokens = try tokens.map { text in
             try AccessTokens(file: try Scratch.file("tokens", text, mode: 0o600))
@@ -39,15 +39,15 @@ struct Scene: Sendable {
         var api = try TestAPI.configuration(tls: tls, tokens: tokens ?? AccessTokens())
         api.limits = limits
         let scheme = tls == nil ? "http" : "https"
-        try await play(api, health, scheme: scheme, storedEvents: storedEvents, body)
+        try await run(api, health, scheme: scheme, storedEvents: storedEvents, body)
     }
 
-    static func play(
+    static func run(
         _ api: HTTPServerConfiguration,
         _ health: HTTPHealth = .good,
         scheme: String = "unix",
         storedEvents: Int? = nil,
-        _ body: @Sendable @escaping (Scene) async throws -> Void
+        _ body: @Sendable @escaping (ServedCluster) async throws -> Void
     ) async throws {
         var options = TestCluster.Options()
         options.clock = ManualClock()
@@ -58,7 +58,7 @@ struct Scene: Sendable {
                 TappedClient(cluster.client(of: caller), caller: caller, tap)
             } _: { server, address in
                 try await body(
-                    Scene(
+                    ServedCluster(
                         cluster: cluster,
                         tap: tap,
                         server: server,

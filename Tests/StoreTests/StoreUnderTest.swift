@@ -16,7 +16,7 @@ enum StoreKind: CaseIterable, Sendable {
 }
 
 /// A store that is opened again and again, in a folder of its own.
-final class StoreWorld: Sendable {
+final class StoreUnderTest: Sendable {
     let kind: StoreKind
     let folder: URL
     let limits: Limits
