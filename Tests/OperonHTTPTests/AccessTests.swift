@@ -1,7 +1,7 @@
+import ClusterKit
 import Crypto
 import Foundation
 import Logging
-import NIOConcurrencyHelpers
 import OperonHTTP
 import OperonModel
 import OperonPorts
@@ -284,7 +284,7 @@ import Testing
 
     /// It would be said before the reason why it was.
     @Test func `a server that is cancelled does not complain of it`() async throws {
-        let said = NIOLockedValueBox<[String]>([])
+        let said = Recorder<[String]>([])
         let server = HTTPServer(
             try HTTPServerConfiguration(
                 listen: HTTPAddress(host: "127.0.0.1", port: 0),
@@ -292,7 +292,7 @@ import Testing
             ),
             codec: NoCodec(),
             health: .good,
-            logger: Logger(label: "test") { _ in Said(lines: said) },
+            logger: said.logger,
             client: { _ in preconditionFailure("Nobody calls it.") }
         )
         let (listening, address) = AsyncStream<ListenAddress>.makeStream()
@@ -300,20 +300,7 @@ import Testing
         for await _ in listening { break }
         running.cancel()
         _ = await running.result
-        #expect(said.withLockedValue { $0 } == [])
-    }
-
-    private struct Said: LogHandler {
-        let lines: NIOLockedValueBox<[String]>
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.warning
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { lines.withLockedValue { $0.append("\(event.message)") } }
+        #expect(said.current == [])
     }
 
     private struct NoCodec: GraphCodec {

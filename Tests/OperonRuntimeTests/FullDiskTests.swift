@@ -1,3 +1,4 @@
+import ClusterKit
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -57,7 +58,7 @@ import Testing
         try await withWorker { cluster, _, held in
             await fill()
             try await cluster.report(3, .finished(held[0], result("\"left\"")))
-            while await cluster.service.trouble == nil { await Task.yield() }
+            try await cluster.log.wait { $0.contains("nothing can be kept") }
             try await cluster.report(4, .read(held[1], ReadRequest(number: 1, name: "a")))
             await store.heal()
             let content = try await cluster.verdict(1).content
@@ -141,7 +142,7 @@ import Testing
             _ = try await client.add(Submission(graph: more), to: "g")
             await fill()
             try await cluster.report(3, .finished(held[0], result("1")))
-            while await cluster.service.trouble == nil { await Task.yield() }
+            try await cluster.log.wait { $0.contains("nothing can be kept") }
             let stranger = WorkerIdentity(
                 name: "s",
                 incarnation: Incarnation(rawValue: 10),
@@ -161,7 +162,7 @@ import Testing
         try await withWorker { cluster, _, held in
             await fill()
             try await cluster.report(3, .finished(held[0], result("\"left\"")))
-            while await cluster.service.trouble == nil { await Task.yield() }
+            try await cluster.log.wait { $0.contains("nothing can be kept") }
             try await cluster.report(
                 4,
                 .added(held[1], AdditionRequest(number: 1, operations: body))
@@ -198,7 +199,7 @@ import Testing
         try await withWorker { cluster, _, held in
             await fill()
             try await cluster.report(3, .finished(held[0], result("1")))
-            while await cluster.service.trouble == nil { await Task.yield() }
+            try await cluster.log.wait { $0.contains("nothing can be kept") }
             let before = cluster.transport.sent.count
             for number in 1...1_000 as ClosedRange<Int64> {
                 let beat = Beat(
@@ -224,7 +225,7 @@ import Testing
         try await withWorker { cluster, _, held in
             await fill()
             try await cluster.report(3, .finished(held[0], result("1")))
-            while await cluster.service.trouble == nil { await Task.yield() }
+            try await cluster.log.wait { $0.contains("nothing can be kept") }
             let strangers = (100..<1_100).map { number in
                 WorkerIdentity(
                     name: "s\(number)",
@@ -240,7 +241,7 @@ import Testing
             }
             #expect(known == 0)
             await store.heal()
-            while await cluster.service.trouble != nil { await Task.yield() }
+            try await cluster.log.wait { $0.contains("the store takes records again") }
             try await cluster.join(strangers[0], kinds: ["K"])
             #expect(await cluster.service.query { $0.knows(strangers[0].incarnation) })
         }

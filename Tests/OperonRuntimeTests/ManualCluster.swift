@@ -1,4 +1,5 @@
 import ClusterKit
+import Logging
 import OperonCore
 import OperonModel
 import OperonPorts
@@ -20,6 +21,8 @@ struct ManualCluster: Sendable {
     let transport: ManualTransport
     let reign: Reign
     let epoch: Epoch
+    /// What the coordinator tells its operator.
+    let log: Recorder<[String]>
     private let isEncoded: Bool
 
     var service: CoordinatorService { host.service }
@@ -40,7 +43,14 @@ struct ManualCluster: Sendable {
         _ body: (ManualCluster) async throws -> Void
     ) async throws {
         let transport = ManualTransport(isUp: isConnected)
-        let host = try await open(store, transport, scheduler: scheduler, time: time)
+        let log = Recorder<[String]>([])
+        let host = try await open(
+            store,
+            transport,
+            scheduler: scheduler,
+            time: time,
+            logger: log.logger
+        )
         let (reign, epoch) = await host.service.query { ($0.reign, $0.epoch) }
         let cluster = ManualCluster(
             host: host,
@@ -48,6 +58,7 @@ struct ManualCluster: Sendable {
             transport: transport,
             reign: reign,
             epoch: epoch,
+            log: log,
             isEncoded: isEncoded
         )
         let running = Task { try await host.runAndClose() }
@@ -68,16 +79,15 @@ struct ManualCluster: Sendable {
         _ store: (any OperationStore)?,
         _ transport: ManualTransport,
         scheduler: Scheduler.Configuration = Scheduler.Configuration(),
-        time: TimeSource = .system
+        time: TimeSource = .system,
+        logger: Logger = TestCluster.logger
     ) async throws -> CoordinatorHost {
         var configuration = CoordinatorHost.Configuration()
         configuration.scheduler = scheduler
         configuration.time = time
-        return try await CoordinatorHost.open(
-            store,
-            configuration,
-            logger: TestCluster.logger
-        ) { _, _ in CoordinatorHost.Link(transport) }
+        return try await CoordinatorHost.open(store, configuration, logger: logger) { _, _ in
+            CoordinatorHost.Link(transport)
+        }
     }
 
     // MARK: - What workers say

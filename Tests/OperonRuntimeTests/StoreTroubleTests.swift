@@ -1,3 +1,4 @@
+import ClusterKit
 import OperonArguments
 import OperonModel
 import OperonPorts
@@ -18,10 +19,7 @@ import Testing
             _ = try await cluster.client.submit(graph("before"))
             await store.fail(Array(repeating: StoreError(.full, "full"), count: 4))
             async let later = cluster.client.submit(graph("later"))
-            // Nobody says when a commit has failed.
-            while await cluster.service.trouble == nil {
-                try await Task.sleep(for: .milliseconds(1))
-            }
+            try await cluster.log.wait { $0.contains("nothing can be kept") }
             let error = await #expect(throws: ClientError.self) {
                 try await cluster.service.durable()
             }
@@ -38,9 +36,7 @@ import Testing
         try await ManualCluster.run(store, isConnected: false) { cluster in
             await store.fail(Array(repeating: StoreError(.full, "full"), count: 1_000))
             let never = Task { try await cluster.client.submit(graph("never")) }
-            while await cluster.service.trouble == nil {
-                try await Task.sleep(for: .milliseconds(1))
-            }
+            try await cluster.log.wait { $0.contains("nothing can be kept") }
             let isDurable = Task { await cluster.service.untilDurable() }
             await cluster.service.shutDown(kill: true)
             #expect(await isDurable.value == false)
