@@ -1,3 +1,4 @@
+import OperonModel
 package import OperonPorts
 
 /// The address of a broker and our login, read from a URL:
@@ -51,7 +52,7 @@ package struct BrokerAddress: Hashable, Sendable, CustomStringConvertible {
         let scheme = tls == nil ? "amqp" : "amqps"
         let place = host.contains(":") ? "[\(host)]" : host
         return "\(scheme)://\(user):***@\(place):\(port)/"
-            + (virtualHost.isEmpty ? "?vhost=" : Self.encoded(virtualHost))
+            + (virtualHost.isEmpty ? "?vhost=" : PercentText.encode(virtualHost))
     }
 }
 
@@ -165,17 +166,8 @@ extension BrokerAddress {
         _ text: Substring,
         _ what: String
     ) throws(PortError) -> String {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard rest.count >= 2, let high = rest.popFirst(), let low = rest.popFirst(),
-                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16)
-            else { throw invalid("a % in \(what) is not followed by two hexadecimal digits") }
-            bytes.append(value)
+        guard let bytes = PercentText.bytes(of: text) else {
+            throw invalid("a % in \(what) is not followed by two hexadecimal digits")
         }
         // AMQP's short strings hold 255 bytes; a longer password is a mistake as well.
         guard bytes.count <= 255 else { throw invalid("\(what) is longer than 255 bytes") }
@@ -183,22 +175,6 @@ extension BrokerAddress {
             throw invalid("\(what) is not UTF-8 text")
         }
         return text
-    }
-
-    private static func encoded(_ text: String) -> String {
-        var result = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "a"..."z", "A"..."Z", "0"..."9", "-", ".", "_", "~":
-                result.unicodeScalars.append(scalar)
-            default:
-                for byte in String(scalar).utf8 {
-                    let digits = String(byte, radix: 16, uppercase: true)
-                    result += "%" + (digits.count == 1 ? "0" : "") + digits
-                }
-            }
-        }
-        return result
     }
 }
 

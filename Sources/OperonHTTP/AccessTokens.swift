@@ -1,6 +1,7 @@
 import Crypto
 // Digests are compared with bytes through a protocol of this module.
 import FoundationEssentials
+import OperonModel
 import OperonSystem
 
 /// The tokens that give access to the API.
@@ -160,11 +161,5 @@ private enum HexText {
         let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
         guard digits.count == 64, text.utf8.count == 64 else { return nil }
         return stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-    }
-}
-
-extension UInt8 {
-    var isASCIILetterOrDigit: Bool {
-        (48...57).contains(self) || (65...90).contains(self) || (97...122).contains(self)
     }
 }

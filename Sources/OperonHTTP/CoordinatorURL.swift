@@ -1,3 +1,4 @@
+import OperonModel
 import OperonPorts
 
 /// The location of a coordinator, in the form that people write.

@@ -66,7 +66,7 @@ import Testing
     @Test(arguments: [
         "", "broker", "http://broker", "amqp:/broker", "amqp://h:0", "amqp://h:65536",
         "amqp://h:x", "amqp://::1", "amqp://[::1", "amqp://[::1]x", "amqp://h/%2",
-        "amqp://h/%zz", "amqp://%ff@h", "amqp://h/%00", "amqp://h?color=red",
+        "amqp://h/%zz", "amqp://h/%+5", "amqp://%ff@h", "amqp://h/%00", "amqp://h?color=red",
         "amqp://h?cacertfile=x", "amqps://h?certfile=x", "amqp://h?heartbeat=-1",
         "amqp://h/v?vhost=w", "amqp://h/v?vhost=", "amqp://h?heartbeat=soon",
         "amqp://h?auth_mechanism=magic",

@@ -1,3 +1,5 @@
+import OperonModel
+
 /// One thing that a hostile client does with one connection.
 package struct HostileCall: Sendable {
     package let kind: String
@@ -181,14 +183,7 @@ package struct HostileCalls: Sendable {
     private mutating func encoded(_ text: String) -> String {
         if text.isEmpty || text == "." || text == ".." { return "%2E%2E" }
         if values.isRare(30) { return values.pick(["%", "%zz", "%FF%FE", "%00", "%C0%AF"]) }
-        return text.utf8.map { byte in
-            let isPlain =
-                (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
-                || byte == 45
-            guard !isPlain else { return String(UnicodeScalar(byte)) }
-            let digits = String(byte, radix: 16, uppercase: true)
-            return "%" + (digits.count == 1 ? "0" : "") + digits
-        }.joined()
+        return PercentText.encode(text)
     }
 
     private mutating func query(_ route: HostileRoute) -> String {

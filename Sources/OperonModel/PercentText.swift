@@ -1,4 +1,4 @@
-/// Strict percent-encoding of bytes as in RFC 3986.
+/// Percent-encoding as in RFC 3986, section 2.1.
 package enum PercentText {
     /// Encodes everything except letters, digits and `-._~` as `%XX`, so that any name fits between
     /// two slashes or in a query.
@@ -24,8 +24,14 @@ package enum PercentText {
     /// `nil` if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
     /// - Parameter plusIsSpace: read `+` as a space, as in forms; people write it in queries.
     package static func decode(_ text: Substring, plusIsSpace: Bool = false) -> String? {
+        bytes(of: text, plusIsSpace: plusIsSpace).flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// The bytes that an encoded text stands for; `nil` if a `%` is not followed by two hexadecimal
+    /// digits.
+    package static func bytes(of text: Substring, plusIsSpace: Bool = false) -> [UInt8]? {
         var out: [UInt8] = []
-        var rest = Substring(text).utf8[...]
+        var rest = text.utf8[...]
         while let byte = rest.popFirst() {
             if byte == UInt8(ascii: "%") {
                 guard let high = rest.popFirst().flatMap(digit),
@@ -38,10 +44,16 @@ package enum PercentText {
                 out.append(byte)
             }
         }
-        return String(validating: out, as: UTF8.self)
+        return out
     }
 
     private static func digit(_ byte: UInt8) -> UInt8? {
         Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init)
+    }
+}
+
+extension UInt8 {
+    package var isASCIILetterOrDigit: Bool {
+        (48...57).contains(self) || (65...90).contains(self) || (97...122).contains(self)
     }
 }
