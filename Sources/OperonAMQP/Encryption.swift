@@ -1,13 +1,10 @@
 import NIOCore
 import NIOSSL
-import OperonModel
 import OperonSystem
 
-/// A private key that other users can read.
-private struct ReadableKey: Error, CustomStringConvertible {
-    let path: String
-
-    var description: String { "others can read the key in \(path): chmod 600 \(path)" }
+/// A private key that cannot be read, or that other users can read.
+private struct UnusableKey: Error, CustomStringConvertible {
+    let description: String
 }
 
 extension BrokerAddress.TLS {
@@ -21,10 +18,13 @@ extension BrokerAddress.TLS {
                 .map { .certificate($0) }
         }
         if let file = keyFile {
-            guard FileRights(file)?.tellsSecrets != true else { throw ReadableKey(path: file) }
-            configuration.privateKey = .privateKey(
-                try NIOSSLPrivateKey(file: file, format: .pem)
-            )
+            let key: [UInt8]
+            do throws(SecretFile.Problem) {
+                key = try SecretFile.read(file)
+            } catch {
+                throw UnusableKey(description: error.text("key", in: file))
+            }
+            configuration.privateKey = .privateKey(try NIOSSLPrivateKey(bytes: key, format: .pem))
         }
         return try NIOSSLContext(configuration: configuration)
     }

@@ -59,17 +59,7 @@ package struct AccessTokens: Sendable {
         do throws(SecretFile.Problem) {
             bytes = try SecretFile.read(path, bytesMax: Self.fileBytesMax)
         } catch {
-            switch error {
-            case .readableByOthers:
-                throw HTTPServerError(
-                    .file,
-                    "Others can read the tokens in \(path): chmod 600 \(path)"
-                )
-            case .tooLarge:
-                throw HTTPServerError(.file, "\(path) is too large for a file of tokens.")
-            case .system(let why):
-                throw HTTPServerError(.file, "The tokens in \(path) cannot be read: \(why).")
-            }
+            throw HTTPServerError(error, "tokens", in: path)
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw HTTPServerError(.file, "\(path) is not UTF-8 text.")

@@ -108,17 +108,17 @@ package final class HTTPServer: Sendable {
         _ channel: HTTP1Channel,
         _ files: TLSFiles
     ) throws(HTTPServerError) -> TLSChannel<HTTP1Channel> {
-        guard FileRights(files.key)?.tellsSecrets != true else {
-            throw HTTPServerError(
-                .file,
-                "Others can read the key in \(files.key): chmod 600 \(files.key)"
-            )
+        let key: [UInt8]
+        do throws(SecretFile.Problem) {
+            key = try SecretFile.read(files.key)
+        } catch {
+            throw HTTPServerError(error, "key", in: files.key)
         }
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(files.certificate)
             var tls = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain.map { .certificate($0) },
-                privateKey: .privateKey(try NIOSSLPrivateKey(file: files.key, format: .pem))
+                privateKey: .privateKey(try NIOSSLPrivateKey(bytes: key, format: .pem))
             )
             tls.minimumTLSVersion = .tlsv12
             tls.applicationProtocols = ["http/1.1"]

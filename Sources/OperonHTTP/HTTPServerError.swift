@@ -1,3 +1,5 @@
+import OperonSystem
+
 /// Why the API cannot be served.
 package struct HTTPServerError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
@@ -23,4 +25,19 @@ package struct HTTPServerError: Error, Hashable, Sendable, CustomStringConvertib
     }
 
     package var description: String { message }
+}
+
+extension HTTPServerError {
+    /// A file that cannot be read, or whose secret other users can read. The message calls the
+    /// secret `what`.
+    init(_ problem: SecretFile.Problem, _ what: String, in path: String) {
+        let text = problem.text(what, in: path)
+        var message = text.prefix(1).uppercased() + text.dropFirst()
+        switch problem {
+        // The message ends with a command, which a full stop would spoil.
+        case .readableByOthers: break
+        case .tooLarge, .system: message += "."
+        }
+        self.init(.file, message)
+    }
 }

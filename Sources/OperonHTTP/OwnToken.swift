@@ -46,17 +46,14 @@ package enum OwnToken {
         do throws(SecretFile.Problem) {
             bytes = try SecretFile.read(path, bytesMax: fileBytesMax)
         } catch {
-            switch error {
-            case .readableByOthers:
-                throw HTTPServerError(
-                    .unsafe,
-                    "Others can read your token in \(path), so it protects nothing: remove the "
-                        + "file, and start the coordinator again; it creates a new one."
-                )
-            case .tooLarge: throw HTTPServerError(.file, "\(path) is too large for a token.")
-            case .system(let why):
-                throw HTTPServerError(.file, "Your token in \(path) cannot be read: \(why).")
+            guard case .readableByOthers = error else {
+                throw HTTPServerError(error, "token", in: path)
             }
+            throw HTTPServerError(
+                .unsafe,
+                "Others can read your token in \(path), so it protects nothing: remove the "
+                    + "file, and start the coordinator again; it creates a new one."
+            )
         }
         let token = String(decoding: bytes, as: UTF8.self).trimmingSpaces
         guard token.utf8.count >= AccessTokens.tokenBytesMin,

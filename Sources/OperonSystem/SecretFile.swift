@@ -15,11 +15,29 @@ package enum SecretFile {
         case tooLarge
         /// The system's words for the error.
         case system(String)
+
+        /// The problem with a file whose secret is called `what`, as a sentence without a capital
+        /// and a full stop.
+        package func text(_ what: String, in path: String) -> String {
+            switch self {
+            case .readableByOthers(let rights):
+                "other users can read the \(what) in \(path) (mode \(rights.text)): "
+                    + "chmod 600 \(path)"
+            case .tooLarge: "the \(what) in \(path) cannot be read: the file is too large"
+            case .system(let why): "the \(what) in \(path) cannot be read: \(why)"
+            }
+        }
     }
+
+    /// Longer files hold no single secret, be it a line or a key in PEM.
+    package static let usualBytesMax = 64 << 10
 
     /// The bytes of a file that no other user can read. The opened file itself is checked, even if
     /// its name is given to another file meanwhile.
-    package static func read(_ path: String, bytesMax: Int) throws(Problem) -> [UInt8] {
+    package static func read(
+        _ path: String,
+        bytesMax: Int = usualBytesMax
+    ) throws(Problem) -> [UInt8] {
         let number = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard number >= 0 else { throw .system(SystemWords.lastError()) }
         defer { close(number) }

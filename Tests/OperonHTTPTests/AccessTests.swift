@@ -240,7 +240,22 @@ import Testing
         let open = try Scratch.file("tokens", Self.tokens, mode: 0o640)
         let error = #expect(throws: HTTPServerError.self) { _ = try AccessTokens(file: open) }
         #expect(error?.message.contains("chmod 600") == true)
-        #expect(throws: HTTPServerError.self) { _ = try AccessTokens(file: "/nowhere/tokens") }
+        let none = #expect(throws: HTTPServerError.self) {
+            _ = try AccessTokens(file: "/nowhere/tokens")
+        }
+        #expect(
+            none?.message
+                == "The tokens in /nowhere/tokens cannot be read: No such file or directory."
+        )
+        let large = try Scratch.file(
+            "tokens",
+            String(repeating: "#\n", count: 1 << 20),
+            mode: 0o600
+        )
+        let tooLarge = #expect(throws: HTTPServerError.self) {
+            _ = try AccessTokens(file: large)
+        }
+        #expect(tooLarge?.message.hasSuffix("cannot be read: the file is too large.") == true)
     }
 
     @Test func `it listens on this machine only`() async throws {

@@ -90,6 +90,19 @@ import Testing
             try await ServedCluster.run(tls: bad, tokens: AccessTests.tokens) { _ in }
         }
         #expect(error?.code == .file)
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o640],
+            ofItemAtPath: certificates.key
+        )
+        let exposed = await #expect(throws: HTTPServerError.self) {
+            try await Scene.play(tls: tls, tokens: AccessTests.tokens) { _ in }
+        }
+        let key = certificates.key
+        #expect(
+            exposed?.message
+                == "Other users can read the key in \(key) (mode 640): chmod 600 \(key)"
+        )
+        #expect(exposed?.code == .file)
     }
 
     /// An authority, and a certificate of it for `localhost`.

@@ -2,9 +2,6 @@ import OperonModel
 package import OperonSystem
 
 extension SecretFile {
-    /// Longer files hold no secret in a line.
-    private static let bytesMax = 64 << 10
-
     /// The first line of a file, without surrounding white space, so that no process list shows the
     /// secret in it.
     ///
@@ -13,17 +10,9 @@ extension SecretFile {
     package static func firstLine(of path: String, what: String) throws(Failure) -> String {
         let bytes: [UInt8]
         do throws(Problem) {
-            bytes = try read(path, bytesMax: bytesMax)
+            bytes = try read(path)
         } catch {
-            let message =
-                switch error {
-                case .readableByOthers(let rights):
-                    "other users can read the \(what) in \(path) (mode \(rights.text)): "
-                        + "chmod 600 \(path)"
-                case .tooLarge: "\(path) cannot be read: it is too large for a file with a \(what)"
-                case .system(let why): "\(path) cannot be read: \(why)"
-                }
-            throw Failure(ExitStatus.usage, message)
+            throw Failure(ExitStatus.usage, error.text(what, in: path))
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw Failure(ExitStatus.usage, "\(path) cannot be read: it is not UTF-8 text")
