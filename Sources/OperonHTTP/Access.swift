@@ -101,16 +101,3 @@ struct Access: Sendable {
         return String(text.prefix { $0 != ":" })
     }
 }
-
-extension String {
-    fileprivate func firstRange(of other: String) -> Range<Index>? {
-        var start = startIndex
-        while start < endIndex {
-            if self[start...].hasPrefix(other) {
-                return start..<index(start, offsetBy: other.count)
-            }
-            start = index(after: start)
-        }
-        return nil
-    }
-}

@@ -104,7 +104,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     func handlerAdded(context: ChannelHandlerContext) {
         // The TLS handshake comes before any HTTP. The time for both starts here.
         let channel = context.channel
-        alarm = context.eventLoop.scheduleTask(in: headTime) { channel.close(promise: nil) }
+        alarm = channel.close(in: headTime)
         if channel.isActive { admit(context) }
     }
 

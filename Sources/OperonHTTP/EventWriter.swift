@@ -31,10 +31,10 @@ struct EventWriter: Sendable {
     }
 
     private func write(_ buffer: ByteBuffer) async throws {
-        try await channel.closing(in: writeTime) {
-            var base = writer.base
-            try await base.write(buffer)
-        }
+        let alarm = channel.close(in: writeTime)
+        defer { alarm.cancel() }
+        var base = writer.base
+        try await base.write(buffer)
     }
 
     /// `@unchecked`: the server core's value wraps its outbound writer, which many tasks may use at
@@ -45,15 +45,10 @@ struct EventWriter: Sendable {
 }
 
 extension Channel {
-    /// Runs `body` and closes the connection if it takes longer than this, because the reader then
-    /// does not accept what we write.
-    func closing<Value>(
-        in time: TimeAmount,
-        _ body: () async throws -> Value
-    ) async throws -> Value {
-        let alarm = eventLoop.scheduleTask(in: time) { self.close(promise: nil) }
-        defer { alarm.cancel() }
-        return try await body()
+    /// Closes the connection after this time, unless the result is cancelled: the other end then
+    /// neither reads nor sends.
+    func close(in time: TimeAmount) -> Scheduled<Void> {
+        eventLoop.scheduleTask(in: time) { self.close(promise: nil) }
     }
 }
 

@@ -1,4 +1,5 @@
 import HTTPTypes
+import NIOHTTP1
 package import OperonModel
 package import OperonPorts
 
@@ -7,7 +8,7 @@ package import OperonPorts
 package struct Problem: Hashable, Sendable, Codable {
     /// `urn:operon:problem:` followed by the code.
     package var type: String
-    /// The status in words.
+    /// The status in words, as in the first line of the answer.
     package var title: String
     package var status: Int
     /// A sentence for a person; it says what to do.
@@ -20,30 +21,11 @@ package struct Problem: Hashable, Sendable, Codable {
     package init(_ error: ClientError, status: Int? = nil) {
         let status = status ?? Self.status(of: error.code)
         type = "urn:operon:problem:\(error.code.rawValue)"
-        title = Self.title(of: status)
+        title = HTTPResponseStatus(statusCode: status).reasonPhrase
         self.status = status
         detail = error.message
         code = error.code
         refusal = error.refusal.map(RefusalBody.init)
-    }
-
-    private static func title(of status: Int) -> String {
-        switch status {
-        case 400: "Bad Request"
-        case 401: "Unauthorized"
-        case 403: "Forbidden"
-        case 404: "Not Found"
-        case 405: "Method Not Allowed"
-        case 408: "Request Timeout"
-        case 409: "Conflict"
-        case 413: "Content Too Large"
-        case 415: "Unsupported Media Type"
-        case 500: "Internal Server Error"
-        case 502: "Bad Gateway"
-        case 503: "Service Unavailable"
-        case 504: "Gateway Timeout"
-        default: "Error"
-        }
     }
 
     package var error: ClientError { ClientError(code, detail, refusal: refusal?.refusal) }

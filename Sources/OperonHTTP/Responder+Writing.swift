@@ -86,9 +86,7 @@ extension Responder {
         _ channel: any Channel
     ) async throws {
         var iterator = body ?? request.body.makeAsyncIterator()
-        let alarm = channel.eventLoop.scheduleTask(in: .seconds(5)) {
-            channel.close(promise: nil)
-        }
+        let alarm = channel.close(in: .seconds(5))
         defer { alarm.cancel() }
         var left = 4 << 20
         do {
@@ -113,9 +111,7 @@ extension Responder {
         if let body { fields[.contentLength] = String(body.readableBytes) }
         let isShort = request.method == .head || body == nil
         let head = HTTPResponse(status: status, headerFields: fields)
-        let alarm = channel.eventLoop.scheduleTask(in: TimeAmount(limits.writeTime)) {
-            channel.close(promise: nil)
-        }
+        let alarm = channel.close(in: TimeAmount(limits.writeTime))
         defer { alarm.cancel() }
         if isShort {
             try await writer.writeResponse(head)
@@ -138,9 +134,7 @@ extension Responder {
         let head = HTTPResponse(status: .ok, headerFields: fields)
         var bodyWriter = try await writer.writeHead(head)
         for try await piece in file.pieces {
-            let alarm = channel.eventLoop.scheduleTask(in: TimeAmount(limits.writeTime)) {
-                channel.close(promise: nil)
-            }
+            let alarm = channel.close(in: TimeAmount(limits.writeTime))
             defer { alarm.cancel() }
             try await bodyWriter.write(ByteBuffer(bytes: piece))
         }

@@ -5,6 +5,8 @@ import NIOPosix
 /// What came back on a connection, as far as HTTP/1.1 without trailers goes.
 struct RawAnswer: Sendable {
     var status = 0
+    /// The words after the status.
+    var reason = ""
     var fields: [String: String] = [:]
     var body: [UInt8] = []
 
@@ -12,9 +14,9 @@ struct RawAnswer: Sendable {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let end = text.range(of: "\r\n\r\n") else { return }
         let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")
-        status =
-            lines.first.flatMap { $0.split(separator: " ").dropFirst().first }
-            .flatMap { Int($0) } ?? 0
+        let words = lines[0].split(separator: " ", maxSplits: 2)
+        if words.count > 1 { status = Int(words[1]) ?? 0 }
+        if words.count > 2 { reason = String(words[2]) }
         for line in lines.dropFirst() {
             guard let colon = line.firstIndex(of: ":") else { continue }
             let value = line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)

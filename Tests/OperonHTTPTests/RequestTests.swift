@@ -21,6 +21,7 @@ import Testing
         #expect(answer.text.hasSuffix("\n"), sourceLocation: location)
         let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body))
         #expect(problem?.status == status, sourceLocation: location)
+        #expect(problem?.title == answer.reason, sourceLocation: location)
         for word in words {
             #expect(
                 problem?.detail.contains(word) == true,
