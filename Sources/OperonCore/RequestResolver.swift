@@ -1,8 +1,8 @@
 package import OperonModel
 
 /// Finds what requests of running operations name, because the scheduler knows only numbers. An
-/// answer depends on nothing but the request and the graphs that the resolver was told of: it does
-/// no I/O, and reads no clock.
+/// answer depends on nothing but the request and what the resolver was told before: it does no I/O,
+/// and reads no clock.
 ///
 /// `notices` are those of the step so far. An operation may have ended in it, so its result is
 /// found there.

@@ -25,8 +25,15 @@ extension Scheduler {
             workers[worker].handled = max(workers[worker].handled, number)
             workers[worker].unacknowledgedBytes += event.byteCount
             switch event {
-            case .added where configuration.violation == .addsLate: late.append((event, number))
             case .added, .yielded, .read:
+                guard mayAsk(event, from: worker) else {
+                    effects.notices.append(.eventRefused(event.held.attempt))
+                    continue
+                }
+                if case .added = event, configuration.violation == .addsLate {
+                    late.append((event, number))
+                    continue
+                }
                 answer(
                     event,
                     number,
@@ -85,7 +92,7 @@ extension Scheduler {
             finished(place, result, start: start, end: end, at: now, into: &effects)
         case .returned:
             requeue(place, .returned, at: now, into: &effects)
-        case .added, .yielded, .read: break  // `answer` takes them.
+        case .added, .yielded, .read: preconditionFailure("`receive` answers requests itself")
         }
     }
 

@@ -16,7 +16,14 @@ extension Scheduler {
         return attemptPlace(of: held, ownedBy: worker) != nil
     }
 
-    /// Answers a request of a running operation, if it owns an attempt that has started.
+    /// Whether a request comes from the owner of an attempt that has started.
+    func mayAsk(_ event: WorkerEvent, from worker: Int) -> Bool {
+        if case .added = event, configuration.violation == .acceptsStaleAdditions { return true }
+        let attempt = attemptPlace(of: event.held, ownedBy: worker).flatMap { attempts[$0] }
+        return attempt?.hasStarted == true
+    }
+
+    /// Answers a request that `mayAsk` accepts.
     mutating func answer(
         _ event: WorkerEvent,
         _ number: UInt64,
@@ -26,13 +33,6 @@ extension Scheduler {
         into effects: inout Effects
     ) {
         let held = event.held
-        let attempt = attemptPlace(of: held, ownedBy: worker).flatMap { attempts[$0] }
-        var mayAsk = attempt?.hasStarted == true
-        if case .added = event, configuration.violation == .acceptsStaleAdditions { mayAsk = true }
-        guard mayAsk else {
-            effects.notices.append(.eventRefused(held.attempt))
-            return
-        }
         switch event {
         case .added(_, let request):
             let content = add(request, of: held, at: now, resolving: &resolver, into: &effects)
@@ -56,7 +56,8 @@ extension Scheduler {
             // lost, the worker is told to ask again.
             let verdict = Verdict(number: request.number, event: number, content: content)
             send(verdict, to: worker, into: &effects)
-        case .started, .finished, .returned: return
+        case .started, .finished, .returned:
+            preconditionFailure("`receive` handles what is no request")
         }
     }
 
@@ -71,9 +72,8 @@ extension Scheduler {
         let addition: CompiledAddition
         do throws(Refusal) {
             let base = try additionBase(inside: graph)
-            let known = effects.notices
-            guard let new = try resolver.compile(request, of: held, to: base, known)
-            else { return .added(0) }
+            let new = try resolver.compile(request, of: held, to: base, effects.notices)
+            guard let new else { return .added(0) }
             addition = new
         } catch {
             return .refused(NumberedRefusal.worded(error).cutShort)

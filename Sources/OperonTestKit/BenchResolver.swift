@@ -10,6 +10,8 @@ package struct BenchResolver: RequestResolver, Sendable {
     package var additions: [Result<[OperationDescription], Refusal>] = []
     /// The outputs that are loaded, by operation.
     package var outputs: [String: Payload] = [:]
+    /// Names that it finds, whether or not there are such operations.
+    package var strangers: [String: OperationID] = [:]
     /// The requests that the scheduler passed on, by number.
     package private(set) var requests: [UInt64] = []
 
@@ -17,6 +19,7 @@ package struct BenchResolver: RequestResolver, Sendable {
 
     /// The operation of this name; the latest graph wins.
     package func find(_ name: String) -> OperationID? {
+        if let stranger = strangers[name] { return stranger }
         for (number, graph) in graphs.enumerated().reversed() {
             if let index = graph.operations.firstIndex(where: { $0.name == name }) {
                 return OperationID(graph: GraphID(rawValue: UInt32(number)), index: UInt32(index))

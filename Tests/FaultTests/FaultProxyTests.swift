@@ -15,8 +15,8 @@ import Testing
     @Test func `without a fault every byte passes in both directions, and is counted`()
         async throws
     {
-        try await ProxiedServer.run { world, proxy in
-            let (client, server) = try await world.connect()
+        try await ProxiedServer.run { served, proxy in
+            let (client, server) = try await served.connect()
             let bytes = Self.bytes(1 << 20)
 
             client.send(bytes)
@@ -37,9 +37,9 @@ import Testing
 
     @Test(arguments: [0, 1, 100, 40_000])
     func `a cut at an offset lets exactly that many bytes pass`(offset: Int) async throws {
-        try await ProxiedServer.run { world, proxy in
+        try await ProxiedServer.run { served, proxy in
             let cut = await proxy.arm(FaultProxy.Cut(.toServer, .offset(offset)))
-            let (client, server) = try await world.connect()
+            let (client, server) = try await served.connect()
 
             client.send(Self.bytes(50_000))
 
@@ -48,7 +48,7 @@ import Testing
             #expect(try await client.end() == .reset)
             #expect(server.received == Array(Self.bytes(50_000).prefix(offset)))
             // It happens once.
-            let (again, other) = try await world.connect()
+            let (again, other) = try await served.connect()
             again.send([1, 2, 3])
             #expect(try await other.receive(3) == [1, 2, 3])
         }
@@ -63,10 +63,10 @@ import Testing
         let method: [UInt8] = [1, 0, 1, 0, 0, 0, 5, 1, 2, 3, 4, 5, 0xCE]
         let header: [UInt8] = [2, 0, 1, 0, 0, 0, 4, 6, 7, 8, 9, 0xCE]
         let body: [UInt8] = [3, 0, 1, 0, 0, 0, 6, 1, 2, 3, 4, 5, 6, 0xCE]
-        try await ProxiedServer.run { world, proxy in
+        try await ProxiedServer.run { served, proxy in
             let place = FaultProxy.Cut.Place.byte(kind, skipping: kind == .method ? 1 : 0)
             let cut = await proxy.arm(FaultProxy.Cut(direction, place))
-            let (client, server) = try await world.connect()
+            let (client, server) = try await served.connect()
             let start = direction == .toServer ? Array("AMQP".utf8) + [0, 0, 9, 1] : []
             let (sender, receiver) = direction == .toServer ? (client, server) : (server, client)
 
@@ -84,8 +84,8 @@ import Testing
     @Test func `while nothing arrives in one direction the other works, and nothing is lost`()
         async throws
     {
-        try await ProxiedServer.run { world, proxy in
-            let (client, server) = try await world.connect()
+        try await ProxiedServer.run { served, proxy in
+            let (client, server) = try await served.connect()
             client.send([1])
             #expect(try await server.receive(1) == [1])
             await proxy.drop(.toServer, true)
@@ -106,9 +106,9 @@ import Testing
     }
 
     @Test func `a connection that is made while nothing arrives works afterwards`() async throws {
-        try await ProxiedServer.run { world, proxy in
+        try await ProxiedServer.run { served, proxy in
             await proxy.drop(.toServer, true)
-            let (client, server) = try await world.connect()
+            let (client, server) = try await served.connect()
             client.send([1])
             await proxy.drop(.toServer, false)
             #expect(try await server.receive(1) == [1])
@@ -116,18 +116,18 @@ import Testing
     }
 
     @Test func `an unplugged link resets what is there and refuses what comes`() async throws {
-        try await ProxiedServer.run { world, proxy in
-            let (client, server) = try await world.connect()
+        try await ProxiedServer.run { served, proxy in
+            let (client, server) = try await served.connect()
             await proxy.unplug(true)
             #expect(try await client.end() == .reset)
             #expect(try await server.end() == .reset)
             // The reset may come before the client knows that it is connected.
-            if let refused = try? await world.connectClient() {
+            if let refused = try? await served.connectClient() {
                 #expect(try await refused.end() == .reset)
             }
             await proxy.unplug(false)
 
-            let (next, other) = try await world.connect()
+            let (next, other) = try await served.connect()
             next.send([7])
             #expect(try await other.receive(1) == [7])
             #expect(await proxy.state.connections == 2)
@@ -153,11 +153,11 @@ import Testing
         },
     ])
     func `slow links keep every byte and their pace`(slowness: Slowness) async throws {
-        try await ProxiedServer.run { world, proxy in
+        try await ProxiedServer.run { served, proxy in
             for direction in FaultProxy.Direction.allCases {
                 await proxy.change(direction, slowness.change)
             }
-            let (client, server) = try await world.connect()
+            let (client, server) = try await served.connect()
             let bytes = Self.bytes(slowness.count)
             let start = ContinuousClock.now
 

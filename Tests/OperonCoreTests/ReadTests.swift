@@ -43,6 +43,19 @@ struct ReadTests {
         bench.send(.read(held, ReadRequest(number: 8, name: "x")), from: worker)
         let refusal = Refusal.unknownOperation(name: "x", namedBy: "")
         #expect(verdicts(bench).map(\.content) == [.refused(.worded(refusal))])
+
+        // A resolver that is ahead of the scheduler is not believed.
+        bench.drain()
+        bench.resolver.strangers["y"] = OperationID(graph: GraphID(rawValue: 9), index: 9)
+        bench.send(.read(held, ReadRequest(number: 9, name: "y")), from: worker)
+        bench.send(.yielded(held, WaitRequest(number: 10, names: ["y"])), from: worker)
+        for content in verdicts(bench).map(\.content) {
+            guard case .refused(.worded(.unknownOperation(name: "y", _))) = content else {
+                Issue.record("\(content)")
+                continue
+            }
+        }
+        #expect(verdicts(bench).count == 2)
     }
 
     @Test func `what is read is said once, and asked for anew if it is lost`() throws {

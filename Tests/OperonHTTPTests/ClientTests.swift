@@ -95,7 +95,7 @@ import Testing
             ofItemAtPath: certificates.key
         )
         let exposed = await #expect(throws: HTTPServerError.self) {
-            try await Scene.play(tls: tls, tokens: AccessTests.tokens) { _ in }
+            try await ServedCluster.run(tls: tls, tokens: AccessTests.tokens) { _ in }
         }
         let key = certificates.key
         #expect(

@@ -103,7 +103,7 @@ struct GraphCatalogTests {
         #expect(catalog.resolve("first/1/b", in: id(1)) == other)
         #expect(catalog.resolve("0/1", in: id(1)) == other)
         #expect(catalog.resolve("0/2", in: id(1)) == nil)
-        #expect(catalog.isDropped(other))
+        #expect(catalog.hasDroppedOutput(other))
     }
 
     @Test mutating func `the time at which an operation finished is kept until it runs again`() {
@@ -112,5 +112,7 @@ struct GraphCatalogTests {
         catalog.finished(OperationID(graph: id(0), index: 1), at: time)
         #expect(catalog[id(0)].finishTime(of: 1) == time)
         #expect(catalog[id(0)].finishTime(of: 0) == nil)
+        catalog.reopened(OperationID(graph: id(0), index: 1))
+        #expect(catalog[id(0)].finishTime(of: 1) == nil)
     }
 }

@@ -39,7 +39,8 @@ import Testing
         try await RemoteCluster.run { remote in
             _ = try await remote.queue.addOperation(Nothing())
             try await remote.queue.suspend()
-            await remote.tap.rewrite(#""isEffective":true"#, as: #""isEffective":false"#)
+            let late = ClientError(.timedOut, "A worker has not given back what it holds.")
+            await remote.tap.failNext("suspend", with: late)
             let error = await #expect(throws: OperonError.self) {
                 try await remote.queue.suspend(reason: "disk is full")
             }

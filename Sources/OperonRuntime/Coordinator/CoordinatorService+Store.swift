@@ -30,7 +30,7 @@ extension CoordinatorService {
         var lastEvent: UInt64
         /// The number of the last synced event.
         var syncedEvent: UInt64
-        /// Graphs that were submitted and whose step has not been taken yet.
+        /// Graphs and additions whose step has not been taken yet.
         var submitted: [StoredContents] = []
         /// The last event of each step that has any.
         var marks: [(step: UInt64, event: UInt64)] = []

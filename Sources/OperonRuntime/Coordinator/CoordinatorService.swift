@@ -383,7 +383,7 @@ package actor CoordinatorService {
             result = effects.results.last
             wakeAt = effects.wakeAt
             nextDate = effects.nextDate
-            keepOutputs()
+            keepOutputs(at: now.wall)
             pending = []
             if keeping == nil {
                 perform(effects, at: now.monotonic, unsendable: &pending)
@@ -432,19 +432,19 @@ package actor CoordinatorService {
 
     /// Keeps outputs before messages are made, so that a dependent that the same event releases
     /// finds its input. Drops outputs that no operation will ask for any more.
-    private func keepOutputs() {
+    private func keepOutputs(at now: WallTime) {
         for notice in effects.notices {
             switch notice {
             case .result(let operation, _, let result):
                 catalog[operation.graph].keep(result.output, of: operation.index)
                 ended.bytes += result.output.bytes.count + result.logTail.count
             case .finished(let operation, _):
-                catalog.finished(operation, at: time.wall())
+                catalog.finished(operation, at: now)
                 progress[operation] = nil
             case .attemptEnded(let operation, _, _, _, _): progress[operation] = nil
             case .progress(let report): progress[report.held.operation] = report
             case .graphFinished(let graph):
-                catalog.finished(graph, at: time.wall())
+                catalog.finished(graph, at: now)
                 decided.removeValue(forKey: graph)?.open()
             case .workerLost(let worker): outputServer.forget(worker.incarnation)
             case .operationsAdded, .ready, .granted, .started, .resumed, .yielded, .waitEnded,

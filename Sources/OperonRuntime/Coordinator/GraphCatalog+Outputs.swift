@@ -109,7 +109,7 @@ extension GraphCatalog {
             bytes += output?.bytes.count ?? 0
             var input = NamedInput(name: dependency.name, output: output)
             if output == nil, let source {
-                input.isDropped = isDropped(source)
+                input.isDropped = hasDroppedOutput(source)
             }
             inputs.append(input)
             sources.append(source)

@@ -4,7 +4,7 @@ import OperonWire
 
 // Finds what running operations name when they add operations, wait for others, or read an output.
 extension GraphCatalog: RequestResolver {
-    /// What the requests that are being handled need. Empty between two messages.
+    /// What the requests that are being handled need. Emptied after each message with requests.
     struct Requests: Sendable {
         /// Outputs that were loaded for them.
         var outputs: [OperationID: Payload] = [:]
@@ -68,16 +68,7 @@ extension GraphCatalog: RequestResolver {
             resolve(name, in: graph)
         }
         guard let new else { return nil }
-        var outputs: [OperationID: Payload] = [:]
-        for id in wanted(by: new.description.operations, of: graph) {
-            try checkOutput(of: id) { name in
-                .invalid(
-                    field: "dependencies",
-                    why: "the output of “\(name)” was deleted because no operation depended on it"
-                )
-            }
-            outputs[id] = output(of: id, notices)
-        }
+        let outputs = try outputs(for: new.description.operations, of: graph, notices)
         let body: [UInt8]
         do throws(WireError) {
             body = try StoreFormat.encode(new.description, failFast: false, parent: parent)
@@ -95,6 +86,36 @@ extension GraphCatalog: RequestResolver {
         let operations = new.description.operations
         requests.compiled = Addition(kept: kept, operations: operations, outputs: outputs)
         return new.addition
+    }
+
+    /// The outputs that these operations take and that are in memory. An output that was dropped
+    /// with its graph is not among them, and does not prevent the addition.
+    ///
+    /// - Parameter graph: The graph that the operations are added to.
+    /// - Throws: A refusal if an output cannot be read, or was deleted because nobody wanted it.
+    private mutating func outputs(
+        for operations: [OperationDescription],
+        of graph: GraphID,
+        _ notices: [Scheduler.Notice]
+    ) throws(Refusal) -> [OperationID: Payload] {
+        var outputs: [OperationID: Payload] = [:]
+        var missing: Set<OperationID> = []
+        for id in wanted(by: operations, of: graph) {
+            if requests.unreadable.contains(id) { throw unreadable(id) }
+            if self[id.graph].isGone(id.index) {
+                let name = name(of: id).name
+                let why =
+                    "the output of “\(name)” was deleted because no operation depended on it"
+                throw .invalid(field: "dependencies", why: why)
+            }
+            outputs[id] = loadedOutput(of: id)
+            if outputs[id] == nil { missing.insert(id) }
+        }
+        guard !missing.isEmpty else { return outputs }
+        for case .result(let id, _, let result) in notices where missing.contains(id) {
+            outputs[id] = result.output
+        }
+        return outputs
     }
 
     mutating func added(_ addition: CompiledAddition, by held: HeldAttempt) {
@@ -126,11 +147,19 @@ extension GraphCatalog: RequestResolver {
         _ notices: [Scheduler.Notice]
     ) throws(Refusal) -> FoundOutput {
         let id = try find(request.name, for: held)
-        try checkOutput(of: id) { _ in
-            .invalid(field: "output", why: "what “\(request.name)” has left is not kept any more")
+        // An operation that ended in this very step left its result in the notices.
+        var output = loadedOutput(of: id)
+        if output == nil {
+            for case .result(id, _, let result) in notices.reversed() {
+                output = result.output
+                break
+            }
         }
-        if let output = output(of: id, notices) {
-            return FoundOutput(id, .loaded(output.isEmpty ? nil : output))
+        if let output { return FoundOutput(id, .loaded(output.isEmpty ? nil : output)) }
+        if requests.unreadable.contains(id) { throw unreadable(id) }
+        if hasDroppedOutput(id) || self[id.graph].isGone(id.index) {
+            let why = "what “\(request.name)” has left is not kept any more"
+            throw .invalid(field: "output", why: why)
         }
         // The operation may have ended after the outputs for this message were loaded.
         return FoundOutput(id, hasStore ? .notLoaded : .loaded(nil))
@@ -146,24 +175,8 @@ extension GraphCatalog: RequestResolver {
         return id
     }
 
-    /// Throws if the operation left an output and nobody can read it.
-    private func checkOutput(
-        of id: OperationID,
-        isGone refusal: (String) -> Refusal
-    ) throws(Refusal) {
-        let name = name(of: id).name
-        if requests.unreadable.contains(id) {
-            throw .unreachable("the output of “\(name)” cannot be read from the store")
-        }
-        if isDropped(id) || self[id.graph].isGone(id.index) { throw refusal(name) }
-    }
-
-    /// The output of a finished operation, if it is in memory; empty if the operation left none.
-    private func output(of id: OperationID, _ notices: [Scheduler.Notice]) -> Payload? {
-        if let output = loadedOutput(of: id) { return output }
-        // The operation may have ended in this very step.
-        for case .result(id, _, let result) in notices.reversed() { return result.output }
-        return nil
+    private func unreadable(_ id: OperationID) -> Refusal {
+        .unreachable("the output of “\(name(of: id).name)” cannot be read from the store")
     }
 
     /// The output of an operation that finished in an earlier step, if it is in memory.
@@ -179,8 +192,10 @@ extension GraphCatalog: RequestResolver {
 }
 
 extension CompiledGraph {
-    /// The other graphs that its operations depend on, if it is a graph of this number or is added
-    /// to it.
+    /// The other graphs that its operations depend on.
+    ///
+    /// - Parameter graph: The graph itself, or the one that these operations are added to; `nil`: it
+    ///   has no number yet.
     func graphsNeeded(by graph: GraphID?) -> [GraphID] {
         Set(outer.map(\.on.operation.graph)).filter { $0 != graph }.sorted()
     }

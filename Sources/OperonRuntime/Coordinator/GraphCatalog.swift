@@ -137,8 +137,8 @@ struct GraphCatalog: Sendable {
         entries.drop(number)
     }
 
-    /// Whether the operation succeeded and its output was dropped with its graph.
-    func isDropped(_ operation: OperationID) -> Bool {
+    /// Whether the operation succeeded and its output, if it left one, was dropped with its graph.
+    func hasDroppedOutput(_ operation: OperationID) -> Bool {
         dropped.outcome(of: operation) == .succeeded
     }
 

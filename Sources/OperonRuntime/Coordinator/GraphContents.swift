@@ -194,6 +194,7 @@ struct GraphContents: Sendable {
     /// Registers an operation again whose next round begins: it takes the same outputs as before.
     mutating func reopened(_ index: UInt32) {
         count(consumersOf: index)
+        if Int(index) < finishTimes.count { finishTimes[Int(index)] = 0 }
     }
 
     /// Keeps an output if an operation that takes inputs depends on it.

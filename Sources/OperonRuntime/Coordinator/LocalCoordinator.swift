@@ -224,6 +224,8 @@ package struct LocalCoordinator: CoordinatorClient {
         var view = view
         view.isEffective = try await answers.live { await $0.wait(within: seconds, until: isTrue) }
         guard view.isEffective else {
+            // The wait also ends when the coordinator does.
+            try await answers.live { service throws(ClientError) in try service.goesOn() }
             throw ClientError(.timedOut, "\(late) in the time that was given.")
         }
         return view
