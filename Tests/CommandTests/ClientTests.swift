@@ -228,21 +228,6 @@ import Testing
         }
     }
 
-    @Test func `a cancel or a suspension that takes too long is reported as such`() async throws {
-        try await LiveServer.play(holdsAll: true) { server in
-            try await server.join("w1", slots: 1)
-            try await server.submit("g", "operations: { a: { run: ls } }")
-            try await server.wait(for: "0/a", .executing)
-            let suspended = try await server.operon("suspend g --wait --timeout 10s")
-            let cancelled = try await server.operon("cancel g --wait --timeout 0.05s")
-
-            // Nothing more can start.
-            #expect(suspended.end == .exit(0))
-            #expect(cancelled.end == .exit(4))
-            #expect(cancelled.errors.contains("not all of its operations have ended"))
-        }
-    }
-
     // MARK: - Strangers' names
 
     @Test func `names and reasons cannot speak to the terminal`() async throws {

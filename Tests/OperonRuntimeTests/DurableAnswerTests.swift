@@ -152,4 +152,32 @@ import Testing
             #expect(try await answer.value.isEffective)
         }
     }
+
+    @Test func `a wait that takes too long is a timeout, and the command counts all the same`()
+        async throws
+    {
+        try await withCluster { cluster in
+            try await cluster.join(slots: 1)
+            let wait = OperationDescription(name: "a", work: .wait(.seconds(3_600)))
+            let graph = GraphDescription(name: "g", operations: [wait])
+            _ = try await cluster.client.submit(Submission(graph: graph))
+            // The worker has it, and says nothing.
+            _ = try await cluster.dispatched("a")
+
+            var suspend = SuspendRequest()
+            suspend.wait = 0.01
+            let late = await #expect(throws: ClientError.self) {
+                _ = try await cluster.client.suspend(.graph("g"), suspend)
+            }
+            var cancel = CancelRequest()
+            cancel.wait = 0.01
+            let later = await #expect(throws: ClientError.self) {
+                _ = try await cluster.client.cancel(.graph("g"), cancel)
+            }
+
+            #expect(late?.code == .timedOut && later?.code == .timedOut)
+            let view = try await cluster.client.graph("g")
+            #expect(view.status == .cancelling && view.suspension != nil)
+        }
+    }
 }

@@ -147,9 +147,11 @@ extension GraphCatalog: RequestResolver {
         _ notices: [Scheduler.Notice]
     ) throws(Refusal) -> FoundOutput {
         let id = try find(request.name, for: held)
+        let isDropped = hasDroppedOutput(id)
+        // A store has nothing of a dropped operation, which does not mean that it left nothing.
+        var output = isDropped ? nil : loadedOutput(of: id)
         // An operation that ended in this very step left its result in the notices.
-        var output = loadedOutput(of: id)
-        if output == nil {
+        if output == nil, !isDropped {
             for case .result(id, _, let result) in notices.reversed() {
                 output = result.output
                 break
@@ -157,7 +159,7 @@ extension GraphCatalog: RequestResolver {
         }
         if let output { return FoundOutput(id, .loaded(output.isEmpty ? nil : output)) }
         if requests.unreadable.contains(id) { throw unreadable(id) }
-        if hasDroppedOutput(id) || self[id.graph].isGone(id.index) {
+        if isDropped || self[id.graph].isGone(id.index) {
             let why = "what “\(request.name)” has left is not kept any more"
             throw .invalid(field: "output", why: why)
         }
@@ -194,8 +196,8 @@ extension GraphCatalog: RequestResolver {
 extension CompiledGraph {
     /// The other graphs that its operations depend on.
     ///
-    /// - Parameter graph: The graph itself, or the one that these operations are added to; `nil`: it
-    ///   has no number yet.
+    /// - Parameter graph: The graph itself, or the one that these operations are added to; `nil`:
+    ///   it has no number yet.
     func graphsNeeded(by graph: GraphID?) -> [GraphID] {
         Set(outer.map(\.on.operation.graph)).filter { $0 != graph }.sorted()
     }
