@@ -5,7 +5,7 @@ import Glibc
 /// One of our programs, built beside these tests, running in a process group of its own.
 ///
 /// Its streams are read by threads as they come, so that nothing it prints can stop it. Whoever
-/// starts one waits for its end or kills it: `Scene` does so for all of its programs.
+/// starts one waits for its end or kills it: `Workspace` does so for all of its programs.
 package final class Program: Sendable {
     /// Where its streams go.
     package enum Streams {

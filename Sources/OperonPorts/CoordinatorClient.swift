@@ -10,7 +10,7 @@ package protocol CoordinatorClient: Sendable {
     /// Adds operations to an open graph. Their dependencies may name operations that the graph
     /// already has. The answer contains the number of the first added operation.
     func add(_ addition: Submission, to graph: String) async throws(ClientError) -> GraphView
-    /// Closes an open graph: it accepts no more operations.
+    /// Closes an open graph: it accepts no more operations from clients.
     func close(graph: String) async throws(ClientError) -> GraphView
 
     /// Newest first.

@@ -121,6 +121,6 @@ extension ViewText {
     // MARK: - Closing
 
     package func closed(_ graph: GraphView) -> [String] {
-        [said("Closed \(name(graph)): no more operations can be added.")]
+        [said("Closed \(name(graph)): submit can no longer add operations to it.")]
     }
 }

@@ -10,11 +10,11 @@ import Testing
 /// Worker programs that are stopped for longer than their lease, and a coordinator that is not.
 @Suite struct FrozenWorkerTests {
     /// Says that it started, waits for a file, and says that it ended.
-    private func operation(_ name: String, in scene: Scene) -> OperationDescription {
-        let ledger = scene.path("ledger")
+    private func operation(_ name: String, in workspace: Workspace) -> OperationDescription {
+        let ledger = workspace.path("ledger")
         let script = """
             echo "start \(name) $OPERON_ATTEMPT" >> \(ledger)
-            while ! [ -e \(scene.path("go")) ]; do sleep 0.05; done
+            while ! [ -e \(workspace.path("go")) ]; do sleep 0.05; done
             echo "end \(name) $OPERON_ATTEMPT" >> \(ledger)
             """
         return OperationDescription(
@@ -30,26 +30,26 @@ import Testing
     @Test func `what a frozen worker ran goes elsewhere, and it starts nothing it must not`()
         async throws
     {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             var options = TestCluster.Options.real(.broker)
-            options.prefix = scene.prefix
+            options.prefix = workspace.prefix
             try await TestCluster.run(options) { cluster in
-                let frozen = try scene.startWorkers(1, slots: 2)[0]
+                let frozen = try workspace.startWorkers(1, slots: 2)[0]
                 try await cluster.history.wait { $0.workers.count == 1 }
-                let first = try await cluster.submit(graph(operation("a", in: scene)))
+                let first = try await cluster.submit(graph(operation("a", in: workspace)))
                 let a = OperationID(graph: first, index: 0)
-                try await scene.waitForFile("ledger")
+                try await workspace.waitForFile("ledger")
                 try await cluster.history.wait { $0.started.contains(a) }
 
                 try await frozen.freeze()
                 // This one lies in its socket, and is cancelled there.
-                let second = try await cluster.submit(graph(operation("b", in: scene)))
+                let second = try await cluster.submit(graph(operation("b", in: workspace)))
                 let b = OperationID(graph: second, index: 0)
                 try await cluster.history.wait { $0.attempts.contains { $0.operation == b } }
                 try await cluster.service.command(
                     .cancelRequested(.operation(b), reason: "not wanted", cascade: false)
                 )
-                try scene.startWorkers(1, slots: 1)
+                try workspace.startWorkers(1, slots: 1)
                 try await cluster.history.wait { state in
                     state.attempts.filter { $0.operation == a }.count == 2
                         && state.started.filter { $0 == a }.count == 2
@@ -57,7 +57,7 @@ import Testing
                 frozen.signal(SIGCONT)
                 // It is welcomed again, and its process is ended: it wrote no end.
                 try await cluster.history.wait { $0.workers.count == 2 }
-                _ = try scene.write("go", "")
+                _ = try workspace.write("go", "")
                 await cluster.service.waitUntilFinished(first)
                 await cluster.service.waitUntilFinished(second)
 
@@ -65,7 +65,7 @@ import Testing
                     [$0.outcome(of: a), $0.outcome(of: b)]
                 }
                 #expect(outcomes == [.succeeded, .cancelled(reason: "not wanted")])
-                let lines = scene.lines(of: "ledger")
+                let lines = workspace.lines(of: "ledger")
                 #expect(lines.filter { $0.hasSuffix(" b 1") }.isEmpty)
                 #expect(lines.contains("end a 2"))
                 let accepted = cluster.history.current.attempts.filter { $0.ending == .succeeded }
@@ -76,26 +76,26 @@ import Testing
     }
 
     @Test func `a worker that is back before the next attempt has started goes on`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             var options = TestCluster.Options.real(.broker)
-            options.prefix = scene.prefix
+            options.prefix = workspace.prefix
             try await TestCluster.run(options) { cluster in
-                let frozen = try scene.startWorkers(1, slots: 1)[0]
+                let frozen = try workspace.startWorkers(1, slots: 1)[0]
                 try await cluster.history.wait { $0.workers.count == 1 }
-                let graph = try await cluster.submit(graph(operation("a", in: scene)))
+                let graph = try await cluster.submit(graph(operation("a", in: workspace)))
                 let a = OperationID(graph: graph, index: 0)
-                try await scene.waitForFile("ledger")
+                try await workspace.waitForFile("ledger")
                 try await cluster.history.wait { $0.started.contains(a) }
 
                 try await frozen.freeze()
                 try await cluster.history.wait { $0.attempts.last?.ending == .lost }
                 frozen.signal(SIGCONT)
                 try await cluster.history.wait { $0.resumed == [a] }
-                _ = try scene.write("go", "")
+                _ = try workspace.write("go", "")
                 await cluster.service.waitUntilFinished(graph)
 
                 #expect(await cluster.service.query { $0.outcome(of: a) } == .succeeded)
-                #expect(scene.lines(of: "ledger") == ["start a 1", "end a 1"])
+                #expect(workspace.lines(of: "ledger") == ["start a 1", "end a 1"])
             }
         }
     }

@@ -26,9 +26,9 @@ import Testing
             """
     }
 
-    private static func expectMerged(_ scene: Scene) throws {
-        #expect(scene.lines(of: "ledger").sorted() == ["count-1", "count-2"])
-        let merged = try scene.read("merged")
+    private static func expectMerged(_ workspace: Workspace) throws {
+        #expect(workspace.lines(of: "ledger").sorted() == ["count-1", "count-2"])
+        let merged = try workspace.read("merged")
         #expect(merged.contains(#""count-1":1"#), "\(merged)")
         #expect(merged.contains(#""count-2":2"#), "\(merged)")
     }
@@ -36,9 +36,9 @@ import Testing
     @Test func `what a command adds runs, and what its next attempt adds again does not`()
         async throws
     {
-        try await Scene.play { scene in
-            _ = try scene.write("more.jsonl", Self.more)
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            _ = try workspace.write("more.jsonl", Self.more)
+            let file = try workspace.write(
                 "graph.yaml",
                 try Self.graph(
                     """
@@ -49,24 +49,27 @@ import Testing
                 )
             )
 
-            let ended = try await scene.operon(["run", file, "--slots", "2"])
+            let ended = try await workspace.operon(["run", file, "--slots", "2"])
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(ended.errors.contains("4 operations: 4 succeeded"), "\(ended.errors)")
-            try Self.expectMerged(scene)
-            #expect(scene.lines(of: "added.1") == ["count-1", "count-2", "merge"])
-            #expect(scene.lines(of: "said.1") == ["added 3 operations"])
-            #expect(scene.lines(of: "said.2") == ["added 0 operations; 3 existed already"])
+            try Self.expectMerged(workspace)
+            #expect(workspace.lines(of: "added.1") == ["count-1", "count-2", "merge"])
+            #expect(workspace.lines(of: "said.1") == ["added 3 operations"])
+            #expect(workspace.lines(of: "said.2") == ["added 0 operations; 3 existed already"])
         }
     }
 
     @Test func `what cannot be added is refused with its place, and nothing of it is there`()
         async throws
     {
-        try await Scene.play { scene in
-            _ = try scene.write("unknown.jsonl", #"{"name":"x","run":"true","dependencies":["y"]}"#)
-            _ = try scene.write("taken.jsonl", #"{"name":"find","run":"true"}"#)
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            _ = try workspace.write(
+                "unknown.jsonl",
+                #"{"name":"x","run":"true","dependencies":["y"]}"#
+            )
+            _ = try workspace.write("taken.jsonl", #"{"name":"find","run":"true"}"#)
+            let file = try workspace.write(
                 "graph.yaml",
                 try Self.graph(
                     """
@@ -78,38 +81,38 @@ import Testing
                 )
             )
 
-            let ended = try await scene.operon(["run", file])
+            let ended = try await workspace.operon(["run", file])
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(ended.errors.contains("1 operation: 1 succeeded"), "\(ended.errors)")
-            #expect(scene.lines(of: "codes") == ["2", "2", "6", "5"])
-            let unknown = try scene.read("unknown")
+            #expect(workspace.lines(of: "codes") == ["2", "2", "6", "5"])
+            let unknown = try workspace.read("unknown")
             #expect(unknown.contains("unknown.jsonl:1:"), "\(unknown)")
             #expect(unknown.contains("“x” depends on “y”, which does not exist"), "\(unknown)")
-            #expect(try scene.read("taken").contains("has an operation “find” already"))
-            #expect(try scene.read("token").contains("does not know OPERON_TOKEN"))
-            #expect(try scene.read("socket").contains("cannot be reached"))
+            #expect(try workspace.read("taken").contains("has an operation “find” already"))
+            #expect(try workspace.read("token").contains("does not know OPERON_TOKEN"))
+            #expect(try workspace.read("socket").contains("cannot be reached"))
 
-            let outside = try await scene.operon(["add", scene.path("taken.jsonl")])
+            let outside = try await workspace.operon(["add", workspace.path("taken.jsonl")])
             #expect(outside.end == .exit(2))
             #expect(outside.errors.contains("operon add only works inside a command"))
         }
     }
 
     @Test func `a run that is resumed knows what was added before`() async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("more.jsonl", Self.more)
+        try await Workspace.run { workspace in
+            _ = try workspace.write("more.jsonl", Self.more)
             let script = "operon add more.jsonl; test -e fixed"
-            let file = try scene.write("graph.yaml", try Self.graph(script))
-            let arguments = ["run", file, "--store", scene.path("run.db")]
-            #expect(try await scene.operon(arguments).end == .exit(1))
+            let file = try workspace.write("graph.yaml", try Self.graph(script))
+            let arguments = ["run", file, "--store", workspace.path("run.db")]
+            #expect(try await workspace.operon(arguments).end == .exit(1))
 
-            _ = try scene.write("fixed", "")
-            let ended = try await scene.operon(arguments + ["--resume"])
+            _ = try workspace.write("fixed", "")
+            let ended = try await workspace.operon(arguments + ["--resume"])
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(ended.errors.contains("4 operations: 4 succeeded"), "\(ended.errors)")
-            try Self.expectMerged(scene)
+            try Self.expectMerged(workspace)
         }
     }
 
@@ -121,47 +124,47 @@ import Testing
         """
 
     @Test func `a worker that is killed behind an addition doubles nothing`() async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("more.jsonl", Self.more)
-            let file = try scene.write("graph.yaml", try Self.graph(Self.gated))
-            let first = try scene.startWorkers(1, slots: 1)
-            let run = try scene.startRun(file, on: .broker)
+        try await Workspace.run { workspace in
+            _ = try workspace.write("more.jsonl", Self.more)
+            let file = try workspace.write("graph.yaml", try Self.graph(Self.gated))
+            let first = try workspace.startWorkers(1, slots: 1)
+            let run = try workspace.startRun(file, on: .broker)
             // Its only slot is taken: what was added waits.
-            try await scene.waitForFile("has-added")
+            try await workspace.waitForFile("has-added")
             first[0].signal(SIGKILL)
-            _ = try scene.write("go", "")
-            try scene.startWorkers(1, slots: 2)
+            _ = try workspace.write("go", "")
+            try workspace.startWorkers(1, slots: 2)
             let ended = try await run.end()
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(ended.errors.contains("4 operations: 4 succeeded"), "\(ended.errors)")
-            try Self.expectMerged(scene)
-            #expect(scene.lines(of: "added.2") == ["count-1", "count-2", "merge"])
+            try Self.expectMerged(workspace)
+            #expect(workspace.lines(of: "added.2") == ["count-1", "count-2", "merge"])
         }
     }
 
     @Test func `what was added is there after the coordinator and its worker were killed`()
         async throws
     {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             // Behind the operation that adds them, so that none runs before the death.
             let behind = Self.more.replacing(#""run""#, with: #""queue":"held","run""#)
-            _ = try scene.write("more.jsonl", behind)
-            let file = try scene.write(
+            _ = try workspace.write("more.jsonl", behind)
+            let file = try workspace.write(
                 "graph.yaml",
                 "queues: { held: { isSuspended: true } }\n" + (try Self.graph(Self.gated))
             )
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             #expect(try await up.operon("submit", file).end == .exit(0))
-            try await scene.waitForFile("has-added")
+            try await workspace.waitForFile("has-added")
             try await up.restart()
-            _ = try scene.write("go", "")
+            _ = try workspace.write("go", "")
             #expect(try await up.operon("resume", "--queue", "held").end == .exit(0))
             let ended = try await up.operon("wait", "dynamic")
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            try Self.expectMerged(scene)
-            #expect(scene.lines(of: "added.2") == ["count-1", "count-2", "merge"])
+            try Self.expectMerged(workspace)
+            #expect(workspace.lines(of: "added.2") == ["count-1", "count-2", "merge"])
         }
     }
 }

@@ -28,26 +28,26 @@ import Testing
     }
 
     @Test func `on one slot it goes on when all that it added has ended`() async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("more.jsonl", Self.more)
+        try await Workspace.run { workspace in
+            _ = try workspace.write("more.jsonl", Self.more)
             let script = """
                 operon add more.jsonl --wait > added; echo $? > code
                 echo parent >> ledger
                 operon await one three > ended; echo $? >> code
                 operon await one --output json > json; echo $? >> code
                 """
-            let file = try scene.write("graph.yaml", try Self.graph(script))
+            let file = try workspace.write("graph.yaml", try Self.graph(script))
 
-            let ended = try await scene.operon(["run", file, "--slots", "1"])
+            let ended = try await workspace.operon(["run", file, "--slots", "1"])
 
             #expect(ended.end == .exit(1), "\(ended.errors)")
             #expect(ended.errors.contains("2 succeeded, 1 failed, 1 skipped"), "\(ended.errors)")
-            #expect(scene.lines(of: "ledger") == ["one", "two", "parent"])
-            #expect(scene.lines(of: "added") == ["one", "two", "three"])
-            #expect(scene.lines(of: "ended") == ["one succeeded", "three skipped"])
+            #expect(workspace.lines(of: "ledger") == ["one", "two", "parent"])
+            #expect(workspace.lines(of: "added") == ["one", "two", "three"])
+            #expect(workspace.lines(of: "ended") == ["one succeeded", "three skipped"])
             let json = #"{"operations":[{"name":"one","outcome":"succeeded"}],"version":1}"#
-            #expect(scene.lines(of: "json") == [json])
-            #expect(scene.lines(of: "code") == ["1", "7", "0"])
+            #expect(workspace.lines(of: "json") == [json])
+            #expect(workspace.lines(of: "code") == ["1", "7", "0"])
             // What it waited for is not counted twice.
             #expect(!ended.errors.contains("(0."), "\(ended.errors)")
         }
@@ -56,7 +56,7 @@ import Testing
     @Test func `what could never end is refused by name, and so is what is not there`()
         async throws
     {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let script = """
                 operon await parent 2> itself; echo $? > codes
                 operon await last 2> last; echo $? >> codes
@@ -68,19 +68,19 @@ import Testing
                   after: { run: "true", dependencies: [parent] }
                   last: { run: "true", dependencies: [after] }
                 """
-            let file = try scene.write("graph.yaml", try Self.graph(script, others: others))
+            let file = try workspace.write("graph.yaml", try Self.graph(script, others: others))
 
-            let ended = try await scene.operon(["run", file, "--slots", "1"])
+            let ended = try await workspace.operon(["run", file, "--slots", "1"])
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            #expect(scene.lines(of: "codes") == ["2", "2", "2", "6", "2"])
-            #expect(try scene.read("itself").contains("parent → parent"))
-            let last = try scene.read("last")
+            #expect(workspace.lines(of: "codes") == ["2", "2", "2", "6", "2"])
+            #expect(try workspace.read("itself").contains("parent → parent"))
+            let last = try workspace.read("last")
             #expect(last.contains("parent → last → after → parent"), "\(last)")
-            #expect(try scene.read("nobody").contains("no operation “nobody”"))
-            #expect(try scene.read("token").contains("does not know OPERON_TOKEN"))
+            #expect(try workspace.read("nobody").contains("no operation “nobody”"))
+            #expect(try workspace.read("token").contains("does not know OPERON_TOKEN"))
 
-            let outside = try await scene.operon(["await", "x"])
+            let outside = try await workspace.operon(["await", "x"])
             #expect(outside.end == .exit(2))
             #expect(outside.errors.contains("operon wait GRAPH"))
         }
@@ -89,7 +89,7 @@ import Testing
     @Test func `an operation whose command gives up waiting runs on, and may wait again`()
         async throws
     {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             // Two of three run on two slots beside the parent, which thus has none.
             let script = """
                 operon await one & waiting=$!
@@ -104,13 +104,13 @@ import Testing
                   one: { run: "touch has-one; until test -e end-one; do sleep 0.05; done" }
                   two: { run: "touch has-two; until test -e end-two; do sleep 0.05; done" }
                 """
-            let file = try scene.write("graph.yaml", try Self.graph(script, others: others))
+            let file = try workspace.write("graph.yaml", try Self.graph(script, others: others))
 
-            let ended = try await scene.operon(["run", file, "--slots", "2"])
+            let ended = try await workspace.operon(["run", file, "--slots", "2"])
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(ended.errors.contains("3 operations: 3 succeeded"), "\(ended.errors)")
-            #expect(scene.lines(of: "ended") == ["two succeeded"])
+            #expect(workspace.lines(of: "ended") == ["two succeeded"])
         }
     }
 
@@ -138,15 +138,15 @@ import Testing
     @Test func `explain says what it waits for, and another attempt waits again`()
         async throws
     {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "queues: { held: { isSuspended: true } }\n"
                     + (try Self.graph(Self.held, others: Self.gated))
             )
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             #expect(try await up.operon("submit", file).end == .exit(0))
-            try await scene.waitForFile("has-begun")
+            try await workspace.waitForFile("has-begun")
             try await Self.untilItWaits { try await up.operon("explain", "waiting/parent") }
 
             try await up.restart()
@@ -154,14 +154,14 @@ import Testing
             let ended = try await up.operon("wait", "waiting")
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            #expect(scene.lines(of: "ledger").suffix(2) == ["gated", "parent 0"])
+            #expect(workspace.lines(of: "ledger").suffix(2) == ["gated", "parent 0"])
         }
     }
 
     @Test func `a worker that is killed under a wait costs its operation an attempt`()
         async throws
     {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let script = Self.held.replacing(
                 "operon await gated",
                 with: "operon await slow; operon await gated"
@@ -170,20 +170,20 @@ import Testing
                   slow: { run: "touch slow; until test -e go; do sleep 0.05; done" }
                   gated: { run: "echo gated >> ledger", dependencies: [slow] }
                 """
-            let file = try scene.write("graph.yaml", try Self.graph(script, others: others))
-            let first = try scene.startWorkers(1, slots: 1)
-            let run = try scene.startRun(file, on: .broker)
+            let file = try workspace.write("graph.yaml", try Self.graph(script, others: others))
+            let first = try workspace.startWorkers(1, slots: 1)
+            let run = try workspace.startRun(file, on: .broker)
             // It runs on the slot that was given back.
-            try await scene.waitForFile("slow")
+            try await workspace.waitForFile("slow")
             first[0].signal(SIGKILL)
-            _ = try scene.write("go", "")
-            try scene.startWorkers(1, slots: 1)
+            _ = try workspace.write("go", "")
+            try workspace.startWorkers(1, slots: 1)
             let ended = try await run.end()
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(ended.errors.contains("3 operations: 3 succeeded"), "\(ended.errors)")
-            #expect(scene.lines(of: "attempts").last == "2")
-            #expect(scene.lines(of: "ledger") == ["gated", "parent 0"])
+            #expect(workspace.lines(of: "attempts").last == "2")
+            #expect(workspace.lines(of: "ledger") == ["gated", "parent 0"])
         }
     }
 }

@@ -13,41 +13,43 @@ import Testing
     @Test func `a copy is made while operations run, is sound, and can be gone on with`()
         async throws
     {
-        try await Scene.play { scene in
-            let up = try await Up(scene)
-            let told = try scene.write("told.yaml", "operations: { a: { run: 'true' } }\n")
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let told = try workspace.write("told.yaml", "operations: { a: { run: 'true' } }\n")
             #expect(try await up.operon("submit", told, "--wait").end == .exit(0))
-            let busy = try scene.write("busy.yaml", Self.graph("busy", 5_000))
+            let busy = try workspace.write("busy.yaml", Self.graph("busy", 5_000))
             #expect(try await up.operon("submit", busy).end == .exit(0))
             for number in 0..<3 {
-                let copy = scene.path("copy-\(number).db")
+                let copy = workspace.path("copy-\(number).db")
                 let made = try await up.operon("backup", copy, "--output", "quiet")
                 #expect(made.end == .exit(0) && made.output == copy + "\n", "\(made.errors)")
                 let mode = try FileManager.default.attributesOfItem(atPath: copy)
                 #expect(mode[.posixPermissions] as? Int == 0o600)
-                let checked = try await scene.operon(["store", "check", copy])
+                let checked = try await workspace.operon(["store", "check", copy])
                 #expect(checked.end == .exit(0), "\(checked.errors)")
                 let words = " has no problems: 2 graphs, 1 of them not finished,"
                 #expect(checked.output.contains(words), "\(checked.output)")
             }
-            let left = try FileManager.default.contentsOfDirectory(atPath: scene.directory)
+            let left = try FileManager.default.contentsOfDirectory(atPath: workspace.directory)
             #expect(left.filter { $0.contains(".new-") || $0.contains("draft") } == [])
 
             // In the place of what was lost.
             up.program.signal(SIGKILL)
             _ = try await up.program.end()
-            try FileManager.default.removeItem(atPath: scene.path("graphs.db"))
-            try FileManager.default.removeItem(atPath: scene.path("graphs.db-wal"))
+            try FileManager.default.removeItem(atPath: workspace.path("graphs.db"))
+            try FileManager.default.removeItem(atPath: workspace.path("graphs.db-wal"))
             try FileManager.default.moveItem(
-                atPath: scene.path("copy-0.db"),
-                toPath: scene.path("graphs.db")
+                atPath: workspace.path("copy-0.db"),
+                toPath: workspace.path("graphs.db")
             )
-            _ = try scene.write("open", "")
+            _ = try workspace.write("open", "")
             try await up.begin()
             let ended = try await up.operon("wait", "busy")
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(try await up.operon("wait", "told").end == .exit(0))
-            let held = try await scene.operon(["store", "backup", scene.path("graphs.db"), "x"])
+            let held = try await workspace.operon([
+                "store", "backup", workspace.path("graphs.db"), "x",
+            ])
             #expect(held.end == .exit(8))
         }
     }
@@ -55,24 +57,24 @@ import Testing
     @Test func `a file that is there stays as it is, and what cannot be written is said`()
         async throws
     {
-        try await Scene.play { scene in
-            let up = try await Up(scene)
-            let there = try scene.write("there", "mine")
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let there = try workspace.write("there", "mine")
             let taken = try await up.operon("backup", there)
             #expect(taken.end == .exit(2))
             #expect(taken.errors.contains("exists already"))
-            #expect(try scene.read("there") == "mine")
-            let nowhere = try await up.operon("backup", scene.path("no/folder.db"))
+            #expect(try workspace.read("there") == "mine")
+            let nowhere = try await up.operon("backup", workspace.path("no/folder.db"))
             #expect(nowhere.end == .exit(1))
             #expect(nowhere.errors.contains("No such file or directory"), "\(nowhere.errors)")
         }
     }
 
     /// The draft of a copy that has begun.
-    private static func draft(in scene: Scene) async throws -> String {
+    private static func draft(in workspace: Workspace) async throws -> String {
         let deadline = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < deadline {
-            let files = try FileManager.default.contentsOfDirectory(atPath: scene.directory)
+            let files = try FileManager.default.contentsOfDirectory(atPath: workspace.directory)
             if let draft = files.first(where: { $0.contains(".new-") }) { return draft }
             try await Task.sleep(for: .milliseconds(10))
         }
@@ -81,16 +83,16 @@ import Testing
 
     @Test(arguments: [SIGINT, SIGTERM])
     func `a copy that a signal interrupts leaves nothing`(signal: Int32) async throws {
-        try await LiveServer.play { server in
+        try await LiveServer.run { server in
             await server.tap.answerBackup(with: [UInt8](repeating: 7, count: 4_096), isWhole: false)
-            let scene = server.scene
-            let program = try server.start("backup \(scene.path("copy.db"))")
-            let draft = try await Self.draft(in: scene)
+            let workspace = server.workspace
+            let program = try server.start("backup \(workspace.path("copy.db"))")
+            let draft = try await Self.draft(in: workspace)
             #expect(draft.hasPrefix("copy.db.new-"))
             program.signal(signal)
             let ended = try await program.end()
             #expect(ended.end == .exit(128 + signal), "\(ended.errors)")
-            let left = try FileManager.default.contentsOfDirectory(atPath: scene.directory)
+            let left = try FileManager.default.contentsOfDirectory(atPath: workspace.directory)
             #expect(left.filter { $0.hasPrefix("copy.db") } == [])
         }
     }

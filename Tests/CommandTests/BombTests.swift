@@ -99,12 +99,12 @@ import Testing
     @Test(arguments: bombs) func `a bomb is refused with a sentence, within 200 MiB`(
         bomb: Bomb
     ) async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let text = bomb.text()
-            let file = try scene.write(bomb.testDescription, text)
+            let file = try workspace.write(bomb.testDescription, text)
             let options = text.hasPrefix(#"{"workflow""#) ? ["--replay", "1"] : []
             let operon = try Program.executable("operon")
-            let ended = try await scene.start(
+            let ended = try await workspace.start(
                 "/usr/bin/python3",
                 ["-c", Self.measure, operon, "validate", file] + options
             )

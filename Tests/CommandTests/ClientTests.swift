@@ -13,7 +13,7 @@ import Testing
         async throws
     {
         let clock = ManualClock()
-        try await LiveServer.play(clock: clock, holdsAll: true) { server in
+        try await LiveServer.run(clock: clock, holdsAll: true) { server in
             try await server.submitWordcount()
             try await server.join("worker", slots: 1)
             try await server.wait(for: "0/split", .executing)
@@ -50,7 +50,7 @@ import Testing
 
     @Test(arguments: [UInt16(80), 40])
     func `watch overprints one line on a terminal`(columns: UInt16) async throws {
-        try await LiveServer.play { server in
+        try await LiveServer.run { server in
             try await server.submitWordcount()
             let watch = try server.start(
                 "watch @latest",
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test func `Ctrl-C leaves a watch, which says how to come back`() async throws {
-        try await LiveServer.play { server in
+        try await LiveServer.run { server in
             try await server.submitWordcount()
             for command in ["watch 0", "submit wordcount.yaml --watch"] {
                 let watch = try server.start(command)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test func `a watch outlives a cut of the stream, and misses nothing`() async throws {
-        try await LiveServer.play { server in
+        try await LiveServer.run { server in
             try await server.submitWordcount()
             let watch = try server.start("watch 0")
             await server.tap.waitForCalls("operations", 1)
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func `watch asks for nothing while nothing happens`() async throws {
-        try await LiveServer.play(holdsAll: true) { server in
+        try await LiveServer.run(holdsAll: true) { server in
             try await server.submitWordcount()
             let watch = try server.start("watch 0 --output json")
             await server.tap.waitForWatchers(1)
@@ -130,8 +130,8 @@ import Testing
 
     @Test(arguments: [(nil, Int32(0)), ("count-a", 1)])
     func `submit that waits ends as the work does`(failing: String?, code: Int32) async throws {
-        try await LiveServer.play(holdsAll: true) { server in
-            _ = try server.scene.write("wordcount.yaml", LiveServer.wordcount)
+        try await LiveServer.run(holdsAll: true) { server in
+            _ = try server.workspace.write("wordcount.yaml", LiveServer.wordcount)
             try await server.run("key set db --limit 2")
             let submit = try server.start("submit wordcount.yaml --wait --output quiet")
             await server.tap.waitForWatchers(1)
@@ -150,8 +150,8 @@ import Testing
     }
 
     @Test func `directories are those of the machine that submits`() async throws {
-        try await LiveServer.play { server in
-            _ = try server.scene.write(
+        try await LiveServer.run { server in
+            _ = try server.workspace.write(
                 "here.yaml",
                 "operations: { a: { run: ls }, b: { run: ls, directory: sub } }"
             )
@@ -161,7 +161,7 @@ import Testing
                 guard case .command(let command) = operation.work else { return nil }
                 return command.directory
             }
-            let directory = server.scene.directory
+            let directory = server.workspace.directory
 
             #expect(directories == [directory, directory + "/sub"])
         }
@@ -170,7 +170,7 @@ import Testing
     // MARK: - Following
 
     @Test func `logs are followed until the operation is finished`() async throws {
-        try await LiveServer.play(holdsAll: true) { server in
+        try await LiveServer.run(holdsAll: true) { server in
             try await server.join("worker", slots: 1)
             let retried = "operations: { a: { run: ls, retry: { limit: 1, delay: 0s } } }"
             try await server.submit("g", retried)
@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test func `events are followed until Ctrl-C, which says where to go on`() async throws {
-        try await LiveServer.play(holdsAll: true) { server in
+        try await LiveServer.run(holdsAll: true) { server in
             try await server.submitWordcount()
             let events = try server.start("events --follow --graph wordcount")
             await server.tap.waitForWatchers(1)
@@ -211,7 +211,7 @@ import Testing
     }
 
     @Test func `drain waits until the worker has left`() async throws {
-        try await LiveServer.play(holdsAll: true) { server in
+        try await LiveServer.run(holdsAll: true) { server in
             try await server.join("w1", slots: 1)
             try await server.submit("g", "operations: { a: { run: ls } }")
             try await server.wait(for: "0/a", .executing)
@@ -231,7 +231,7 @@ import Testing
     // MARK: - Strangers' names
 
     @Test func `names and reasons cannot speak to the terminal`() async throws {
-        try await LiveServer.play(holdsAll: true) { server in
+        try await LiveServer.run(holdsAll: true) { server in
             // Names that no coordinator takes, and one of another version may send all the same.
             let name = "a\u{1B}]0;title\u{07}\u{202E}b\u{1B}[2Jc"
             let json = String(decoding: try JSONEncoder().encode(name), as: UTF8.self)
@@ -267,7 +267,7 @@ import Testing
 
     @Test func `every view is told in JSON as the API tells it`() async throws {
         // The time since the start is a part of the views.
-        try await LiveServer.play(clock: ManualClock(), holdsAll: true) { server in
+        try await LiveServer.run(clock: ManualClock(), holdsAll: true) { server in
             try await server.submitWordcount()
             try await server.join("worker", slots: 1)
             try await server.wait(for: "0/split", .executing)
@@ -347,8 +347,8 @@ import Testing
     ]
 
     @Test func `a wrong call says what is wrong, and asks nobody`() async throws {
-        try await LiveServer.play { server in
-            _ = try server.scene.write("g.yaml", "operations: { a: { run: ls } }")
+        try await LiveServer.run { server in
+            _ = try server.workspace.write("g.yaml", "operations: { a: { run: ls } }")
             for (line, sentence) in Self.wrong {
                 let ended = try await server.operon(line)
                 let said = ended.errors + ended.output
@@ -370,7 +370,7 @@ import Testing
         code: ClientError.Code,
         exit: Int32
     ) async throws {
-        try await LiveServer.play { server in
+        try await LiveServer.run { server in
             let error = ClientError(code, "It cannot be done: for a reason.")
             await server.tap.failNext("workers", with: error)
             let ended = try await server.operon("workers")

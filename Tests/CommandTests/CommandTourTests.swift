@@ -12,7 +12,7 @@ import Testing
         let page = root.appendingPathComponent("docs/COMMANDS.md")
         let documented = (try? String(contentsOf: page, encoding: .utf8)) ?? ""
         let clock = ManualClock()
-        try await LiveServer.play(clock: clock, holdsAll: true) { server in
+        try await LiveServer.run(clock: clock, holdsAll: true) { server in
             var tour = Tour(server, clock)
             try await tour.submit()
             try await tour.look()
@@ -78,7 +78,7 @@ private struct Tour {
             queues: ["default"],
             kinds: []
         )
-        _ = try server.scene.write("wordcount.yaml", LiveServer.wordcount)
+        _ = try server.workspace.write("wordcount.yaml", LiveServer.wordcount)
         try await run("submit wordcount.yaml --idempotency-key monday")
         try await run("submit wordcount.yaml --idempotency-key monday --output quiet")
     }
@@ -161,11 +161,11 @@ private struct Tour {
     }
 
     mutating func extend() async throws {
-        _ = try server.scene.write(
+        _ = try server.workspace.write(
             "night.yaml",
             "name: night\noperations: { collect: { run: ./collect } }\n"
         )
-        _ = try server.scene.write(
+        _ = try server.workspace.write(
             "more.yaml",
             "operations: { report: { run: ./report, dependencies: [collect] } }\n"
         )
@@ -186,7 +186,7 @@ private struct Tour {
         try await run("status wordcuont", code: 6)
         try await run("show 0/mrege", code: 6)
         try await run("queue show licenced", code: 6)
-        _ = try server.scene.write(
+        _ = try server.workspace.write(
             "cycle.yaml",
             "operations:\n  a: { run: ls, dependencies: [b] }\n"
                 + "  b: { run: ls, dependencies: [a] }\n"

@@ -8,8 +8,8 @@ import Testing
     @Test func `an approval waits through a restart, and its output goes to what waits for it`()
         async throws
     {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "release.yaml",
                 """
                 name: release
@@ -22,12 +22,12 @@ import Testing
                   deploy: { run: 'cat $OPERON_INPUTS > deploy.in', dependencies: [approve] }
                 """
             )
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             #expect(try await up.operon("submit", file).end == .exit(0))
             let early = try await up.operon("complete", "release/deploy")
             #expect(early.end == .exit(2))
             #expect(early.errors.contains("it is not external"), "\(early.errors)")
-            try await scene.waitForFile("built")
+            try await workspace.waitForFile("built")
             try await waitUntilExecuting("release/approve", up)
             try await up.restart()
 
@@ -49,14 +49,14 @@ import Testing
             #expect(again.end == .exit(2))
             #expect(again.errors.contains("has finished already"), "\(again.errors)")
             #expect(try await up.operon("wait", "release").end == .exit(0))
-            #expect(try scene.read("deploy.in").contains(#""approve":{"by": "me"}"#))
+            #expect(try workspace.read("deploy.in").contains(#""approve":{"by": "me"}"#))
             #expect(try await up.operon("output", "0/approve").output == #"{"by": "me"}"#)
         }
     }
 
     @Test func `it fails, is tried again, and is given up, as it is told`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "asks.yaml",
                 """
                 name: asks
@@ -65,7 +65,7 @@ import Testing
                   no: { external: true }
                 """
             )
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             #expect(try await up.operon("submit", file).end == .exit(0))
             let first = try await up.operon("complete", "asks/twice", "--fail", "busy")
             #expect(first.end == .exit(0), "\(first.errors)")
@@ -85,9 +85,9 @@ import Testing
     }
 
     @Test func `a run says at once that nobody can complete anything in it`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { external: true } }")
-            let run = try scene.startRun(file, on: .inProcess, streams: .pipes)
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { external: true } }")
+            let run = try workspace.startRun(file, on: .inProcess, streams: .pipes)
             let sentence =
                 "warning: 1 operation is external, and cannot be completed in operon run. Use "
                 + "operon up, operon submit and operon complete."

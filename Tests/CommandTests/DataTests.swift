@@ -5,8 +5,8 @@ import Testing
 @Suite(.serialized) struct DataTests {
     @Test(arguments: Place.allCases)
     func `an operation sees what it is allowed to, and who it is`(place: Place) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 name: environments
@@ -20,15 +20,17 @@ import Testing
                 """
             )
             try FileManager.default.createDirectory(
-                atPath: scene.path("below"),
+                atPath: workspace.path("below"),
                 withIntermediateDirectories: true
             )
             let variables: [String: String?] = ["SECRET": "word", "OPERON_BROKER": nil]
-            if place == .broker { try scene.startWorkers(1, slots: 2, environment: variables) }
-            let ended = try await scene.run(file, on: place, environment: variables)
+            if place == .broker { try workspace.startWorkers(1, slots: 2, environment: variables) }
+            let ended = try await workspace.run(file, on: place, environment: variables)
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            let usual = scene.lines(of: "usual.env").compactMap { $0.split(separator: "=").first }
+            let usual = workspace.lines(of: "usual.env").compactMap {
+                $0.split(separator: "=").first
+            }
             // What the shell adds of its own does not count.
             #expect(
                 Set(usual).subtracting(["PWD", "SHLVL", "_", "OLDPWD"]) == [
@@ -37,7 +39,7 @@ import Testing
                     "OPERON_TOKEN",
                 ]
             )
-            let chosen = scene.lines(of: "chosen.env")
+            let chosen = workspace.lines(of: "chosen.env")
             #expect(chosen.contains("ADDED=1 = 2"))
             #expect(chosen.contains("SECRET=word"))
             #expect(chosen.contains("HOME=/nowhere"))
@@ -45,14 +47,14 @@ import Testing
             #expect(chosen.contains("OPERON_OPERATION=chosen"))
             #expect(chosen.contains("OPERON_ATTEMPT=1"))
             #expect(!chosen.contains { $0.hasPrefix("ABSENT") || $0.hasPrefix("USER=") })
-            #expect(try scene.read("placed.txt") == scene.path("below") + "\n")
+            #expect(try workspace.read("placed.txt") == workspace.path("below") + "\n")
         }
     }
 
     @Test(arguments: Place.allCases)
     func `outputs of dependencies are inputs by name`(place: Place) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -66,10 +68,10 @@ import Testing
                   lonely: { run: cat "$OPERON_INPUTS" > lonely.json }
                 """
             )
-            _ = try await scene.run(file, on: place)
+            _ = try await workspace.run(file, on: place)
 
             let inputs = try JSONSerialization.jsonObject(
-                with: Data(scene.read("inputs.json").utf8)
+                with: Data(workspace.read("inputs.json").utf8)
             )
             let expected: NSDictionary = [
                 "number": 42, "object": ["ü": [1, NSNull()] as [Any]] as NSDictionary,
@@ -77,7 +79,7 @@ import Testing
             ]
             #expect(inputs as? NSDictionary == expected)
             #expect(
-                try scene.read("lonely.json").trimmingCharacters(in: .whitespacesAndNewlines)
+                try workspace.read("lonely.json").trimmingCharacters(in: .whitespacesAndNewlines)
                     == "{}"
             )
         }
@@ -85,7 +87,7 @@ import Testing
 
     @Test(arguments: Place.allCases)
     func `two hundred outputs come together in one operation`(place: Place) async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             var text = "operations:\n"
             for number in 1...200 {
                 text += "  n\(number): { run: 'echo \(number) > $OPERON_OUTPUT' }\n"
@@ -97,12 +99,12 @@ import Testing
                     dependencies: [\(names)]
 
                 """
-            let file = try scene.write("graph.yaml", text)
-            let ended = try await scene.run(file, on: place, ["--output", "json"])
+            let file = try workspace.write("graph.yaml", text)
+            let ended = try await workspace.run(file, on: place, ["--output", "json"])
 
             #expect(ended.end == .exit(0))
             try ended.report().expectSuccess(attempts: 1)
-            let data = try Data(scene.read("inputs.json").utf8)
+            let data = try Data(workspace.read("inputs.json").utf8)
             let inputs = try JSONDecoder().decode([String: Int].self, from: data)
             #expect(inputs == Dictionary(uniqueKeysWithValues: (1...200).map { ("n\($0)", $0) }))
         }
@@ -119,7 +121,7 @@ import Testing
 
     @Test(arguments: Place.allCases)
     func `an output may have one mebibyte and no byte more`(place: Place) async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let json = """
                 {"operations": {
                   "full": {"run": \(Self.quoted(Self.writer(1 << 20)))},
@@ -127,15 +129,15 @@ import Testing
                   "reader": {"run": "wc -c < \\"$OPERON_INPUTS\\" > size", "dependencies": ["full"]}
                 }}
                 """
-            let path = try scene.write("graph.json", json)
-            let ended = try await scene.run(path, on: place, ["--output", "json"])
+            let path = try workspace.write("graph.json", json)
+            let ended = try await workspace.run(path, on: place, ["--output", "json"])
 
             let report = try ended.report()
             #expect(report["full"]?.outcome == "succeeded", "\(ended.errors)")
             #expect(report["over"]?.error?.code == "outputTooLarge")
             #expect(report["reader"]?.outcome == "succeeded")
             let size = Int(
-                scene.lines(of: "size").first?.trimmingCharacters(in: .whitespaces) ?? ""
+                workspace.lines(of: "size").first?.trimmingCharacters(in: .whitespaces) ?? ""
             )
             #expect(size ?? 0 > 1 << 20)
         }

@@ -20,12 +20,12 @@ import Testing
     }
 
     private static func examine(
-        _ scene: Scene,
+        _ workspace: Workspace,
         _ url: String,
         _ options: [String] = []
     ) async throws -> (report: Report, end: Program.End) {
-        let arguments = ["doctor", "--broker", url, "--prefix", scene.prefix]
-        let ended = try await scene.operon(arguments + ["--output", "json"] + options)
+        let arguments = ["doctor", "--broker", url, "--prefix", workspace.prefix]
+        let ended = try await workspace.operon(arguments + ["--output", "json"] + options)
         #expect(ended.errors == "")
         #expect(!ended.output.contains("s3cret"))
         let report = try JSONDecoder().decode(Report.self, from: Data(ended.output.utf8))
@@ -42,8 +42,8 @@ import Testing
     }
 
     @Test func `a broker that nobody uses is fine, and has no workers`() async throws {
-        try await Scene.play { scene in
-            let (report, end) = try await Self.examine(scene, try Scene.testBroker())
+        try await Workspace.run { workspace in
+            let (report, end) = try await Self.examine(workspace, try Workspace.testBroker())
 
             #expect(end == .exit(0))
             for subject in ["broker", "version", "login", "permissions", "coordinator"] {
@@ -57,32 +57,32 @@ import Testing
     }
 
     @Test func `workers without a coordinator are heard, and go on as before`() async throws {
-        try await Scene.play { scene in
-            let workers = try scene.startWorkers(2, slots: 3)
+        try await Workspace.run { workspace in
+            let workers = try workspace.startWorkers(2, slots: 3)
             for worker in workers { try await worker.says("serves") }
-            let url = try Scene.testBroker()
-            let (report, end) = try await Self.examine(scene, url)
+            let url = try Workspace.testBroker()
+            let (report, end) = try await Self.examine(workspace, url)
 
             #expect(end == .exit(0))
             let text = report["workers"].first?.text ?? ""
             #expect(text.hasPrefix("2, with 6 slots: w1 on "), "\(text)")
             #expect(text.contains("w2 on "))
-            let file = try scene.write("graph.yaml", "operations: { a: { run: 'true' } }")
-            #expect(try await scene.startRun(file, on: .broker).end().end == .exit(0))
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }")
+            #expect(try await workspace.startRun(file, on: .broker).end().end == .exit(0))
         }
     }
 
     @Test func `a coordinator is named with its workers, and is not disturbed`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { a: { run: 'touch r; until test -e go; do sleep 0.05; done' } }"
             )
-            try scene.startWorkers(1, slots: 2)
-            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
-            try await scene.waitForFile("r")
-            let (report, end) = try await Self.examine(scene, try Scene.testBroker())
-            _ = try scene.write("go", "")
+            try workspace.startWorkers(1, slots: 2)
+            let run = try workspace.startRun(file, on: .broker, ["--output", "json"])
+            try await workspace.waitForFile("r")
+            let (report, end) = try await Self.examine(workspace, try Workspace.testBroker())
+            _ = try workspace.write("go", "")
             let ended = try await run.end()
 
             #expect(end == .exit(0))
@@ -99,10 +99,10 @@ import Testing
     @Test func `a login that is refused is told from a virtual host that is not there`()
         async throws
     {
-        try await Scene.play { scene in
-            let url = try Scene.testBroker()
-            let (login, _) = try await Self.examine(scene, Self.url(url, login: "guest:s3cret"))
-            let (host, _) = try await Self.examine(scene, url + "/nowhere")
+        try await Workspace.run { workspace in
+            let url = try Workspace.testBroker()
+            let (login, _) = try await Self.examine(workspace, Self.url(url, login: "guest:s3cret"))
+            let (host, _) = try await Self.examine(workspace, url + "/nowhere")
 
             #expect(login["login"].map(\.mark) == ["failure"])
             #expect(login["login"].first?.text.contains("“guest” is refused") == true)
@@ -115,8 +115,11 @@ import Testing
     }
 
     @Test func `a port where nobody listens cannot be reached`() async throws {
-        try await Scene.play { scene in
-            let (report, end) = try await Self.examine(scene, "amqp://guest:s3cret@127.0.0.1:1/")
+        try await Workspace.run { workspace in
+            let (report, end) = try await Self.examine(
+                workspace,
+                "amqp://guest:s3cret@127.0.0.1:1/"
+            )
 
             #expect(end == .exit(5))
             #expect(report["broker"].map(\.mark) == ["failure"])
@@ -126,12 +129,12 @@ import Testing
     }
 
     @Test func `a wrong call is a wrong call`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             for arguments in [
                 [], ["--broker", "http://x/"], ["--broker", "amqp://x/", "--timeout", "0"],
                 ["--broker", "amqp://x/", "--role", "king"],
             ] as [[String]] {
-                let ended = try await scene.operon(["doctor"] + arguments)
+                let ended = try await workspace.operon(["doctor"] + arguments)
                 #expect(ended.end == .exit(2))
                 #expect(ended.output == "")
                 #expect(ended.errors != "")
@@ -142,11 +145,11 @@ import Testing
     @Test func `on a terminal each finding is a line, with a sign that the locale has`()
         async throws
     {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let arguments = ["doctor", "--broker", "amqp://guest:s3cret@127.0.0.1:1/"]
             let terminal = Program.Streams.terminal(columns: 240, rows: 24)
-            let unicode = try await scene.operon(arguments, streams: terminal)
-            let plain = try await scene.operon(arguments, environment: ["LANG": "C"])
+            let unicode = try await workspace.operon(arguments, streams: terminal)
+            let plain = try await workspace.operon(arguments, environment: ["LANG": "C"])
 
             let screen = TerminalScreen(columns: 240, unicode.output)
             #expect(screen.unknown == [])
@@ -164,9 +167,9 @@ import Testing
             try await broker.control("add_user", "poor", "s3cret")
             try await broker.control("set_permissions", "poor", "", "", "")
             let url = Self.url(broker.url, login: "poor:s3cret")
-            try await Scene.play { scene in
-                let (coordinator, _) = try await Self.examine(scene, url)
-                let (worker, _) = try await Self.examine(scene, url, ["--role", "worker"])
+            try await Workspace.run { workspace in
+                let (coordinator, _) = try await Self.examine(workspace, url)
+                let (worker, _) = try await Self.examine(workspace, url, ["--role", "worker"])
                 for report in [coordinator, worker] {
                     #expect(report["login"].map(\.mark) == ["fine"])
                     let refused = report["permissions"].filter { $0.mark == "failure" }
@@ -190,7 +193,7 @@ import Testing
                         words[6],
                         words[7]
                     )
-                    let (after, _) = try await Self.examine(scene, url, ["--role", role])
+                    let (after, _) = try await Self.examine(workspace, url, ["--role", role])
                     #expect(after["permissions"].map(\.mark) == ["fine"], "\(role)")
                 }
             }
@@ -213,10 +216,10 @@ import Testing
         try await BrokerFixture.withBroker(extraConfiguration: configuration) { broker in
             let url = "amqps://guest:guest@localhost:\(port)?cacertfile=\(folder)/"
             let plain = broker.url.replacing("amqp:", with: "amqps:")
-            try await Scene.play { scene in
-                let (good, _) = try await Self.examine(scene, url + "ca.pem")
-                let (bad, _) = try await Self.examine(scene, url + "other.pem")
-                let (none, _) = try await Self.examine(scene, plain)
+            try await Workspace.run { workspace in
+                let (good, _) = try await Self.examine(workspace, url + "ca.pem")
+                let (bad, _) = try await Self.examine(workspace, url + "other.pem")
+                let (none, _) = try await Self.examine(workspace, plain)
 
                 // It ends in two days.
                 #expect(good["TLS"].map(\.mark) == ["warning"])

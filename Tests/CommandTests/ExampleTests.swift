@@ -23,34 +23,34 @@ import Testing
 
     @Test(arguments: Place.allCases)
     func `the words of a text are counted through files`(place: Place) async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             for name in ["text.txt", "wordcount.yaml"] {
                 try FileManager.default.copyItem(
                     atPath: Self.folder.appendingPathComponent(name).path,
-                    toPath: scene.path(name)
+                    toPath: workspace.path(name)
                 )
             }
-            let file = scene.path("wordcount.yaml")
-            let ended = try await scene.run(file, on: place, ["--output", "json"])
+            let file = workspace.path("wordcount.yaml")
+            let ended = try await workspace.run(file, on: place, ["--output", "json"])
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             try ended.report().expectSuccess(attempts: 1)
-            #expect(scene.lines(of: "out/counts.txt") == (try Self.counts()))
+            #expect(workspace.lines(of: "out/counts.txt") == (try Self.counts()))
         }
     }
 
     @Test(arguments: Place.allCases)
     func `the words of a text are counted through inputs and outputs`(place: Place) async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let file = Self.folder.appendingPathComponent("wordcount-data.yaml").path
             let options = ["--output", "json", "--logs", "logs"]
-            let ended = try await scene.run(file, on: place, options)
+            let ended = try await workspace.run(file, on: place, options)
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
             let report = try ended.report()
             report.expectSuccess(attempts: 1)
             let number = try #require(report.operations.firstIndex { $0.name == "result" })
-            #expect(scene.lines(of: "logs/\(number)-result.1.log") == (try Self.counts()))
+            #expect(workspace.lines(of: "logs/\(number)-result.1.log") == (try Self.counts()))
         }
     }
 }

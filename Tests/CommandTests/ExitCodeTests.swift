@@ -56,9 +56,9 @@ import Testing
 
     @Test(arguments: works)
     func `the work decides the exit code`(work: Work) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", work.graph)
-            let ended = try await scene.run(file, on: .inProcess, ["--output", "json"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", work.graph)
+            let ended = try await workspace.run(file, on: .inProcess, ["--output", "json"])
 
             #expect(ended.end == .exit(work.code))
             #expect(try ended.report().outcomes == work.outcomes)
@@ -66,11 +66,11 @@ import Testing
     }
 
     @Test func `the work decides the exit code over a broker too`() async throws {
-        try await Scene.play { scene in
-            try scene.startWorkers(2, slots: 2)
+        try await Workspace.run { workspace in
+            try workspace.startWorkers(2, slots: 2)
             for work in Self.works {
-                let file = try scene.write("graph.yaml", work.graph)
-                let ended = try await scene.run(file, on: .broker, ["--output", "json"])
+                let file = try workspace.write("graph.yaml", work.graph)
+                let ended = try await workspace.run(file, on: .broker, ["--output", "json"])
 
                 #expect(ended.end == .exit(work.code), "\(work.graph)")
                 #expect(try ended.report().outcomes == work.outcomes)
@@ -118,10 +118,10 @@ import Testing
         arguments: [String],
         says: String
     ) async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("graph.yaml", "operations: { a: { run: touch ran } }")
-            _ = try scene.write("key.yaml", "operations: { a: { x: 1, rum: ls } }")
-            _ = try scene.write(
+        try await Workspace.run { workspace in
+            _ = try workspace.write("graph.yaml", "operations: { a: { run: touch ran } }")
+            _ = try workspace.write("key.yaml", "operations: { a: { x: 1, rum: ls } }")
+            _ = try workspace.write(
                 "cycle.yaml",
                 """
                 operations:
@@ -129,13 +129,13 @@ import Testing
                   b: { run: touch ran, dependencies: [a] }
                 """
             )
-            _ = try scene.write("empty.url", "\n")
-            let ended = try await scene.operon(arguments)
+            _ = try workspace.write("empty.url", "\n")
+            let ended = try await workspace.operon(arguments)
 
             #expect(ended.end == .exit(2))
             #expect(ended.errors.contains(says), "\(ended.errors)")
             #expect(ended.output == "")
-            #expect(!FileManager.default.fileExists(atPath: scene.path("ran")))
+            #expect(!FileManager.default.fileExists(atPath: workspace.path("ran")))
         }
     }
 
@@ -160,9 +160,9 @@ import Testing
         arguments: [String],
         says: String
     ) async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("empty.url", "\n")
-            let ended = try await scene.start("operon-worker", arguments).end()
+        try await Workspace.run { workspace in
+            _ = try workspace.write("empty.url", "\n")
+            let ended = try await workspace.start("operon-worker", arguments).end()
 
             #expect(ended.end == .exit(2))
             #expect(ended.errors.contains(says), "\(ended.errors)")
@@ -173,12 +173,12 @@ import Testing
     // MARK: - 5: the broker
 
     @Test func `a broker that is not there ends the run and says why`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: touch ran } }")
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: touch ran } }")
             // Nobody may listen on port 1 but root's tcpmux, of long ago.
             let url = "amqp://guest:secret@127.0.0.1:1"
             let options = ["--connect-timeout", "1", "--output", "json"]
-            let run = try scene.startRun(file, on: .broker, broker: url, options)
+            let run = try workspace.startRun(file, on: .broker, broker: url, options)
             let ended = try await run.end()
 
             #expect(ended.end == .exit(5))
@@ -190,11 +190,11 @@ import Testing
     }
 
     @Test func `a broker that refuses the password ends the run and the worker`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: touch ran } }")
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: touch ran } }")
             let url = try BrokerUsers().worker.replacing(/:[^:@\/]+@/, with: ":secret@")
-            let run = try scene.startRun(file, on: .broker, broker: url)
-            let worker = try scene.startWorkers(1, slots: 1, broker: url)[0]
+            let run = try workspace.startRun(file, on: .broker, broker: url)
+            let worker = try workspace.startWorkers(1, slots: 1, broker: url)[0]
 
             for ended in [try await run.end(), try await worker.end()] {
                 #expect(ended.end == .exit(5))
@@ -208,23 +208,23 @@ import Testing
     // MARK: - 6, 8
 
     @Test func `a target that is not there is no such object`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: touch ran } }")
-            let ended = try await scene.operon(["run", file, "b"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: touch ran } }")
+            let ended = try await workspace.operon(["run", file, "b"])
 
             #expect(ended.end == .exit(6))
             #expect(ended.errors.hasSuffix("there is no operation “b”\n"))
             #expect(ended.output == "")
-            #expect(!FileManager.default.fileExists(atPath: scene.path("ran")))
+            #expect(!FileManager.default.fileExists(atPath: workspace.path("ran")))
         }
     }
 
     @Test func `a second run with the same prefix is told who has it`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { wait: 1000s } }")
-            let first = try scene.startRun(file, on: .broker)
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { wait: 1000s } }")
+            let first = try workspace.startRun(file, on: .broker)
             try await first.says("Waiting for a worker")
-            let ended = try await scene.startRun(file, on: .broker).end()
+            let ended = try await workspace.startRun(file, on: .broker).end()
 
             #expect(ended.end == .exit(8))
             #expect(ended.errors.contains("\(first.process)"), "\(ended.errors)")
@@ -234,13 +234,13 @@ import Testing
     }
 
     @Test func `a run takes the prefix over from one that is frozen`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: touch ran } }")
-            let first = try scene.startRun(file, on: .broker)
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: touch ran } }")
+            let first = try workspace.startRun(file, on: .broker)
             try await first.says("Waiting for a worker")
             try await first.freeze()
-            try scene.startWorkers(1, slots: 1)
-            let ended = try await scene.startRun(file, on: .broker).end()
+            try workspace.startWorkers(1, slots: 1)
+            let ended = try await workspace.startRun(file, on: .broker).end()
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
         }

@@ -25,7 +25,7 @@ import Testing
     }
 
     private func withoutWorkers(_ golden: inout Explanations) async throws {
-        try await LiveServer.play(clock: clock) { server in
+        try await LiveServer.run(clock: clock) { server in
             try await server.submit("alone", "operations: { a: { operation: Play } }")
             try await golden.explain("there is no worker", "alone/a", server)
             try await server.join("clerk", slots: 1, plays: false)
@@ -50,7 +50,7 @@ import Testing
     }
 
     private func withBusyWorkers(_ golden: inout Explanations) async throws {
-        try await LiveServer.play(clock: clock) { server in
+        try await LiveServer.run(clock: clock) { server in
             try await server.join("worker", slots: 1)
             await server.gate("holder")
             try await server.submit(
@@ -106,7 +106,7 @@ import Testing
     }
 
     private func whileSuspended(_ golden: inout Explanations) async throws {
-        try await LiveServer.play(clock: clock) { server in
+        try await LiveServer.run(clock: clock) { server in
             try await server.join("worker", slots: 1)
             await server.gate("first")
             try await server.submit(
@@ -139,7 +139,7 @@ import Testing
 
     /// Between coordinator and worker.
     private func onTheWay(_ golden: inout Explanations) async throws {
-        try await LiveServer.play(clock: clock) { server in
+        try await LiveServer.run(clock: clock) { server in
             let worker = try await server.join("worker", slots: 3)
             worker.hold()
             try await server.submit("sent", "operations: { a: { operation: Play } }")
@@ -158,7 +158,7 @@ import Testing
     }
 
     private func withLargeInputs(_ golden: inout Explanations) async throws {
-        try await LiveServer.play(clock: clock, dispatchedBytes: 10_000) { server in
+        try await LiveServer.run(clock: clock, dispatchedBytes: 10_000) { server in
             try await server.join("worker", slots: 2)
             await server.gate("large")
             let text = String(repeating: "x", count: 7_000)
@@ -179,7 +179,7 @@ import Testing
 
     /// It runs, and waits.
     private func whileOthersRun(_ golden: inout Explanations) async throws {
-        try await LiveServer.play(clock: clock) { server in
+        try await LiveServer.run(clock: clock) { server in
             try await server.join("worker", slots: 1, queues: ["default"])
             try await server.join("helper", slots: 1, queues: ["far"])
             await server.gate("part", "next")
@@ -203,7 +203,7 @@ import Testing
     }
 
     private func withoutAnybody(_ golden: inout Explanations) async throws {
-        try await LiveServer.play(clock: clock) { server in
+        try await LiveServer.run(clock: clock) { server in
             try await server.submit(
                 "release",
                 """
@@ -219,7 +219,7 @@ import Testing
     }
 
     private func afterwards(_ golden: inout Explanations) async throws {
-        try await LiveServer.play(clock: clock) { server in
+        try await LiveServer.run(clock: clock) { server in
             try await server.join("worker", slots: 1)
             try await server.submit(
                 "rain",

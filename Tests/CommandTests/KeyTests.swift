@@ -16,13 +16,13 @@ import Testing
     @Test func `how many may hold a key is set for good, and takes nothing from who has it`()
         async throws
     {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             func key(_ up: Up, _ command: String...) async throws -> String {
                 let ended = try await up.operon(["key"] + command)
                 #expect(ended.end == .exit(0), "\(command): \(ended.errors)")
                 return ended.output + ended.errors
             }
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             let none = "There are no keys: no operation has “exclusive”.\n"
             #expect(try await key(up, "list") == none)
             #expect(
@@ -35,7 +35,7 @@ import Testing
                     """
             )
             try await up.restart()
-            let first = try scene.write(
+            let first = try workspace.write(
                 "first.yaml",
                 Self.holding("a", "b", "c", of: "first", limit: 1)
             )
@@ -68,7 +68,7 @@ import Testing
 
                     """
             )
-            _ = try scene.write("open", "")
+            _ = try workspace.write("open", "")
             #expect(try await up.operon("wait", "first").end == .exit(0))
             try await up.restart()
             #expect(
@@ -81,10 +81,10 @@ import Testing
     }
 
     @Test func `a limit that is taken back is one, and what nobody names is gone`() async throws {
-        try await Scene.play { scene in
-            let up = try await Up(scene)
-            let file = try scene.write("g.yaml", Self.holding("a", of: "g", limit: 3))
-            _ = try scene.write("open", "")
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", Self.holding("a", of: "g", limit: 3))
+            _ = try workspace.write("open", "")
             #expect(try await up.operon("submit", file, "--wait").end == .exit(0))
             let reset = try await up.operon("key", "reset", "db")
             #expect(

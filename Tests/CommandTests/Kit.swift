@@ -1,3 +1,3 @@
-// The programs under test, the scenes they play in, and the coordinators that they ask.
+// The programs under test, the folders they run in, and the coordinators that they call.
 @_exported import ClusterKit
 @_exported import OperonFaultKit

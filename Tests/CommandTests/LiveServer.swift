@@ -9,7 +9,7 @@ import Testing
 /// A real coordinator behind the real API, with workers whose operations end when the test lets
 /// them, for the real commands. Its clients are called ann.
 final class LiveServer {
-    let scene: Scene
+    let workspace: Workspace
     let cluster: TestCluster
     /// What the commands called.
     let tap: ClientTap
@@ -21,7 +21,7 @@ final class LiveServer {
     ///   - clock: Moved by the test; `nil`: the machine's.
     ///   - holdsAll: Whether every operation ends only when the test says so.
     ///   - dispatchedBytes: What may be dispatched at a time.
-    static func play(
+    static func run(
         clock: ManualClock? = nil,
         holdsAll: Bool = false,
         dispatchedBytes: Int? = nil,
@@ -40,15 +40,15 @@ final class LiveServer {
             try await TestAPI.serve(api) { _ in
                 TappedClient(cluster.client, tap)
             } _: { _, address in
-                try await Scene.play { scene in
-                    try await body(LiveServer(scene, cluster, tap, url: "http://\(address)"))
+                try await Workspace.run { workspace in
+                    try await body(LiveServer(workspace, cluster, tap, url: "http://\(address)"))
                 }
             }
         }
     }
 
-    private init(_ scene: Scene, _ cluster: TestCluster, _ tap: ClientTap, url: String) {
-        self.scene = scene
+    private init(_ workspace: Workspace, _ cluster: TestCluster, _ tap: ClientTap, url: String) {
+        self.workspace = workspace
         self.cluster = cluster
         self.tap = tap
         self.url = url
@@ -145,7 +145,7 @@ final class LiveServer {
         streams: Program.Streams = .pipes
     ) throws -> Program {
         let all = environment.merging(["OPERON_COORDINATOR": url]) { given, _ in given }
-        return try scene.start("operon", arguments, environment: all, streams: streams)
+        return try workspace.start("operon", arguments, environment: all, streams: streams)
     }
 
     /// Runs `operon` to its end.
@@ -166,7 +166,7 @@ final class LiveServer {
     }
 
     func submit(_ name: String, _ text: String) async throws {
-        _ = try scene.write("\(name).yaml", "name: \(name)\n" + text)
+        _ = try workspace.write("\(name).yaml", "name: \(name)\n" + text)
         try await run("submit \(name).yaml")
     }
 
@@ -183,7 +183,7 @@ final class LiveServer {
         """
 
     func submitWordcount() async throws {
-        _ = try scene.write("wordcount.yaml", Self.wordcount)
+        _ = try workspace.write("wordcount.yaml", Self.wordcount)
         try await run("submit wordcount.yaml")
     }
 }

@@ -12,20 +12,20 @@ import Testing
     )
 
     @Test func `two workers draw the picture that the README shows`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let broker = try BrokerUsers().worker
             let workers = try ["a", "b"].map { name in
-                try scene.start(
+                try workspace.start(
                     "mandelbrot",
                     [
-                        "--worker", "--broker", broker, "--prefix", scene.prefix,
+                        "--worker", "--broker", broker, "--prefix", workspace.prefix,
                         "--name", name, "--slots", "1",
                     ]
                 )
             }
             for worker in workers { try await worker.says("worker serves") }
             let options = ["--output", "json"]
-            let run = try scene.startRun(Self.graph.path, on: .broker, options)
+            let run = try workspace.startRun(Self.graph.path, on: .broker, options)
             let ended = try await run.end()
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
@@ -33,7 +33,9 @@ import Testing
             report.expectSuccess(attempts: 1)
             // Both, unless one comes so late that nothing is left for it.
             #expect(Set(report.operations.map(\.worker)).isSubset(of: ["a", "b"]))
-            let drawn = try Picture(Data(contentsOf: URL(filePath: scene.path("mandelbrot.png"))))
+            let drawn = try Picture(
+                Data(contentsOf: URL(filePath: workspace.path("mandelbrot.png")))
+            )
             try Self.check(drawn)
             for worker in workers {
                 worker.signal(SIGTERM)
@@ -43,31 +45,33 @@ import Testing
     }
 
     @Test func `a worker that is killed meanwhile costs attempts and no tile`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let broker = try BrokerUsers().worker
             let workers = try ["a", "b"].map { name in
-                try scene.start(
+                try workspace.start(
                     "mandelbrot",
                     [
-                        "--worker", "--broker", broker, "--prefix", scene.prefix,
+                        "--worker", "--broker", broker, "--prefix", workspace.prefix,
                         "--name", name, "--slots", "1",
                     ]
                 )
             }
-            let run = try scene.startRun(Self.graph.path, on: .broker, ["--output", "json"])
+            let run = try workspace.startRun(Self.graph.path, on: .broker, ["--output", "json"])
             try await run.says("[10/65]")
             workers[0].signal(SIGKILL)
             let ended = try await run.end()
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            let drawn = try Picture(Data(contentsOf: URL(filePath: scene.path("mandelbrot.png"))))
+            let drawn = try Picture(
+                Data(contentsOf: URL(filePath: workspace.path("mandelbrot.png")))
+            )
             try Self.check(drawn)
         }
     }
 
     @Test func `the graph is what the program prints`() async throws {
-        try await Scene.play { scene in
-            let ended = try await scene.start("mandelbrot", ["--graph"]).end()
+        try await Workspace.run { workspace in
+            let ended = try await workspace.start("mandelbrot", ["--graph"]).end()
 
             #expect(ended.end == .exit(0))
             let text = try String(contentsOf: Self.graph, encoding: .utf8)

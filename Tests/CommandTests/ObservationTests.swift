@@ -12,9 +12,9 @@ import Testing
         """
 
     @Test func `metrics count outcomes and measure runs and commits`() async throws {
-        try await Scene.play { scene in
-            let up = try await Up(scene)
-            let file = try scene.write("seen.yaml", Self.graph)
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("seen.yaml", Self.graph)
             #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
 
             let text = try RawAPI.ask(up.address, "/metrics").body
@@ -34,38 +34,41 @@ import Testing
     }
 
     @Test func `a trace goes from the submission to the processes, over a restart`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-            let up = try await Up(scene)
-            let file = try scene.write("seen.yaml", Self.graph)
-            let submitted = try await scene.operon(
+            let up = try await Up(workspace)
+            let file = try workspace.write("seen.yaml", Self.graph)
+            let submitted = try await workspace.operon(
                 ["submit", file, "--wait"],
                 environment: [
                     "OPERON_COORDINATOR": up.address, "TRACEPARENT": parent,
                 ]
             )
             #expect(submitted.end == .exit(1), "\(submitted.errors)")
-            #expect(try scene.read("trace.a") == parent + "\n")
-            _ = try scene.write("trace.b", "")
+            #expect(try workspace.read("trace.a") == parent + "\n")
+            _ = try workspace.write("trace.b", "")
 
             try await up.restart()
             #expect(try await up.operon("retry", "@latest", "--failed").end == .exit(0))
             #expect(try await up.operon("wait", "@latest").end == .exit(1))
-            #expect(try scene.read("trace.b") == parent + "\n")
+            #expect(try workspace.read("trace.b") == parent + "\n")
         }
     }
 
     @Test func `a run hands its trace on, and none if it has none`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("seen.yaml", Self.graph)
-            _ = try await scene.operon(
+        try await Workspace.run { workspace in
+            let file = try workspace.write("seen.yaml", Self.graph)
+            _ = try await workspace.operon(
                 ["run", "--local", file],
                 environment: ["TRACEPARENT": "00-1-2-01"]
             )
-            #expect(try scene.read("trace.a") == "00-1-2-01\n")
+            #expect(try workspace.read("trace.a") == "00-1-2-01\n")
 
-            _ = try await scene.operon(["run", "--local", file], environment: ["TRACEPARENT": nil])
-            #expect(try scene.read("trace.a") == "\n")
+            _ = try await workspace.operon(
+                ["run", "--local", file],
+                environment: ["TRACEPARENT": nil]
+            )
+            #expect(try workspace.read("trace.a") == "\n")
         }
     }
 
@@ -78,9 +81,9 @@ import Testing
             let metadata: [String: String]?
         }
 
-        try await Scene.play { scene in
-            let up = try await Up(scene, "--log-format", "json")
-            let file = try scene.write("seen.yaml", Self.graph)
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace, "--log-format", "json")
+            let file = try workspace.write("seen.yaml", Self.graph)
             #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
             try await up.program.says("graph finished")
 

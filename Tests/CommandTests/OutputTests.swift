@@ -22,9 +22,9 @@ import Testing
     // MARK: - Pipes
 
     @Test func `on a pipe there is one line per change of state`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            let ended = try await scene.run(file, on: .inProcess, slots: 1)
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let ended = try await workspace.run(file, on: .inProcess, slots: 1)
 
             #expect(ended.end == .exit(1))
             #expect(ended.output == "")
@@ -48,9 +48,9 @@ import Testing
     }
 
     @Test func `quiet says nothing`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            let ended = try await scene.run(file, on: .inProcess, ["--output", "quiet"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let ended = try await workspace.run(file, on: .inProcess, ["--output", "quiet"])
 
             #expect(ended.end == .exit(1))
             #expect(ended.output == "")
@@ -60,10 +60,10 @@ import Testing
 
     @Test(arguments: Place.allCases)
     func `the JSON form has the same shape wherever the graph ran`(place: Place) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            if place == .broker { try scene.startWorkers(1, slots: 1) }
-            let ended = try await scene.run(file, on: place, slots: 1, ["--output", "json"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            if place == .broker { try workspace.startWorkers(1, slots: 1) }
+            let ended = try await workspace.run(file, on: place, slots: 1, ["--output", "json"])
 
             let worker = place == .broker ? "w1" : "local"
             let text = ended.output.replacing(/"startedAt":"[^"]*"/, with: "\"startedAt\":\"T\"")
@@ -92,8 +92,8 @@ import Testing
     }
 
     @Test func `the numbers of a report agree with one another`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -102,7 +102,7 @@ import Testing
                   c: { wait: 50ms }
                 """
             )
-            let ended = try await scene.run(file, on: .inProcess, ["--output", "json"])
+            let ended = try await workspace.run(file, on: .inProcess, ["--output", "json"])
 
             let report = try ended.report()
             let spans = report.operations.map { ($0.end ?? 0) - ($0.start ?? 0) }
@@ -124,9 +124,9 @@ import Testing
 
     @Test(arguments: [80, 30, 12])
     func `a terminal shows one line that is overprinted in place`(columns: UInt16) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.steps(12))
-            let run = try scene.startRun(
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.steps(12))
+            let run = try workspace.startRun(
                 file,
                 on: .inProcess,
                 slots: 1,
@@ -150,9 +150,9 @@ import Testing
     }
 
     @Test func `a failure's last lines stand above nothing that is drawn later`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            let run = try scene.startRun(
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let run = try workspace.startRun(
                 file,
                 on: .inProcess,
                 streams: .terminal(columns: 100, rows: 24)
@@ -181,9 +181,9 @@ import Testing
         hasColors: Bool,
         overprints: Bool
     ) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.steps(3))
-            let run = try scene.startRun(
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.steps(3))
+            let run = try workspace.startRun(
                 file,
                 on: .inProcess,
                 slots: 1,
@@ -205,10 +205,10 @@ import Testing
     }
 
     @Test func `a pipe has colours if they are forced`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
             let forced: [String: String?] = ["CLICOLOR_FORCE": "1"]
-            let ended = try await scene.run(file, on: .inProcess, environment: forced)
+            let ended = try await workspace.run(file, on: .inProcess, environment: forced)
 
             let screen = TerminalScreen(columns: 200, ended.errors)
             #expect(screen.colors > 0)
@@ -217,8 +217,8 @@ import Testing
     }
 
     @Test func `names and output cannot speak to the terminal`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 name: "\u{202E}graph"
@@ -226,7 +226,7 @@ import Testing
                   a: { run: 'printf "\\033[2Jgone\\n\\007" ; exit 1' }
                 """
             )
-            let run = try scene.startRun(
+            let run = try workspace.startRun(
                 file,
                 on: .inProcess,
                 streams: .terminal(columns: 80, rows: 24)

@@ -26,7 +26,7 @@ import Testing
     func `whatever operations are called, their logs are files of the folder for logs`(
         place: Place
     ) async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let encoder = JSONEncoder()
             encoder.outputFormatting = .withoutEscapingSlashes
             let lines = try Self.names.enumerated().map { index, name in
@@ -34,10 +34,10 @@ import Testing
                 return #"{"name": \#(text), "run": "echo \#(index)"}"#
             }
             let graph = lines.joined(separator: "\n") + "\n"
-            let file = try scene.write("graph.jsonl", graph)
-            if place == .broker { _ = try scene.startWorkers(1, slots: 2) }
-            let logs = scene.path("a/b/logs")
-            let run = try scene.startRun(file, on: place, ["--logs", logs])
+            let file = try workspace.write("graph.jsonl", graph)
+            if place == .broker { _ = try workspace.startWorkers(1, slots: 2) }
+            let logs = workspace.path("a/b/logs")
+            let run = try workspace.startRun(file, on: place, ["--logs", logs])
             let ended = try await run.end()
             #expect(ended.end == .exit(0), "\(ended.errors)")
 
@@ -50,7 +50,7 @@ import Testing
                 #expect(name.wholeMatch(of: /[0-9]+-[A-Za-z0-9_.-]*\.1\.log/) != nil, "\(name)")
             }
             // Nothing lies anywhere else.
-            let all = try Self.files(in: scene.directory).filter { !$0.hasPrefix("tmp/") }
+            let all = try Self.files(in: workspace.directory).filter { !$0.hasPrefix("tmp/") }
             #expect(all.filter { !$0.hasPrefix("a/b/logs/") } == ["graph.jsonl"], "\(all)")
         }
     }

@@ -21,23 +21,23 @@ import Testing
     }
 
     @Test func `a run that was killed goes on where it was`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            let run = try scene.start("operon", ["run", "--local"] + Self.arguments(file))
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let run = try workspace.start("operon", ["run", "--local"] + Self.arguments(file))
             try await run.says("running slow\n")
             // Said of its process, which may not have come so far yet.
-            try await scene.waitForLines(2, of: "ran")
+            try await workspace.waitForLines(2, of: "ran")
             run.signal(SIGKILL)
             _ = try await run.end()
-            try await scene.waitUntilNoProcess(named: "sleep")
+            try await workspace.waitUntilNoProcess(named: "sleep")
 
-            _ = try scene.write("go", "")
-            let again = try await scene.operon(
+            _ = try workspace.write("go", "")
+            let again = try await workspace.operon(
                 ["run", "--local"] + Self.arguments(file, "--resume", "--output", "json")
             )
             #expect(again.end == .exit(0), "\(again.errors)")
             #expect(try again.report().counts == Report.Counts(succeeded: 3, total: 3))
-            #expect(scene.lines(of: "ran") == ["first", "slow", "slow", "last"])
+            #expect(workspace.lines(of: "ran") == ["first", "slow", "slow", "last"])
             // Before anything that happens, and with no word of a worker that ended with the run.
             #expect(
                 again.errors.hasPrefix(
@@ -48,40 +48,40 @@ import Testing
             #expect(!again.errors.contains("is gone"), "\(again.errors)")
 
             // Nothing is left: that is said again, and nothing runs.
-            let third = try await scene.operon(
+            let third = try await workspace.operon(
                 ["run", "--local"] + Self.arguments(file, "--resume")
             )
             #expect(third.end == .exit(0), "\(third.errors)")
-            #expect(scene.lines(of: "ran").count == 4)
+            #expect(workspace.lines(of: "ran").count == 4)
         }
     }
 
     @Test func `what runs on a worker meanwhile is not run again`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            try scene.startWorkers(1, slots: 2)
-            let run = try scene.startRun(file, on: .broker, ["--store", "kept.db"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            try workspace.startWorkers(1, slots: 2)
+            let run = try workspace.startRun(file, on: .broker, ["--store", "kept.db"])
             try await run.says("running slow\n")
             run.signal(SIGKILL)
             _ = try await run.end()
 
-            let again = try scene.startRun(
+            let again = try workspace.startRun(
                 file,
                 on: .broker,
                 ["--store", "kept.db", "--resume", "--output", "json"]
             )
             try await again.says("Continuing the stored run")
-            _ = try scene.write("go", "")
+            _ = try workspace.write("go", "")
             let ended = try await again.end()
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(try ended.report().counts == Report.Counts(succeeded: 3, total: 3))
-            #expect(scene.lines(of: "ran") == ["first", "slow", "last"])
+            #expect(workspace.lines(of: "ran") == ["first", "slow", "last"])
         }
     }
 
     @Test func `what failed, and what was skipped for that, runs again`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -90,59 +90,59 @@ import Testing
                   after: { run: 'echo after >> ran', dependencies: [bad] }
                 """
             )
-            let first = try await scene.operon(["run", "--local"] + Self.arguments(file))
+            let first = try await workspace.operon(["run", "--local"] + Self.arguments(file))
             #expect(first.end == .exit(1), "\(first.errors)")
             #expect(first.errors.contains("the same command with --resume"), "\(first.errors)")
-            _ = try scene.write("fixed", "")
+            _ = try workspace.write("fixed", "")
 
-            let again = try await scene.operon(
+            let again = try await workspace.operon(
                 ["run", "--local"] + Self.arguments(file, "--resume")
             )
             #expect(again.end == .exit(0), "\(again.errors)")
-            #expect(scene.lines(of: "ran") == ["good", "bad", "bad", "after"])
+            #expect(workspace.lines(of: "ran") == ["good", "bad", "bad", "after"])
         }
     }
 
     @Test func `what Ctrl-C cancelled runs again`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            let run = try scene.start("operon", ["run", "--local"] + Self.arguments(file))
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let run = try workspace.start("operon", ["run", "--local"] + Self.arguments(file))
             try await run.says("running slow\n")
             // Said of its process, which may not have come so far yet.
-            try await scene.waitForLines(2, of: "ran")
+            try await workspace.waitForLines(2, of: "ran")
             run.signal(SIGINT)
             #expect(try await run.end().end == .exit(130))
 
-            _ = try scene.write("go", "")
-            let again = try await scene.operon(
+            _ = try workspace.write("go", "")
+            let again = try await workspace.operon(
                 ["run", "--local"] + Self.arguments(file, "--resume")
             )
             #expect(again.end == .exit(0), "\(again.errors)")
-            #expect(scene.lines(of: "ran") == ["first", "slow", "slow", "last"])
+            #expect(workspace.lines(of: "ran") == ["first", "slow", "slow", "last"])
         }
     }
 
     @Test func `a store with something else is left alone`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: 'true' } }")
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }")
             let run = ["run", "--local"] + Self.arguments(file)
-            #expect(try await scene.operon(run).end == .exit(0))
+            #expect(try await workspace.operon(run).end == .exit(0))
 
-            let without = try await scene.operon(run)
+            let without = try await workspace.operon(run)
             #expect(without.end == .exit(2))
             #expect(without.errors.contains("--resume"), "\(without.errors)")
 
-            _ = try scene.write("graph.yaml", "operations: { a: { run: 'false' } }")
-            let changed = try await scene.operon(run + ["--resume"])
+            _ = try workspace.write("graph.yaml", "operations: { a: { run: 'false' } }")
+            let changed = try await workspace.operon(run + ["--resume"])
             #expect(changed.end == .exit(2))
             #expect(changed.errors.contains("another graph"), "\(changed.errors)")
         }
     }
 
     @Test func `resume without a store is a wrong call`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: 'true' } }")
-            let run = try await scene.operon(["run", file, "--resume"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }")
+            let run = try await workspace.operon(["run", file, "--resume"])
             #expect(run.end == .exit(2))
             #expect(run.errors.contains("--resume needs --store"), "\(run.errors)")
         }
@@ -177,8 +177,8 @@ import Testing
         // however full the disk is. That of so many cancellations does not.
         let waiting = (0..<20_000)
             .map { "  waits\($0): { run: 'true', dependencies: [ends] }\n" }.joined()
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -194,14 +194,14 @@ import Testing
                 """ + waiting
             )
             try FileManager.default.createDirectory(
-                atPath: scene.path("disk"),
+                atPath: workspace.path("disk"),
                 withIntermediateDirectories: false
             )
             let script = """
                 mount -t tmpfs -o size=4m tmpfs disk || exit 1
                 exec "$0" run --local "$1" --slots 2 --store disk/kept.db
                 """
-            let run = try scene.start(
+            let run = try workspace.start(
                 "/usr/bin/env",
                 ["unshare", "-m", "sh", "-c", script, try Program.executable("operon"), file]
             )
@@ -211,7 +211,7 @@ import Testing
             #expect(ended.end == .exit(128 + signal), "\(ended.errors)")
             #expect(ended.errors.contains("The cancel is not stored"), "\(ended.errors)")
             #expect(ended.errors.contains("--resume"), "\(ended.errors)")
-            try await scene.waitUntilNoProcess(named: "sleep")
+            try await workspace.waitUntilNoProcess(named: "sleep")
         }
     }
 }

@@ -17,10 +17,10 @@ import Testing
         """
 
     @Test func `a dry run prints what would run, and runs nothing`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.diamond)
-            let all = try await scene.operon(["run", "--dry-run", file])
-            let part = try await scene.operon(["run", "--dry-run", file, "right", "left"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.diamond)
+            let all = try await workspace.operon(["run", "--dry-run", file])
+            let part = try await workspace.operon(["run", "--dry-run", file, "right", "left"])
 
             #expect(all.end == .exit(0))
             #expect(Set(all.outputLines.suffix(5)).count == 5)
@@ -37,30 +37,33 @@ import Testing
 
                     """
             )
-            #expect(scene.lines(of: "ledger") == [])
+            #expect(workspace.lines(of: "ledger") == [])
         }
     }
 
     @Test func `targets run with what they need, and nothing else`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.diamond)
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.diamond)
             let options = ["left", "--output", "json"]
-            let ended = try await scene.run(file, on: .inProcess, options)
+            let ended = try await workspace.run(file, on: .inProcess, options)
 
             #expect(ended.end == .exit(0))
             #expect(try ended.report().outcomes == ["fetch": "succeeded", "left": "succeeded"])
-            #expect(scene.lines(of: "ledger") == ["fetch", "left"])
+            #expect(workspace.lines(of: "ledger") == ["fetch", "left"])
         }
     }
 
     @Test func `options are taken up to their limits`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { operation: nothing } }")
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                "operations: { a: { operation: nothing } }"
+            )
             let name = String(repeating: "n", count: 256)
-            try scene.startWorkers(1, slots: 4_096, ["--name", name])
+            try workspace.startWorkers(1, slots: 4_096, ["--name", name])
             let options = ["--connect-timeout", "86400", "--output", "json"]
-            let remote = try await scene.run(file, on: .broker, options)
-            let local = try await scene.run(file, on: .inProcess, slots: 4_096, options)
+            let remote = try await workspace.run(file, on: .broker, options)
+            let local = try await workspace.run(file, on: .inProcess, slots: 4_096, options)
 
             #expect(try remote.report()["a"]?.worker == name)
             #expect(try remote.report().slots == 4_096)
@@ -71,12 +74,12 @@ import Testing
     @Test func `a kind that no worker knows waits and keeps nothing else from running`()
         async throws
     {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { a: { operation: MergeCounts }, b: { operation: nothing } }"
             )
-            let run = try scene.startRun(file, on: .inProcess, ["--output", "json"])
+            let run = try workspace.startRun(file, on: .inProcess, ["--output", "json"])
             try await run.says("succeeded b")
             run.signal(SIGINT)
             let ended = try await run.end()
@@ -99,9 +102,9 @@ import Testing
 
     @Test(arguments: Place.allCases)
     func `after a failure the rest goes on`(place: Place) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.failing)
-            let ended = try await scene.run(file, on: place, ["--output", "json"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.failing)
+            let ended = try await workspace.run(file, on: place, ["--output", "json"])
 
             let outcomes = try ended.report().outcomes
             #expect(ended.end == .exit(1))
@@ -110,18 +113,18 @@ import Testing
                     "bad": "failed", "after": "skipped", "slow": "succeeded", "later": "succeeded",
                 ]
             )
-            #expect(scene.lines(of: "ledger") == ["later"])
+            #expect(workspace.lines(of: "ledger") == ["later"])
         }
     }
 
     @Test(arguments: Place.allCases)
     func `with fail-fast a failure cancels the rest`(place: Place) async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             // However long the failure takes to come, this one still runs.
             let text = Self.failing.replacing("wait: 300ms", with: "wait: 1000s")
-            let file = try scene.write("graph.yaml", text)
+            let file = try workspace.write("graph.yaml", text)
             let options = ["--fail-fast", "--output", "json"]
-            let ended = try await scene.run(file, on: place, options)
+            let ended = try await workspace.run(file, on: place, options)
 
             let report = try ended.report()
             #expect(ended.end == .exit(1))
@@ -129,7 +132,7 @@ import Testing
             #expect(report["slow"]?.outcome == "cancelled")
             #expect(report["later"]?.outcome == "cancelled")
             #expect(report.counts.succeeded == 0)
-            #expect(scene.lines(of: "ledger") == [])
+            #expect(workspace.lines(of: "ledger") == [])
         }
     }
 
@@ -137,8 +140,8 @@ import Testing
     func `what fails twice and has two retries succeeds at the third attempt`(
         place: Place
     ) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -150,7 +153,7 @@ import Testing
                     retry: { limit: 1, delay: 0 }
                 """
             )
-            let ended = try await scene.run(file, on: place, ["--output", "json"])
+            let ended = try await workspace.run(file, on: place, ["--output", "json"])
 
             let report = try ended.report()
             let flaky = try #require(report["flaky"])
@@ -162,7 +165,7 @@ import Testing
                 (next.start ?? 0) - (last.end ?? .infinity)
             }
             #expect(pauses[0] >= 0.1 && pauses[1] >= 0.2, "\(pauses)")
-            #expect(scene.lines(of: "ledger") == ["1", "2", "3"])
+            #expect(workspace.lines(of: "ledger") == ["1", "2", "3"])
             #expect(report["hopeless"]?.outcome == "failed")
             #expect(report["hopeless"]?.error?.exitCode == 9)
             #expect(report["hopeless"]?.attempts.count == 2)
@@ -171,8 +174,8 @@ import Testing
 
     @Test(arguments: Place.allCases)
     func `each way to fail has its name`(place: Place) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -186,7 +189,7 @@ import Testing
                   deadline: { run: sleep 1000, deadline: 2020-01-01T00:00:00Z }
                 """
             )
-            let ended = try await scene.run(file, on: place, ["--output", "json"])
+            let ended = try await workspace.run(file, on: place, ["--output", "json"])
 
             let report = try ended.report()
             #expect(report.counts == Report.Counts(failed: 8, total: 8))
@@ -198,18 +201,18 @@ import Testing
             #expect(report["directory"]?.error?.message.contains("absent") == true)
             #expect(report["output"]?.error?.message.contains("OPERON_OUTPUT") == true)
             #expect(report["deadline"]?.error?.code == "deadline")
-            try await scene.waitUntilNoProcess(named: "sleep")
+            try await workspace.waitUntilNoProcess(named: "sleep")
         }
     }
 
     @Test(arguments: Place.allCases)
     func `the summary has the last lines of what failed`(place: Place) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { a: { run: \"seq 1 30; exit 2\" } }"
             )
-            let ended = try await scene.run(file, on: place)
+            let ended = try await workspace.run(file, on: place)
 
             let lines = ended.errorLines
             let start = try #require(lines.firstIndex(of: "failed a: exit code 2"))
@@ -222,8 +225,8 @@ import Testing
 
     @Test(arguments: Place.allCases)
     func `logs are kept, the end of what is too long`(place: Place) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -233,20 +236,20 @@ import Testing
                   long: { run: "yes 0123456789abcde | head -c 2097152; echo; echo the end" }
                 """
             )
-            let ended = try await scene.run(file, on: place, ["--logs", "logs/deep"])
+            let ended = try await workspace.run(file, on: place, ["--logs", "logs/deep"])
 
             let names = try FileManager.default
-                .contentsOfDirectory(atPath: scene.path("logs/deep")).sorted()
+                .contentsOfDirectory(atPath: workspace.path("logs/deep")).sorted()
             #expect(ended.end == .exit(1))
             #expect(names == ["1-both.1.log", "2-a_b_c.1.log", "2-a_b_c.2.log", "3-long.1.log"])
             #expect(
-                try scene.read("logs/deep/1-both.1.log").split(separator: "\n").sorted() == [
+                try workspace.read("logs/deep/1-both.1.log").split(separator: "\n").sorted() == [
                     "err", "out",
                 ]
             )
-            #expect(try scene.read("logs/deep/2-a_b_c.1.log") == "1\n")
-            #expect(try scene.read("logs/deep/2-a_b_c.2.log") == "2\n")
-            let long = try scene.read("logs/deep/3-long.1.log")
+            #expect(try workspace.read("logs/deep/2-a_b_c.1.log") == "1\n")
+            #expect(try workspace.read("logs/deep/2-a_b_c.2.log") == "2\n")
+            let long = try workspace.read("logs/deep/3-long.1.log")
             #expect(long.utf8.count >= 1 << 20)
             #expect(long.hasSuffix("0123456789abcde\n\nthe end\n"))
         }
@@ -255,21 +258,21 @@ import Testing
     @Test func `logs are not written through links that others put into the directory`()
         async throws
     {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: echo printed } }")
-            _ = try scene.write("victim", "mine")
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: echo printed } }")
+            _ = try workspace.write("victim", "mine")
             try FileManager.default.createDirectory(
-                atPath: scene.path("logs"),
+                atPath: workspace.path("logs"),
                 withIntermediateDirectories: false
             )
             try FileManager.default.createSymbolicLink(
-                atPath: scene.path("logs/0-a.1.log"),
-                withDestinationPath: scene.path("victim")
+                atPath: workspace.path("logs/0-a.1.log"),
+                withDestinationPath: workspace.path("victim")
             )
-            let ended = try await scene.run(file, on: .inProcess, ["--logs", "logs"])
+            let ended = try await workspace.run(file, on: .inProcess, ["--logs", "logs"])
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            #expect(try scene.read("victim") == "mine")
-            #expect(try scene.read("logs/0-a.1.log") == "printed\n")
+            #expect(try workspace.read("victim") == "mine")
+            #expect(try workspace.read("logs/0-a.1.log") == "printed\n")
         }
     }
 
@@ -283,8 +286,8 @@ import Testing
             let dur: Double?
             let tid: Int?
         }
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -293,9 +296,9 @@ import Testing
                   "c \\"quoted\\"": { wait: 50ms, dependencies: [a, b] }
                 """
             )
-            let ended = try await scene.run(file, on: place, ["--trace", "trace.json"])
+            let ended = try await workspace.run(file, on: place, ["--trace", "trace.json"])
 
-            let data = try Data(contentsOf: URL(fileURLWithPath: scene.path("trace.json")))
+            let data = try Data(contentsOf: URL(fileURLWithPath: workspace.path("trace.json")))
             let events = try JSONDecoder().decode([Event].self, from: data)
             let runs = events.filter { $0.ph == "X" }
             #expect(ended.end == .exit(0))

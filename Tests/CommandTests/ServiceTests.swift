@@ -7,25 +7,27 @@ import Testing
     @Test func `a service is ready without a coordinator, and says how it is until its end`()
         async throws
     {
-        try await Scene.play { scene in
-            let manager = try ManagerSocket(path: scene.path("notify"))
+        try await Workspace.run { workspace in
+            let manager = try ManagerSocket(path: workspace.path("notify"))
             var words = manager.words.makeAsyncIterator()
-            let environment: [String: String?] = ["NOTIFY_SOCKET": scene.path("notify")]
+            let environment: [String: String?] = ["NOTIFY_SOCKET": workspace.path("notify")]
             let options = ["--drain-timeout", "90"]
-            let worker = try scene.startWorkers(1, slots: 1, environment: environment, options)[0]
+            let worker = try workspace.startWorkers(1, slots: 1, environment: environment, options)[
+                0
+            ]
 
             #expect(
                 await words.next()
                     == "READY=1\nSTATUS=connected, no coordinator has been there yet\n"
             )
-            let file = try scene.write(
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { a: { run: touch started; until test -e go; do sleep 0.01; done } }"
             )
-            let run = try scene.startRun(file, on: .broker)
+            let run = try workspace.startRun(file, on: .broker)
             #expect(await words.next() == "STATUS=connected, waiting for the coordinator\n")
             #expect(await words.next() == "STATUS=serving the coordinator\n")
-            try await scene.waitForFile("started")
+            try await workspace.waitForFile("started")
             worker.signal(SIGTERM)
             // The drain and what may follow it: more than the unit's own TimeoutStopSec.
             #expect(
@@ -33,7 +35,7 @@ import Testing
                     == "STOPPING=1\nEXTEND_TIMEOUT_USEC=120000000\nSTATUS=draining\n"
             )
             #expect(!worker.hasEnded)
-            _ = try scene.write("go", "")
+            _ = try workspace.write("go", "")
 
             #expect(try await worker.end().end == .exit(0))
             #expect(try await run.end().end == .exit(0))
@@ -41,11 +43,11 @@ import Testing
     }
 
     @Test func `a manager that is gone does not keep a worker from its work`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: \"true\" } }")
-            let environment: [String: String?] = ["NOTIFY_SOCKET": scene.path("nobody")]
-            let worker = try scene.startWorkers(1, slots: 1, environment: environment)[0]
-            let ended = try await scene.run(file, on: .broker)
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: \"true\" } }")
+            let environment: [String: String?] = ["NOTIFY_SOCKET": workspace.path("nobody")]
+            let worker = try workspace.startWorkers(1, slots: 1, environment: environment)[0]
+            let ended = try await workspace.run(file, on: .broker)
 
             #expect(ended.end == .exit(0))
             try await worker.says("the service manager was not told")
@@ -53,15 +55,15 @@ import Testing
     }
 
     @Test func `operations are not told where the manager listens`() async throws {
-        try await Scene.play { scene in
-            let manager = try ManagerSocket(path: scene.path("notify"))
-            let file = try scene.write("graph.yaml", "operations: { a: { run: env > found } }")
-            let environment: [String: String?] = ["NOTIFY_SOCKET": scene.path("notify")]
-            try scene.startWorkers(1, slots: 1, environment: environment)
-            let ended = try await scene.run(file, on: .broker)
+        try await Workspace.run { workspace in
+            let manager = try ManagerSocket(path: workspace.path("notify"))
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: env > found } }")
+            let environment: [String: String?] = ["NOTIFY_SOCKET": workspace.path("notify")]
+            try workspace.startWorkers(1, slots: 1, environment: environment)
+            let ended = try await workspace.run(file, on: .broker)
 
             #expect(ended.end == .exit(0))
-            #expect(try !scene.read("found").contains("NOTIFY_SOCKET"))
+            #expect(try !workspace.read("found").contains("NOTIFY_SOCKET"))
             _ = manager
         }
     }

@@ -14,10 +14,11 @@ import Testing
           f: { run: sleep 1000 }
         """
 
-    private static func startEndless(_ scene: Scene, _ place: Place) async throws -> Program {
-        let file = try scene.write("endless.yaml", endless)
-        if place == .broker { try scene.startWorkers(2, slots: 2) }
-        let run = try scene.startRun(file, on: place, ["--output", "json"])
+    private static func startEndless(_ workspace: Workspace, _ place: Place) async throws -> Program
+    {
+        let file = try workspace.write("endless.yaml", endless)
+        if place == .broker { try workspace.startWorkers(2, slots: 2) }
+        let run = try workspace.startRun(file, on: place, ["--output", "json"])
         for name in ["a", "b", "c", "d"] { try await run.says("running \(name)\n") }
         return run
     }
@@ -27,8 +28,8 @@ import Testing
         place: Place,
         signal: Int32
     ) async throws {
-        try await Scene.play { scene in
-            let run = try await Self.startEndless(scene, place)
+        try await Workspace.run { workspace in
+            let run = try await Self.startEndless(workspace, place)
             run.signal(signal)
             let ended = try await run.end()
 
@@ -39,7 +40,7 @@ import Testing
             #expect(report["a"]?.attempts.map(\.ended) == ["cancelled"])
             #expect(report["a"]?.reason == "interrupted")
             #expect(ended.errors.contains("Cancelling"))
-            try await scene.waitUntilNoProcess(named: "sleep")
+            try await workspace.waitUntilNoProcess(named: "sleep")
         }
     }
 
@@ -47,8 +48,8 @@ import Testing
     func `the first signal lets an operation clean up, and believes its success`(
         place: Place
     ) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -65,10 +66,10 @@ import Testing
                   after: { run: echo after >> ledger, dependencies: [tidy] }
                 """
             )
-            if place == .broker { try scene.startWorkers(2, slots: 2) }
-            let run = try scene.startRun(file, on: place, ["--output", "json"])
-            try await scene.waitForFile("ready")
-            try await scene.waitForFile("ready2")
+            if place == .broker { try workspace.startWorkers(2, slots: 2) }
+            let run = try workspace.startRun(file, on: place, ["--output", "json"])
+            try await workspace.waitForFile("ready")
+            try await workspace.waitForFile("ready2")
             run.signal(SIGINT)
             let ended = try await run.end()
 
@@ -77,7 +78,7 @@ import Testing
             #expect(
                 outcomes == ["tidy": "succeeded", "stubborn": "cancelled", "after": "cancelled"]
             )
-            #expect(scene.lines(of: "ledger").sorted() == ["left", "tidied"])
+            #expect(workspace.lines(of: "ledger").sorted() == ["left", "tidied"])
         }
     }
 
@@ -86,8 +87,8 @@ import Testing
         place: Place,
         signal: Int32
     ) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -100,9 +101,9 @@ import Testing
                   after: { run: echo after >> ledger, dependencies: [deaf] }
                 """
             )
-            if place == .broker { try scene.startWorkers(1, slots: 2) }
-            let run = try scene.startRun(file, on: place, ["--output", "json"])
-            try await scene.waitForFile("ready")
+            if place == .broker { try workspace.startWorkers(1, slots: 2) }
+            let run = try workspace.startRun(file, on: place, ["--output", "json"])
+            try await workspace.waitForFile("ready")
             run.signal(signal)
             try await run.says("Cancelling")
             #expect(!run.hasEnded)
@@ -113,19 +114,19 @@ import Testing
             #expect(ended.end == .exit(128 + signal))
             #expect(report["deaf"]?.outcome != "succeeded")
             #expect(report["after"]?.outcome == "cancelled")
-            #expect(scene.lines(of: "ledger") == [])
-            try await scene.waitUntilNoProcess(named: "ready")
+            #expect(workspace.lines(of: "ledger") == [])
+            try await workspace.waitUntilNoProcess(named: "ready")
         }
     }
 
     @Test func `what a terminal sends to the whole group is for the run alone`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { a: { run: \"sleep 0.5; trap 'exit 0' TERM; touch r; sleep 9\" } }"
             )
-            let run = try scene.startRun(file, on: .inProcess, ["--output", "json"])
-            try await scene.waitForFile("r")
+            let run = try workspace.startRun(file, on: .inProcess, ["--output", "json"])
+            try await workspace.waitForFile("r")
             kill(-run.process, SIGINT)
             let ended = try await run.end()
 
@@ -136,9 +137,9 @@ import Testing
     }
 
     @Test func `a signal while nobody is there to run anything ends the run`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.endless)
-            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.endless)
+            let run = try workspace.startRun(file, on: .broker, ["--output", "json"])
             try await run.says("Waiting for a worker")
             run.signal(SIGINT)
             let ended = try await run.end()
@@ -149,16 +150,16 @@ import Testing
     }
 
     @Test func `a run that is killed leaves no process behind`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.leavers)
-            let run = try scene.startRun(file, on: .inProcess)
-            for name in ["r1", "r2", "r3"] { try await scene.waitForFile(name) }
-            #expect(scene.processes().count >= 6)
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.leavers)
+            let run = try workspace.startRun(file, on: .inProcess)
+            for name in ["r1", "r2", "r3"] { try await workspace.waitForFile(name) }
+            #expect(workspace.processes().count >= 6)
             run.signal(SIGKILL)
             let ended = try await run.end()
 
             #expect(ended.end == .signal(SIGKILL))
-            try await scene.waitUntilNoProcess()
+            try await workspace.waitUntilNoProcess()
         }
     }
 
@@ -173,20 +174,20 @@ import Testing
     // MARK: - Workers
 
     @Test func `a worker that is killed leaves no process behind`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.leavers)
-            let worker = try scene.startWorkers(1, slots: 4)[0]
-            let run = try scene.startRun(file, on: .broker)
-            for name in ["r1", "r2", "r3"] { try await scene.waitForFile(name) }
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.leavers)
+            let worker = try workspace.startWorkers(1, slots: 4)[0]
+            let run = try workspace.startRun(file, on: .broker)
+            for name in ["r1", "r2", "r3"] { try await workspace.waitForFile(name) }
             worker.signal(SIGKILL)
-            try await scene.waitUntilNoProcess(named: "sleep")
+            try await workspace.waitUntilNoProcess(named: "sleep")
             #expect(!run.hasEnded)
         }
     }
 
     @Test func `a worker that drains finishes what runs and gives back what waits`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -198,15 +199,15 @@ import Testing
                   other: { run: echo other >> ledger }
                 """
             )
-            let worker = try scene.startWorkers(1, slots: 1)[0]
-            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
-            try await scene.waitForFile("ready")
+            let worker = try workspace.startWorkers(1, slots: 1)[0]
+            let run = try workspace.startRun(file, on: .broker, ["--output", "json"])
+            try await workspace.waitForFile("ready")
             worker.signal(SIGTERM)
             try await worker.says("draining")
             #expect(!worker.hasEnded)
-            _ = try scene.write("go", "")
+            _ = try workspace.write("go", "")
             let drained = try await worker.end()
-            try scene.startWorkers(1, slots: 1)
+            try workspace.startWorkers(1, slots: 1)
             let ended = try await run.end()
 
             #expect(drained.end == .exit(0))
@@ -217,13 +218,13 @@ import Testing
             #expect(!endings.contains("lost"))
             #expect(report["long"]?.attempts.map(\.worker) == ["w1"])
             #expect(report["more"]?.worker == "w2")
-            #expect(scene.lines(of: "ledger").sorted() == ["long", "more", "other"])
+            #expect(workspace.lines(of: "ledger").sorted() == ["long", "more", "other"])
         }
     }
 
     @Test func `a worker gives back what does not finish while it drains`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -233,12 +234,12 @@ import Testing
                       if [ "$OPERON_ATTEMPT" = 1 ]; then touch ready; sleep 1000; fi
                 """
             )
-            let worker = try scene.startWorkers(1, slots: 1, ["--drain-timeout", "0.2"])[0]
-            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
-            try await scene.waitForFile("ready")
+            let worker = try workspace.startWorkers(1, slots: 1, ["--drain-timeout", "0.2"])[0]
+            let run = try workspace.startRun(file, on: .broker, ["--output", "json"])
+            try await workspace.waitForFile("ready")
             worker.signal(SIGTERM)
             let drained = try await worker.end()
-            try scene.startWorkers(1, slots: 1)
+            try workspace.startWorkers(1, slots: 1)
             let ended = try await run.end()
 
             #expect(drained.end == .exit(0))
@@ -246,14 +247,14 @@ import Testing
             let report = try ended.report()
             #expect(report["long"]?.attempts.map(\.ended) == ["returned", "succeeded"])
             #expect(report["long"]?.attempts.map(\.number) == [1, 2])
-            #expect(scene.lines(of: "ledger") == ["1", "2"])
+            #expect(workspace.lines(of: "ledger") == ["1", "2"])
         }
     }
 
     @Test(arguments: [SIGTERM, SIGINT])
     func `the second signal ends a worker at once`(signal: Int32) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -265,23 +266,23 @@ import Testing
                       while :; do sleep 0.05; done
                 """
             )
-            let worker = try scene.startWorkers(1, slots: 1)[0]
-            _ = try scene.startRun(file, on: .broker)
-            try await scene.waitForFile("ready")
+            let worker = try workspace.startWorkers(1, slots: 1)[0]
+            _ = try workspace.startRun(file, on: .broker)
+            try await workspace.waitForFile("ready")
             worker.signal(signal)
             try await worker.says("draining")
             worker.signal(signal)
             let ended = try await worker.end()
 
             #expect(ended.end == .exit(128 + signal))
-            try await scene.waitUntilNoProcess(named: "ready")
+            try await workspace.waitUntilNoProcess(named: "ready")
         }
     }
 
     @Test func `an idle worker drains at once, with a broker or without`() async throws {
-        try await Scene.play { scene in
-            let connected = try scene.startWorkers(1, slots: 1)[0]
-            let alone = try scene.startWorkers(1, slots: 1, broker: "amqp://127.0.0.1:1")[0]
+        try await Workspace.run { workspace in
+            let connected = try workspace.startWorkers(1, slots: 1)[0]
+            let alone = try workspace.startWorkers(1, slots: 1, broker: "amqp://127.0.0.1:1")[0]
             // Until then a signal would not drain it.
             try await connected.says("with 1 slot")
             try await alone.says("with 1 slot")

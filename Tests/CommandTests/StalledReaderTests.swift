@@ -8,17 +8,17 @@ import Testing
     func `output that a full disk does not take fails the command`(
         _ arguments: [String]
     ) async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("graph.yaml", "name: g\noperations:\n  a: { run: 'true' }\n")
-            let ended = try await scene.operon(arguments, streams: .fullOutput)
+        try await Workspace.run { workspace in
+            _ = try workspace.write("graph.yaml", "name: g\noperations:\n  a: { run: 'true' }\n")
+            let ended = try await workspace.operon(arguments, streams: .fullOutput)
             #expect(ended.end == .exit(1))
             #expect(ended.errors.contains("standard output cannot be written"))
         }
     }
 
     @Test func `a run does its work, and ends at the second signal`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 name: unread
@@ -27,13 +27,13 @@ import Testing
                   second: { run: 'echo second >> ran; exit 1', dependencies: [first] }
                 """
             )
-            let run = try scene.startRun(
+            let run = try workspace.startRun(
                 file,
                 on: .inProcess,
                 ["--logs", "logs", "--output", "json"],
                 streams: .unreadErrors
             )
-            try await scene.waitForLines(2, of: "ran")
+            try await workspace.waitForLines(2, of: "ran")
             // Nothing tells that a signal was taken, and two at once are one.
             let signals = Task {
                 while !Task.isCancelled {

@@ -8,8 +8,8 @@ import Testing
 /// `operon store`: what it says, and that it harms nothing.
 @Suite struct StoreCommandTests {
     /// A store with a finished graph and one that is not.
-    private func makeStore(_ scene: Scene) async throws -> String {
-        let path = scene.path("store.db")
+    private func makeStore(_ workspace: Workspace) async throws -> String {
+        let path = workspace.path("store.db")
         let store = SQLiteStore(path: path, newReign: Reign(rawValue: 1))
         _ = try await store.open()
         let graphs = [GraphID(rawValue: 0), GraphID(rawValue: 1)]
@@ -32,9 +32,9 @@ import Testing
     }
 
     @Test func `a sound store is said to be, copied, pruned and made smaller`() async throws {
-        try await Scene.play { scene in
-            let path = try await makeStore(scene)
-            let copy = scene.path("copy.db")
+        try await Workspace.run { workspace in
+            let path = try await makeStore(workspace)
+            let copy = workspace.path("copy.db")
             let calls: [([String], String)] = [
                 (
                     ["check", path],
@@ -56,12 +56,12 @@ import Testing
                 ),
             ]
             for (arguments, output) in calls {
-                let ended = try await scene.operon(["store"] + arguments)
+                let ended = try await workspace.operon(["store"] + arguments)
                 #expect(ended.errors == "" && ended.end == .exit(0), "\(arguments)")
                 #expect(ended.output == output)
             }
             let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
-            let ended = try await scene.operon(["store", "vacuum", path])
+            let ended = try await workspace.operon(["store", "vacuum", path])
             #expect(ended.end == .exit(0))
             #expect(ended.output.contains("\(size) bytes before"))
             #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count < size)
@@ -69,11 +69,11 @@ import Testing
     }
 
     @Test func `a store that a coordinator has is left alone`() async throws {
-        try await Scene.play { scene in
-            let path = try await makeStore(scene)
+        try await Workspace.run { workspace in
+            let path = try await makeStore(workspace)
             let store = SQLiteStore(path: path, newReign: Reign(rawValue: 1))
             _ = try await store.open()
-            let ended = try await scene.operon(["store", "check", path])
+            let ended = try await workspace.operon(["store", "check", path])
             #expect(ended.end == .exit(8) && ended.output == "")
             #expect(ended.errors.contains("is held by another process"))
             await store.close()
@@ -81,11 +81,11 @@ import Testing
     }
 
     @Test func `what is wrong is a sentence and an exit code`() async throws {
-        try await Scene.play { scene in
-            let path = try await makeStore(scene)
-            let text = try scene.write("text", "no store")
+        try await Workspace.run { workspace in
+            let path = try await makeStore(workspace)
+            let text = try workspace.write("text", "no store")
             let calls: [([String], Int32, String)] = [
-                (["check", scene.path("none")], 6, "there is no store at"),
+                (["check", workspace.path("none")], 6, "there is no store at"),
                 (["check", text], 1, "is not a sound store of operon"),
                 (["backup", path, text], 1, "exists already"),
                 (["prune", path], 2, "--keep 30d"),
@@ -94,12 +94,12 @@ import Testing
                 (["check"], 2, "path"),
             ]
             for (arguments, code, words) in calls {
-                let ended = try await scene.operon(["store"] + arguments)
+                let ended = try await workspace.operon(["store"] + arguments)
                 #expect(ended.end == .exit(code), "\(arguments)")
                 #expect(ended.output == "")
                 #expect(ended.errors.contains(words), "\(arguments): \(ended.errors)")
             }
-            #expect(!FileManager.default.fileExists(atPath: scene.path("none")))
+            #expect(!FileManager.default.fileExists(atPath: workspace.path("none")))
         }
     }
 }

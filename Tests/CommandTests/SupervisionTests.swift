@@ -34,8 +34,8 @@ import Testing
     func `a worker that is killed twice during a run is there again each time`(
         hasDirectory: Bool
     ) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -45,14 +45,14 @@ import Testing
                   c: { run: 'echo done > c', dependencies: [b] }
                 """
             )
-            let directory = ["--state-directory", scene.path("state")]
+            let directory = ["--state-directory", workspace.path("state")]
             let options = ["--supervise"] + (hasDirectory ? directory : [])
-            let supervisor = try scene.startWorkers(1, slots: 1, options)[0]
-            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
-            try await scene.waitForFile("a1")
+            let supervisor = try workspace.startWorkers(1, slots: 1, options)[0]
+            let run = try workspace.startRun(file, on: .broker, ["--output", "json"])
+            try await workspace.waitForFile("a1")
             let first = try await Self.worker(of: supervisor)
             kill(first, SIGKILL)
-            try await scene.waitForFile("b1")
+            try await workspace.waitForFile("b1")
             let second = try await Self.worker(of: supervisor, after: first)
             kill(second, SIGKILL)
             let ended = try await run.end()
@@ -61,7 +61,7 @@ import Testing
             let report = try ended.report()
             #expect(report["a"]?.attempts.count == 2)
             #expect(report["b"]?.attempts.count == 2)
-            #expect(try scene.read("c") == "done\n")
+            #expect(try workspace.read("c") == "done\n")
             supervisor.signal(SIGTERM)
             let supervised = try await supervisor.end()
             #expect(supervised.end == .exit(0))
@@ -71,17 +71,17 @@ import Testing
     }
 
     @Test func `a supervisor that is asked to end has its worker drain`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { a: { run: 'touch r; until test -e go; do sleep 0.05; done' } }"
             )
-            let supervisor = try scene.startWorkers(1, slots: 1, ["--supervise"])[0]
-            let run = try scene.startRun(file, on: .broker)
-            try await scene.waitForFile("r")
+            let supervisor = try workspace.startWorkers(1, slots: 1, ["--supervise"])[0]
+            let run = try workspace.startRun(file, on: .broker)
+            try await workspace.waitForFile("r")
             supervisor.signal(SIGTERM)
             try await supervisor.says("draining")
-            _ = try scene.write("go", "")
+            _ = try workspace.write("go", "")
             let ended = (try await run.end(), try await supervisor.end())
 
             #expect(ended.0.end == .exit(0))
@@ -90,19 +90,19 @@ import Testing
     }
 
     @Test func `a worker whose supervisor is killed dies with all it runs`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { a: { run: 'touch r; test $OPERON_ATTEMPT = 2 || sleep 1000' } }"
             )
-            let options = ["--supervise", "--state-directory", scene.path("state")]
-            let supervisor = try scene.startWorkers(1, slots: 1, options)[0]
-            let run = try scene.startRun(file, on: .broker)
-            try await scene.waitForFile("r")
+            let options = ["--supervise", "--state-directory", workspace.path("state")]
+            let supervisor = try workspace.startWorkers(1, slots: 1, options)[0]
+            let run = try workspace.startRun(file, on: .broker)
+            try await workspace.waitForFile("r")
             supervisor.signal(SIGKILL)
             try await supervisor.end()
-            try await scene.waitUntilNoProcess(named: "sleep")
-            try scene.startWorkers(1, slots: 1, options)
+            try await workspace.waitUntilNoProcess(named: "sleep")
+            try workspace.startWorkers(1, slots: 1, options)
             let ended = try await run.end()
 
             #expect(ended.end == .exit(0))
@@ -110,9 +110,9 @@ import Testing
     }
 
     @Test func `a wrong call is not tried again`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             for arguments in [[], ["--broker", "http://host/"]] as [[String]] {
-                let program = try scene.start("operon-worker", ["--supervise"] + arguments)
+                let program = try workspace.start("operon-worker", ["--supervise"] + arguments)
                 let ended = try await program.end()
 
                 #expect(ended.end == .exit(2))
@@ -122,9 +122,11 @@ import Testing
     }
 
     @Test func `a pause ends when the supervisor is asked to end`() async throws {
-        try await Scene.play { scene in
-            let url = try Scene.testBroker().replacing(/:\/\/.*@/, with: "://nobody:wrong@")
-            let supervisor = try scene.startWorkers(1, slots: 1, broker: url, ["--supervise"])[0]
+        try await Workspace.run { workspace in
+            let url = try Workspace.testBroker().replacing(/:\/\/.*@/, with: "://nobody:wrong@")
+            let supervisor = try workspace.startWorkers(1, slots: 1, broker: url, ["--supervise"])[
+                0
+            ]
             try await supervisor.says("ended with exit code 5; restarting it in")
             supervisor.signal(SIGTERM)
             let ended = try await supervisor.end()
@@ -134,11 +136,13 @@ import Testing
     }
 
     @Test func `a second worker on the same state directory is refused`() async throws {
-        try await Scene.play { scene in
-            let directory: [String: String?] = ["STATE_DIRECTORY": scene.path("state") + ":/other"]
-            let first = try scene.startWorkers(1, slots: 1, environment: directory)[0]
+        try await Workspace.run { workspace in
+            let directory: [String: String?] = [
+                "STATE_DIRECTORY": workspace.path("state") + ":/other"
+            ]
+            let first = try workspace.startWorkers(1, slots: 1, environment: directory)[0]
             try await first.says("serves")
-            let second = try scene.startWorkers(1, slots: 1, environment: directory)[0]
+            let second = try workspace.startWorkers(1, slots: 1, environment: directory)[0]
             let ended = try await second.end()
 
             #expect(ended.end == .exit(8))
@@ -146,16 +150,16 @@ import Testing
             #expect(!first.hasEnded)
             first.signal(SIGTERM)
             #expect(try await first.end().end == .exit(0))
-            let third = try scene.startWorkers(1, slots: 1, environment: directory)[0]
+            let third = try workspace.startWorkers(1, slots: 1, environment: directory)[0]
             try await third.says("serves")
         }
     }
 
     @Test func `a state directory that cannot be made is a wrong call`() async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("file", "")
-            let options = ["--state-directory", scene.path("file/state")]
-            let ended = try await scene.startWorkers(1, slots: 1, options)[0].end()
+        try await Workspace.run { workspace in
+            _ = try workspace.write("file", "")
+            let options = ["--state-directory", workspace.path("file/state")]
+            let ended = try await workspace.startWorkers(1, slots: 1, options)[0].end()
 
             #expect(ended.end == .exit(2))
             #expect(ended.errors.contains("file/state"))

@@ -9,11 +9,11 @@ import Testing
     private static func startWorker(
         _ name: String,
         program: String = "test-worker",
-        in scene: Scene
+        in workspace: Workspace
     ) async throws -> Program {
-        let worker = try scene.start(
+        let worker = try workspace.start(
             program,
-            [try BrokerUsers().worker, scene.prefix, name, "2"],
+            [try BrokerUsers().worker, workspace.prefix, name, "2"],
             environment: quiet
         )
         try await worker.says("worker serves")
@@ -25,25 +25,25 @@ import Testing
     func `one that traps kills a worker once, then children, and fails at the fifth death`(
         isProgramRemoved: Bool
     ) async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             var lines = [#"{"name": "trap", "operation": "Trap"}"#]
             for number in 0..<20 {
                 lines.append(
                     #"{"name": "e\#(number)", "operation": "Echo", "input": {"text": "x"}}"#
                 )
             }
-            let file = try scene.write("graph.jsonl", lines.joined(separator: "\n"))
-            let program = scene.path("worker")
+            let file = try workspace.write("graph.jsonl", lines.joined(separator: "\n"))
+            let program = workspace.path("worker")
             try FileManager.default.copyItem(
                 atPath: try Program.executable("test-worker"),
                 toPath: program
             )
             let workers = [
-                try await Self.startWorker("a", program: program, in: scene),
-                try await Self.startWorker("b", program: program, in: scene),
+                try await Self.startWorker("a", program: program, in: workspace),
+                try await Self.startWorker("b", program: program, in: workspace),
             ]
             if isProgramRemoved { try FileManager.default.removeItem(atPath: program) }
-            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
+            let run = try workspace.startRun(file, on: .broker, ["--output", "json"])
             let ended = try await run.end()
 
             #expect(ended.end == .exit(1), "\(ended.errors)")
@@ -64,9 +64,9 @@ import Testing
     @Test func `a long operation beside one that traps loses an attempt, and gets no blame`()
         async throws
     {
-        try await Scene.play { scene in
-            let started = scene.path("started")
-            let go = scene.path("go")
+        try await Workspace.run { workspace in
+            let started = workspace.path("started")
+            let go = workspace.path("go")
             let gated = #"{"started": "\#(started)", "go": "\#(go)"}"#
             let lines = [
                 #"{"name": "long", "operation": "Gated", "input": \#(gated)}"#,
@@ -74,12 +74,12 @@ import Testing
                 #"{"name": "trap", "operation": "Trap", "dependencies": ["ready"]}"#,
                 #"{"name": "last", "run": "touch \#(go)", "dependencies": {"trap": "finished"}}"#,
             ]
-            let file = try scene.write("graph.jsonl", lines.joined(separator: "\n"))
-            let first = try await Self.startWorker("a", in: scene)
-            let run = try scene.startRun(file, on: .broker, ["--output", "json"])
+            let file = try workspace.write("graph.jsonl", lines.joined(separator: "\n"))
+            let first = try await Self.startWorker("a", in: workspace)
+            let run = try workspace.startRun(file, on: .broker, ["--output", "json"])
             // Only then somebody else comes: both were on one worker.
             _ = try await first.end()
-            let second = try await Self.startWorker("b", in: scene)
+            let second = try await Self.startWorker("b", in: workspace)
             let ended = try await run.end()
 
             let report = try ended.report()
@@ -98,15 +98,15 @@ import Testing
     func `a second signal ends a worker, whatever its operations ignore`(
         number: Int32
     ) async throws {
-        try await Scene.play { scene in
-            let started = scene.path("started")
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let started = workspace.path("started")
+            let file = try workspace.write(
                 "graph.jsonl",
                 #"{"name": "s", "operation": "Stubborn", "input": {"started": "\#(started)"}}"#
             )
-            let worker = try await Self.startWorker("a", in: scene)
-            let run = try scene.startRun(file, on: .broker)
-            try await scene.waitForFile("started")
+            let worker = try await Self.startWorker("a", in: workspace)
+            let run = try workspace.startRun(file, on: .broker)
+            try await workspace.waitForFile("started")
             worker.signal(number)
             try await worker.says("draining")
             worker.signal(number)

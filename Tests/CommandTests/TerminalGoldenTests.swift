@@ -9,7 +9,7 @@ import Testing
     func `the commands fit a terminal as the golden file has it`(columns: UInt16) async throws {
         var golden = Golden("terminal-\(columns).txt")
         let clock = ManualClock()
-        try await LiveServer.play(clock: clock, holdsAll: true) { server in
+        try await LiveServer.run(clock: clock, holdsAll: true) { server in
             try await Self.prepare(server, clock)
             for line in [
                 "list", "status", "status wordcount", "operations wordcount", "show 0/count-a",

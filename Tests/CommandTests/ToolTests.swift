@@ -13,9 +13,9 @@ import Testing
         """
 
     @Test func `validate counts what is sound`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            let ended = try await scene.operon(["validate", file])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let ended = try await workspace.operon(["validate", file])
 
             #expect(ended.end == .exit(0))
             #expect(
@@ -29,11 +29,11 @@ import Testing
     }
 
     @Test func `what a recorded workflow loses is told on the standard error`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let text = #"{"workflow": {"tasks": [{"name": "a", "parents": ["gone\u001b[2J"]}]}}"#
-            let file = try scene.write("w.json", text)
+            let file = try workspace.write("w.json", text)
             for command in ["validate", "run"] {
-                let ended = try await scene.operon([command, file, "--replay", "0"])
+                let ended = try await workspace.operon([command, file, "--replay", "0"])
                 #expect(ended.end == .exit(0), "\(ended.errors)")
                 let warning = try #require(ended.errorLines.first)
                 #expect(warning.hasPrefix("warning: \(file):1:"), "\(warning)")
@@ -44,8 +44,8 @@ import Testing
     }
 
     @Test func `validate names every problem with its place`() async throws {
-        try await Scene.play { scene in
-            _ = try scene.write(
+        try await Workspace.run { workspace in
+            _ = try workspace.write(
                 "bad.yaml",
                 """
                 operations:
@@ -54,7 +54,7 @@ import Testing
                   c: { run: ls, queue: 7, dependancies: [a] }
                 """
             )
-            let ended = try await scene.operon(["validate", "bad.yaml"])
+            let ended = try await workspace.operon(["validate", "bad.yaml"])
 
             #expect(ended.end == .exit(2))
             #expect(ended.errorLines.count == 3)
@@ -68,11 +68,11 @@ import Testing
     }
 
     @Test func `graph draws the same arrows in every format`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", Self.graph)
-            let tree = try await scene.operon(["graph", file])
-            let dot = try await scene.operon(["graph", file, "--format", "dot"])
-            let mermaid = try await scene.operon(["graph", file, "--format", "mermaid"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write("graph.yaml", Self.graph)
+            let tree = try await workspace.operon(["graph", file])
+            let dot = try await workspace.operon(["graph", file, "--format", "dot"])
+            let mermaid = try await workspace.operon(["graph", file, "--format", "mermaid"])
 
             #expect(tree.output == "b\n└─ a\nc\n└─ a\n")
             #expect(dot.output.hasPrefix("digraph"))
@@ -89,8 +89,8 @@ import Testing
 
     @Test(arguments: ["bash", "zsh", "fish"])
     func `completion prints a script that its shell can read`(shell: String) async throws {
-        try await Scene.play { scene in
-            let ended = try await scene.operon(["completion", shell])
+        try await Workspace.run { workspace in
+            let ended = try await workspace.operon(["completion", shell])
 
             #expect(ended.end == .exit(0))
             #expect(ended.errors == "")
@@ -101,7 +101,7 @@ import Testing
                 #expect(ended.output.contains(word))
             }
             // The shells that are not there cannot judge.
-            let path = try scene.write("script", ended.output)
+            let path = try workspace.write("script", ended.output)
             let judge = ["/bin", "/usr/bin"].map { "\($0)/\(shell)" }
                 .first { FileManager.default.isExecutableFile(atPath: $0) }
             if let judge {
@@ -118,9 +118,9 @@ import Testing
     }
 
     @Test func `both programs tell the same version`() async throws {
-        try await Scene.play { scene in
-            let operon = try await scene.operon(["--version"])
-            let worker = try await scene.start("operon-worker", ["--version"]).end()
+        try await Workspace.run { workspace in
+            let operon = try await workspace.operon(["--version"])
+            let worker = try await workspace.start("operon-worker", ["--version"]).end()
 
             #expect(operon.end == .exit(0))
             #expect(operon.output.contains(/^\d+\.\d+\.\d+\n$/))
@@ -130,12 +130,12 @@ import Testing
     }
 
     @Test func `a file with a password that others can read is refused`() async throws {
-        try await Scene.play { scene in
-            let path = try scene.write("url", "amqp://me:s3cret@127.0.0.1:1/\n")
+        try await Workspace.run { workspace in
+            let path = try workspace.write("url", "amqp://me:s3cret@127.0.0.1:1/\n")
             let manager = FileManager.default
             try manager.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
 
-            let ended = try await scene.start("operon-worker", ["--broker-file", "url"]).end()
+            let ended = try await workspace.start("operon-worker", ["--broker-file", "url"]).end()
 
             #expect(ended.end == .exit(2))
             #expect(ended.errors.contains("other users can read the URL in url (mode 644)"))
@@ -146,20 +146,20 @@ import Testing
     @Test func `commands cannot read the broker's password in the environment of what runs them`()
         async throws
     {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { look: "
                     + "{ run: \"tr '\\\\0' '\\\\n' < /proc/$PPID/environ > seen || true\" } }\n"
             )
-            let ended = try await scene.start(
+            let ended = try await workspace.start(
                 "operon",
                 ["run", file, "--local"],
                 environment: ["OPERON_BROKER": "amqp://me:s3cret@broker/"]
             ).end()
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            let seen = try scene.read("seen")
+            let seen = try workspace.read("seen")
             // Only who may trace every process can read it at all.
             #expect(seen.isEmpty || seen.contains("HOME="))
             #expect(!seen.contains("s3cret"))
@@ -177,10 +177,10 @@ import Testing
         name: String,
         arguments: [String]
     ) async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("graph.yaml", Self.graph)
-            _ = try scene.write("url", "http://me:s3cr@t@host/\n")
-            let ended = try await scene.start(name, arguments).end()
+        try await Workspace.run { workspace in
+            _ = try workspace.write("graph.yaml", Self.graph)
+            _ = try workspace.write("url", "http://me:s3cr@t@host/\n")
+            let ended = try await workspace.start(name, arguments).end()
 
             #expect(ended.end == .exit(2))
             #expect(ended.output == "")
@@ -199,9 +199,9 @@ import Testing
         arguments: [String],
         sentence: String
     ) async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("empty", "\n\n")
-            let ended = try await scene.start("operon-worker", arguments).end()
+        try await Workspace.run { workspace in
+            _ = try workspace.write("empty", "\n\n")
+            let ended = try await workspace.start("operon-worker", arguments).end()
 
             #expect(ended.end == .exit(2))
             #expect(ended.output == "")
@@ -263,8 +263,8 @@ import Testing
 
     @Test(arguments: options)
     func `help tells every option`(command: [String], options: [String]) async throws {
-        try await Scene.play { scene in
-            let ended = try await scene.operon(command + ["--help"])
+        try await Workspace.run { workspace in
+            let ended = try await workspace.operon(command + ["--help"])
 
             #expect(ended.end == .exit(0))
             #expect(ended.errors == "")
@@ -274,8 +274,8 @@ import Testing
     }
 
     @Test func `help of the worker tells every option`() async throws {
-        try await Scene.play { scene in
-            let ended = try await scene.start("operon-worker", ["--help"]).end()
+        try await Workspace.run { workspace in
+            let ended = try await workspace.start("operon-worker", ["--help"]).end()
 
             #expect(ended.end == .exit(0))
             for option in [

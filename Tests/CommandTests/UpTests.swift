@@ -10,8 +10,8 @@ import Testing
 /// `operon up`, from submission to the next life.
 @Suite struct UpTests {
     @Test func `its own worker is a part of it, and cannot be drained`() async throws {
-        try await Scene.play { scene in
-            let up = try await Up(scene)
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
             let drain = try await up.operon("drain", "local")
             #expect(drain.end == .exit(2))
             #expect(drain.errors.contains("is part of the coordinator"), "\(drain.errors)")
@@ -21,8 +21,8 @@ import Testing
     @Test func `what failed runs again with its inputs, and graphs grow, whoever died meanwhile`()
         async throws
     {
-        try await Scene.play { scene in
-            let demo = try scene.write(
+        try await Workspace.run { workspace in
+            let demo = try workspace.write(
                 "demo.yaml",
                 """
                 name: demo
@@ -32,18 +32,18 @@ import Testing
                   after: { run: touch after, dependencies: [bad] }
                 """
             )
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             #expect(try await up.operon("submit", demo, "--wait").end == .exit(1))
-            #expect(!FileManager.default.fileExists(atPath: scene.path("after")))
+            #expect(!FileManager.default.fileExists(atPath: workspace.path("after")))
 
-            _ = try scene.write("fixed", "")
+            _ = try workspace.write("fixed", "")
             #expect(try await up.operon("retry", "demo", "--failed").end == .exit(0))
             #expect(try await up.operon("wait", "demo").end == .exit(0))
-            #expect(try scene.read("bad.in").contains(#""a":"A""#))
-            #expect(FileManager.default.fileExists(atPath: scene.path("after")))
+            #expect(try workspace.read("bad.in").contains(#""a":"A""#))
+            #expect(FileManager.default.fileExists(atPath: workspace.path("after")))
 
             try await up.restart()
-            let base = try scene.write(
+            let base = try workspace.write(
                 "base.yaml",
                 """
                 name: base
@@ -52,7 +52,7 @@ import Testing
                 """
             )
             #expect(try await up.operon("submit", base, "--open").end == .exit(0))
-            let more = try scene.write(
+            let more = try workspace.write(
                 "more.yaml",
                 """
                 operations:
@@ -63,7 +63,7 @@ import Testing
             #expect(added.end == .exit(0), "\(added.errors)")
 
             try await up.restart()
-            let three = try scene.write(
+            let three = try workspace.write(
                 "three.yaml",
                 """
                 operations:
@@ -76,14 +76,14 @@ import Testing
             #expect(late.end == .exit(2), "\(late.errors)")
             let ended = try await up.operon("wait", "base")
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            #expect(try scene.read("two.in").contains(#""one":1"#))
-            #expect(try scene.read("three.in").contains(#""one":1"#))
+            #expect(try workspace.read("two.in").contains(#""one":1"#))
+            #expect(try workspace.read("three.in").contains(#""one":1"#))
         }
     }
 
     @Test func `what a second Ctrl-C ends is given back, and runs again`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "long.yaml",
                 """
                 name: long
@@ -93,17 +93,17 @@ import Testing
                     retry: { limit: 0 }
                 """
             )
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             #expect(try await up.operon("submit", file).end == .exit(0))
-            try await scene.waitForFile("runs")
+            try await workspace.waitForFile("runs")
             let ended = try await up.interruptTwice()
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            #expect(scene.lines(of: "runs").count == 1)
-            let first = try #require(scene.lines(of: "runs").first.flatMap { pid_t($0) })
-            #expect(!scene.processes().contains(first), "it was ended with its coordinator")
+            #expect(workspace.lines(of: "runs").count == 1)
+            let first = try #require(workspace.lines(of: "runs").first.flatMap { pid_t($0) })
+            #expect(!workspace.processes().contains(first), "it was ended with its coordinator")
 
             try await up.begin()
-            _ = try scene.write("go", "")
+            _ = try workspace.write("go", "")
             let waited = try await up.operon("wait", "long")
             #expect(waited.end == .exit(0), "\(waited.errors)")
             let shown = try await up.operon("show", "long/a", "--output", "json")
@@ -112,15 +112,15 @@ import Testing
                 from: Data(shown.output.utf8)
             )
             #expect(detail.attempts.map(\.ending) == ["returned", "succeeded"])
-            #expect(scene.lines(of: "runs").count == 2)
+            #expect(workspace.lines(of: "runs").count == 2)
         }
     }
 
     @Test func `outputs cross graphs, and rounds that another graph opens, whoever died meanwhile`()
         async throws
     {
-        try await Scene.play { scene in
-            let first = try scene.write(
+        try await Workspace.run { workspace in
+            let first = try workspace.write(
                 "first.yaml",
                 """
                 name: first
@@ -129,7 +129,7 @@ import Testing
                   bad: { run: 'test -e fixed && echo 7 > $OPERON_OUTPUT', dependencies: [source] }
                 """
             )
-            let second = try scene.write(
+            let second = try workspace.write(
                 "second.yaml",
                 """
                 name: second
@@ -140,7 +140,7 @@ import Testing
                     dependencies: [first/source, own, first/bad]
                 """
             )
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             #expect(try await up.operon("submit", first, "--wait").end == .exit(1))
             try await up.restart()
             // What has finished, and nobody was known to ask for, is read from the store.
@@ -150,14 +150,14 @@ import Testing
             // A newer graph of the same name is not what was meant.
             #expect(try await up.operon("submit", first, "--wait").end == .exit(1))
 
-            _ = try scene.write("fixed", "")
+            _ = try workspace.write("fixed", "")
             let retried = try await up.operon("retry", "0", "--failed")
             #expect(retried.end == .exit(0), "\(retried.errors)")
             try await up.restart()
             let ended = try await up.operon("wait", "second")
             #expect(ended.end == .exit(0), "\(ended.errors)")
             #expect(
-                try scene.read("follow.in").filter { !$0.isWhitespace }
+                try workspace.read("follow.in").filter { !$0.isWhitespace }
                     == #"{"first/source":"S","own":5,"first/bad":7}"#
             )
         }
@@ -166,8 +166,8 @@ import Testing
     @Test func `dependencies, priorities and suspensions are as they were made, after each death`()
         async throws
     {
-        try await Scene.play { scene in
-            let gate = try scene.write(
+        try await Workspace.run { workspace in
+            let gate = try workspace.write(
                 "gate.yaml",
                 """
                 name: gate
@@ -175,7 +175,7 @@ import Testing
                   gate: { run: 'until test -e open; do sleep 0.1; done; echo 1 > $OPERON_OUTPUT' }
                 """
             )
-            let chain = try scene.write(
+            let chain = try workspace.write(
                 "chain.yaml",
                 """
                 name: chain
@@ -184,7 +184,7 @@ import Testing
                   held: { run: 'test -e freed && touch held' }
                 """
             )
-            let up = try await Up(scene)
+            let up = try await Up(workspace)
             #expect(try await up.operon("suspend", "--queue", "default").end == .exit(0))
             #expect(try await up.operon("submit", gate).end == .exit(0))
             #expect(try await up.operon("submit", chain, "--open").end == .exit(0))
@@ -198,7 +198,7 @@ import Testing
             let other = try await up.operon(adding)
             #expect(other.end == .exit(2) && other.errors.contains("with the condition succeeded"))
             try await up.restart()
-            let more = try scene.write(
+            let more = try workspace.write(
                 "last.yaml",
                 """
                 operations:
@@ -215,40 +215,40 @@ import Testing
             try await up.restart()
             #expect(try await up.operon("resume", "--queue", "default").end == .exit(0))
             // It waits for the gate no more, and what waits for it goes on.
-            try await scene.waitForFile("held")
+            try await workspace.waitForFile("held")
             try await up.restart()
-            _ = try scene.write("open", "")
+            _ = try workspace.write("open", "")
             let ended = try await up.operon("wait", "chain")
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            #expect(try scene.read("last.in").contains(#""gate/gate":1"#))
+            #expect(try workspace.read("last.in").contains(#""gate/gate":1"#))
         }
     }
 }
 
-/// `operon up` in a scene, from life to life.
+/// `operon up` in a workspace, from life to life.
 final class Up {
-    private let scene: Scene
+    private let workspace: Workspace
     private(set) var program: Program
     /// The same in every life: a socket.
     let address: String
 
     private let options: [String]
 
-    init(_ scene: Scene, _ options: String...) async throws {
-        self.scene = scene
+    init(_ workspace: Workspace, _ options: String...) async throws {
+        self.workspace = workspace
         self.options = options
-        address = "unix:\(scene.path("operon.sock"))"
-        program = try Self.start(in: scene, address, options)
+        address = "unix:\(workspace.path("operon.sock"))"
+        program = try Self.start(in: workspace, address, options)
         try await program.says("answers at \(address)")
     }
 
     private static func start(
-        in scene: Scene,
+        in workspace: Workspace,
         _ address: String,
         _ options: [String]
     ) throws -> Program {
-        let arguments = ["up", "--store", scene.path("graphs.db"), "--listen", address]
-        return try scene.start("operon", arguments + ["--slots", "2"] + options)
+        let arguments = ["up", "--store", workspace.path("graphs.db"), "--listen", address]
+        return try workspace.start("operon", arguments + ["--slots", "2"] + options)
     }
 
     func restart() async throws {
@@ -266,7 +266,7 @@ final class Up {
 
     /// Its next life.
     func begin() async throws {
-        program = try Self.start(in: scene, address, options)
+        program = try Self.start(in: workspace, address, options)
         try await program.says("answers at \(address)")
     }
 
@@ -291,7 +291,7 @@ final class Up {
     func operon(_ arguments: String...) async throws -> Ended { try await operon(arguments) }
 
     func operon(_ arguments: [String]) async throws -> Ended {
-        try await scene.operon(
+        try await workspace.operon(
             arguments,
             environment: ["OPERON_COORDINATOR": address]
         )

@@ -32,8 +32,8 @@ import Testing
     func `an operation of a kind that this program does not know is named at once`(
         reader: Reader
     ) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -42,7 +42,7 @@ import Testing
                   c: { operation: Foo, dependencies: [a] }
                 """
             )
-            let run = try scene.startRun(file, on: .inProcess, streams: reader.streams)
+            let run = try workspace.startRun(file, on: .inProcess, streams: reader.streams)
             let sentence =
                 "warning: 2 operations cannot run here: without a broker, there is no worker that "
                 + "knows “Foo”. Start a worker of your own that does, and run with --broker."
@@ -59,8 +59,8 @@ import Testing
     func `a kind that no worker knows is told once, with how much waits for it`(
         reader: Reader
     ) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -70,8 +70,8 @@ import Testing
                   d: { run: 'true', delay: 5s }
                 """
             )
-            try scene.startWorkers(1, slots: 1)
-            let run = try scene.startRun(file, on: .broker, streams: reader.streams)
+            try workspace.startWorkers(1, slots: 1)
+            let run = try workspace.startRun(file, on: .broker, streams: reader.streams)
             let foo =
                 "2 operations wait for a worker that knows the kind “Foo”: start a worker of your "
                 + "own that does."
@@ -102,8 +102,8 @@ import Testing
         ),
     ])
     func `a queue that starts nothing is told`(setting: String, sentence: String) async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 queues: { slow: { \(setting) } }
@@ -113,7 +113,7 @@ import Testing
                   c: { run: 'true' }
                 """
             )
-            let run = try scene.startRun(file, on: .inProcess)
+            let run = try workspace.startRun(file, on: .inProcess)
             try await run.says(sentence)
             run.signal(SIGINT)
             let ended = try await run.end()
@@ -124,18 +124,18 @@ import Testing
     }
 
     @Test func `a queue that no worker serves is told`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations: { a: { run: 'true', queue: special } }"
             )
-            try scene.startWorkers(1, slots: 1, ["--queues", "other"])
-            let run = try scene.startRun(file, on: .broker)
+            try workspace.startWorkers(1, slots: 1, ["--queues", "other"])
+            let run = try workspace.startRun(file, on: .broker)
             try await run.says(
                 "1 operation waits in queue “special”, which no worker serves: "
                     + "start one with --queues."
             )
-            try scene.startWorkers(1, slots: 1, ["--queues", "special"])
+            try workspace.startWorkers(1, slots: 1, ["--queues", "special"])
             let ended = try await run.end()
 
             #expect(ended.end == .exit(0))
@@ -143,8 +143,8 @@ import Testing
     }
 
     @Test func `workers that all drain are told`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write(
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 operations:
@@ -152,14 +152,14 @@ import Testing
                   b: { run: 'true' }
                 """
             )
-            let worker = try scene.startWorkers(1, slots: 1, ["--drain-timeout", "1000"])[0]
-            let run = try scene.startRun(file, on: .broker)
-            try await scene.waitForFile("r")
+            let worker = try workspace.startWorkers(1, slots: 1, ["--drain-timeout", "1000"])[0]
+            let run = try workspace.startRun(file, on: .broker)
+            try await workspace.waitForFile("r")
             worker.signal(SIGTERM)
             try await run.says("Waiting for a worker: all workers are draining.")
-            _ = try scene.write("go", "")
+            _ = try workspace.write("go", "")
             try await worker.end()
-            try scene.startWorkers(1, slots: 1)
+            try workspace.startWorkers(1, slots: 1)
             let ended = try await run.end()
 
             #expect(ended.end == .exit(0))
@@ -167,10 +167,13 @@ import Testing
     }
 
     @Test func `a time that has not come is told, and quiet says nothing of it`() async throws {
-        try await Scene.play { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { wait: 0s, delay: 4s } }")
-            let loud = try scene.startRun(file, on: .inProcess)
-            let quiet = try scene.startRun(file, on: .inProcess, ["--output", "quiet"])
+        try await Workspace.run { workspace in
+            let file = try workspace.write(
+                "graph.yaml",
+                "operations: { a: { wait: 0s, delay: 4s } }"
+            )
+            let loud = try workspace.startRun(file, on: .inProcess)
+            let quiet = try workspace.startRun(file, on: .inProcess, ["--output", "quiet"])
             let ended = (try await loud.end(), try await quiet.end())
 
             #expect(ended.0.end == .exit(0))

@@ -18,9 +18,9 @@ import Testing
     }
 
     @Test func `an attempt of an earlier life is shown with the name of its worker`() async throws {
-        try await Scene.play { scene in
-            let up = try await Up(scene)
-            let file = try scene.write("g.yaml", "operations: { a: { run: 'false' } }")
+        try await Workspace.run { workspace in
+            let up = try await Up(workspace)
+            let file = try workspace.write("g.yaml", "operations: { a: { run: 'false' } }")
             #expect(try await up.operon("submit", file, "--wait").end == .exit(1))
             let before = try await names(up)
             let workers = try await up.operon("workers", "--output", "quiet").output

@@ -13,10 +13,10 @@ import Testing
         let workload = try Workload(name)
         let scale = workload.scale(bound: Self.bound, slots: 8)
 
-        try await Scene.play { scene in
-            if place == .broker { try scene.startWorkers(4, slots: 2) }
+        try await Workspace.run { workspace in
+            if place == .broker { try workspace.startWorkers(4, slots: 2) }
             let options = ["--replay", "\(scale)", "--output", "json"]
-            let run = try scene.startRun(workload.path, on: place, slots: 8, options)
+            let run = try workspace.startRun(workload.path, on: place, slots: 8, options)
             let ended = try await run.end()
 
             let report = try ended.report()

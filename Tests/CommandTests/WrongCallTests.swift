@@ -34,13 +34,13 @@ import Testing
 
     @Test func `every command refuses what it does not have, and says how it is used`() async throws
     {
-        try await Scene.play { scene in
-            let help = try await scene.operon(["--experimental-dump-help"])
+        try await Workspace.run { workspace in
+            let help = try await workspace.operon(["--experimental-dump-help"])
             let tree = try JSONDecoder().decode(HelpTree.self, from: Data(help.output.utf8))
             let commands = tree.command.leaves(below: [])
             #expect(commands.count >= 42, "\(commands)")
             for command in commands {
-                let ended = try await scene.operon(command + ["--nosuch"])
+                let ended = try await workspace.operon(command + ["--nosuch"])
                 let line = command.joined(separator: " ")
 
                 #expect(ended.end == .exit(2), "\(line)")
@@ -53,11 +53,11 @@ import Testing
 
     @Test func `wrong calls are answered as the golden file has it`() async throws {
         var golden = Golden("wrong-calls.txt")
-        try await Scene.play { scene in
-            _ = try scene.write("g.yaml", "operations: { a: { run: ls } }")
-            _ = try scene.write("bad.yaml", "operations: { a: { ruin: ls } }")
+        try await Workspace.run { workspace in
+            _ = try workspace.write("g.yaml", "operations: { a: { run: ls } }")
+            _ = try workspace.write("bad.yaml", "operations: { a: { ruin: ls } }")
             for line in Self.calls {
-                let ended = try await scene.operon(
+                let ended = try await workspace.operon(
                     Self.arguments(line),
                     environment: ["OPERON_COORDINATOR": "http://127.0.0.1:1"]
                 )
@@ -106,9 +106,9 @@ import Testing
         async throws
     {
         var golden = Golden("unknown.txt")
-        try await LiveServer.play { server in
+        try await LiveServer.run { server in
             try await server.submit("wordcount", "operations: { merge: { operation: Play } }")
-            _ = try server.scene.write("g.yaml", "operations: { a: { run: ls } }")
+            _ = try server.workspace.write("g.yaml", "operations: { a: { run: ls } }")
             for line in Self.asking where !Self.content.contains(line) {
                 let ended = try await server.operon(line)
                 #expect(ended.end == .exit(6), "\(line): \(ended.end)")
@@ -143,12 +143,12 @@ import Testing
 
     @Test func `what a coordinator refuses is answered as the golden file has it`() async throws {
         var golden = Golden("refused.txt")
-        try await LiveServer.play { server in
+        try await LiveServer.run { server in
             try await server.join("worker", slots: 1)
             try await server.submit("done", "operations: { a: { operation: Play } }")
             try await server.wait(for: "done/a", .finished)
-            _ = try server.scene.write("g.yaml", "operations: { a: { run: ls } }")
-            _ = try server.scene.write(
+            _ = try server.workspace.write("g.yaml", "operations: { a: { run: ls } }")
+            _ = try server.workspace.write(
                 "lost.yaml",
                 "operations: { a: { run: ls, dependencies: [done/b] } }"
             )
@@ -168,7 +168,7 @@ import Testing
                 golden.add(refused: line, try await server.operon(line))
             }
             try await server.run("submit g.yaml --idempotency-key k")
-            _ = try server.scene.write("g.yaml", "operations: { b: { run: ls } }")
+            _ = try server.workspace.write("g.yaml", "operations: { b: { run: ls } }")
             let line = "submit g.yaml --idempotency-key k"
             golden.add(refused: line, try await server.operon(line))
         }
@@ -176,11 +176,11 @@ import Testing
     }
 
     @Test func `where nobody answers, every command says so in one sentence`() async throws {
-        try await Scene.play { scene in
-            _ = try scene.write("g.yaml", "operations: { a: { run: ls } }")
+        try await Workspace.run { workspace in
+            _ = try workspace.write("g.yaml", "operations: { a: { run: ls } }")
             for line in Self.asking {
                 for output in line.hasPrefix("queue") ? ["text", "json"] : ["json"] {
-                    let ended = try await scene.operon(
+                    let ended = try await workspace.operon(
                         Self.arguments(line) + ["--output", output],
                         environment: ["OPERON_COORDINATOR": "http://127.0.0.1:1"]
                     )
@@ -205,17 +205,17 @@ import Testing
         var tokens = AccessTokens()
         tokens.add("ann", token: "the-token-of-ann-0123")
         tokens.add("eve", token: "the-token-of-eve-0123", scope: .read)
-        try await LiveServer.play(tokens: tokens) { server in
-            let scene = server.scene
-            _ = try scene.write("g.yaml", "operations: { a: { run: ls } }")
-            _ = try scene.write("wrong", "the-token-of-nobody-1\n")
-            _ = try scene.write("reader", "the-token-of-eve-0123\n")
-            _ = try scene.write("none", "")
+        try await LiveServer.run(tokens: tokens) { server in
+            let workspace = server.workspace
+            _ = try workspace.write("g.yaml", "operations: { a: { run: ls } }")
+            _ = try workspace.write("wrong", "the-token-of-nobody-1\n")
+            _ = try workspace.write("reader", "the-token-of-eve-0123\n")
+            _ = try workspace.write("none", "")
             for file in ["wrong", "reader", "none"] {
                 let attributes = [FileAttributeKey.posixPermissions: 0o600]
                 try FileManager.default.setAttributes(
                     attributes,
-                    ofItemAtPath: scene.path(file)
+                    ofItemAtPath: workspace.path(file)
                 )
             }
             for line in [

@@ -64,28 +64,28 @@ enum BackEnd: String, CaseIterable, CustomTestStringConvertible, Sendable {
     ///   - row: Its name in the table.
     ///   - slots: How many operations it keeps running at once, at most: rows share the workers of
     ///     a back end. `nil`: all of them, so it has them for itself.
-    func play(
+    func run(
         _ row: String,
         slots: Int? = nil,
         _ body: @Sendable (RowTools) async throws -> Void
     ) async throws {
         let times = ProcessInfo.processInfo.environment["OPERON_SOAK_TIMES"].flatMap { Int($0) }
-        for _ in 0..<(times ?? 1) { try await playOnce(row, slots ?? self.slots, body) }
+        for _ in 0..<(times ?? 1) { try await runOnce(row, slots ?? self.slots, body) }
     }
 
-    private func playOnce(
+    private func runOnce(
         _ row: String,
         _ slots: Int,
         _ body: @Sendable (RowTools) async throws -> Void
     ) async throws {
         switch self {
         case .foundation:
-            try await play(RowTools(self, row, nil, nil), body)
+            try await run(RowTools(self, row, nil, nil), body)
         case .inProcess:
             let cluster = Cluster.inProcess(slots: self.slots)
             let result: Result<Void, any Error>
             do {
-                result = .success(try await play(RowTools(self, row, cluster, nil), body))
+                result = .success(try await run(RowTools(self, row, cluster, nil), body))
             } catch {
                 result = .failure(error)
             }
@@ -98,7 +98,7 @@ enum BackEnd: String, CaseIterable, CustomTestStringConvertible, Sendable {
             let result: Result<Void, any Error>
             do {
                 await shared.strike()
-                result = .success(try await play(RowTools(self, row, shared.cluster, shared), body))
+                result = .success(try await run(RowTools(self, row, shared.cluster, shared), body))
             } catch {
                 result = .failure(error)
             }
@@ -107,7 +107,7 @@ enum BackEnd: String, CaseIterable, CustomTestStringConvertible, Sendable {
         }
     }
 
-    private func play(
+    private func run(
         _ tools: RowTools,
         _ body: @Sendable (RowTools) async throws -> Void
     ) async throws {

@@ -6,7 +6,7 @@ import Testing
 @Suite struct C1Rows {
     @Test(arguments: BackEnd.all)
     func `F1 operations are counted and listed until they end`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F1", slots: 2) { tools in
+        try await backEnd.run("F1", slots: 2) { tools in
             let queue = tools.queue()
             let gate = tools.gate("first")
             let first = tools.operation("first", behind: gate)
@@ -31,7 +31,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F2 a batch starts by priority`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F2", slots: 1) { tools in
+        try await backEnd.run("F2", slots: 1) { tools in
             let queue = tools.queue(limit: 1, isSuspended: true)
             let operations = [
                 tools.operation("1", .normal), tools.operation("2", .low),
@@ -49,7 +49,7 @@ import Testing
     func `F3 it executes while it runs, not before and not after`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("F3", slots: 1) { tools in
+        try await backEnd.run("F3", slots: 1) { tools in
             let gate = tools.gate()
             let operation = tools.operation("a", behind: gate)
             #expect(try await !operation.isExecuting)
@@ -67,7 +67,7 @@ import Testing
     /// has finished, is here what every operation is: one whose `main` awaits.
     @Test(arguments: BackEnd.all)
     func `F4 an operation that awaits ends when that is over`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F4", slots: 1) { tools in
+        try await backEnd.run("F4", slots: 1) { tools in
             var play = tools.play("a")
             play.doze = 20
             let operation = tools.operation(play)
@@ -83,7 +83,7 @@ import Testing
 
     @Test(arguments: BackEnd.local)
     func `F5 started by hand it runs in the calling task`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F5") { tools in
+        try await backEnd.run("F5") { tools in
             var play = tools.play("a")
             play.result = "done"
             let operation = tools.operation(play)
@@ -98,7 +98,7 @@ import Testing
     /// that everybody has.
     @Test(arguments: BackEnd.all)
     func `F6 a queue that is asked for twice is one queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F6", slots: 1) { tools in
+        try await backEnd.run("F6", slots: 1) { tools in
             let queue = tools.queue()
             let again = try tools.other(queue)
             #expect(queue.name == again.name)
@@ -113,7 +113,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F7 one that is cancelled before it starts never runs`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F7", slots: 1) { tools in
+        try await backEnd.run("F7", slots: 1) { tools in
             let queue = tools.queue(limit: 1)
             let gate = tools.gate()
             let first = tools.operation("1", behind: gate)
@@ -133,7 +133,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F10 it sees the queue that it was added to`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F10", slots: 1) { tools in
+        try await backEnd.run("F10", slots: 1) { tools in
             let queue = tools.queue()
             let operation = tools.operation("a")
             try await queue.add(operation)
@@ -147,7 +147,7 @@ import Testing
     /// sees the name of its queue whatever the prefix is.
     @Test(arguments: BackEnd.remote)
     func `F12 its queue keeps its name whatever lies under it`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F12", slots: 1) { tools in
+        try await backEnd.run("F12", slots: 1) { tools in
             let queue = tools.queue()
             let operation = tools.operation("a")
             try await queue.add(operation)
@@ -163,7 +163,7 @@ import Testing
     func `F13 a suspended queue starts nothing until it is resumed`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("F13", slots: 2) { tools in
+        try await backEnd.run("F13", slots: 2) { tools in
             let queue = tools.queue(isSuspended: true)
             let operation = tools.operation("a")
             try await queue.add(operation)
@@ -178,7 +178,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F15 a dependency is listed`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F15", slots: 1) { tools in
+        try await backEnd.run("F15", slots: 1) { tools in
             let queue = tools.queue(isSuspended: true)
             let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await b.addDependency(a)
@@ -195,7 +195,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `F19 a dependency holds across queues`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F19", slots: 2) { tools in
+        try await backEnd.run("F19", slots: 2) { tools in
             let (first, second) = (tools.queue("first"), tools.queue("second"))
             let gate = tools.gate()
             let (a, b) = (tools.operation("a", behind: gate), tools.operation("b"))
@@ -216,7 +216,7 @@ import Testing
     func `F21 with a limit of one they start in the order of adding`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("F21", slots: 1) { tools in
+        try await backEnd.run("F21", slots: 1) { tools in
             let queue = tools.queue(limit: 1, isSuspended: true)
             let operations = tools.operations(["1", "2", "3", "4", "5"])
             for operation in operations { try await queue.add(operation) }
@@ -231,7 +231,7 @@ import Testing
     func `F23 a dependency runs before its dependent, and others run too`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("F23", slots: 2) { tools in
+        try await backEnd.run("F23", slots: 2) { tools in
             let operations = tools.operations(["dependent", "dependency", "other"])
             try await operations[0].addDependency(operations[1])
             try await tools.queue().add(operations)
@@ -245,7 +245,7 @@ import Testing
     /// block, and it sees the queue that it was added to.
     @Test(arguments: BackEnd.operon)
     func `F9 what runs here sees its queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F9", slots: 1) { tools in
+        try await backEnd.run("F9", slots: 1) { tools in
             let queue = try tools.operonQueue()
             let block = try await queue.addLocal { $0.queueName }
             #expect(try await tools.patiently { try await block.value } == queue.name)
@@ -255,7 +255,7 @@ import Testing
     /// The blocks of one operation are a group of operations here, which run side by side.
     @Test(arguments: BackEnd.operon)
     func `F31 a group has ended when all of its parts have`(backEnd: BackEnd) async throws {
-        try await backEnd.play("F31", slots: 2) { tools in
+        try await backEnd.run("F31", slots: 2) { tools in
             let queue = try tools.operonQueue()
             let gate = tools.gate()
             let group = GroupHandle("group") {

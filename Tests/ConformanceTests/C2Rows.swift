@@ -13,7 +13,7 @@ import Testing
 
     @Test(arguments: BackEnd.local)
     func `G2 one that is in no queue is ready and nothing else`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G2") { tools async throws in
+        try await backEnd.run("G2") { tools async throws in
             let operation = tools.operation("a")
             #expect(try await operation.isReady)
             #expect(try await !operation.isCancelled)
@@ -28,7 +28,7 @@ import Testing
     func `G4 a dependency shows, and its dependent is not ready`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G4", slots: 1) { tools in
+        try await backEnd.run("G4", slots: 1) { tools in
             let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await b.addDependency(a)
             #expect(try await b.dependencyNames.count == 1)
@@ -46,7 +46,7 @@ import Testing
     func `G7 one that has ended is finished, ready and has called back`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G7", slots: 1) { tools in
+        try await backEnd.run("G7", slots: 1) { tools in
             let operation = tools.operation("a")
             let calls = Counter()
             operation.onCompletion { calls.increment() }
@@ -63,7 +63,7 @@ import Testing
     func `G10 a cancelled one can be started, and ends without running`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G10") { tools in
+        try await backEnd.run("G10") { tools in
             let operation = tools.operation("a")
             let calls = Counter()
             operation.onCompletion { calls.increment() }
@@ -79,7 +79,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `G12 what has ended is waited for no more`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G12", slots: 1) { tools in
+        try await backEnd.run("G12", slots: 1) { tools in
             var play = tools.play("a")
             play.result = "done"
             let operation = tools.operation(play)
@@ -97,7 +97,7 @@ import Testing
     func `G13 a queue is not suspended until somebody suspends it`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G13", slots: 1) { tools in
+        try await backEnd.run("G13", slots: 1) { tools in
             let queue = tools.queue()
             let other = try tools.other(queue)
             #expect(try await !queue.isSuspended)
@@ -114,7 +114,7 @@ import Testing
     func `G14 a queue has a name, whether or not it was given one`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G14") { tools in
+        try await backEnd.run("G14") { tools in
             let named = tools.queue("named")
             #expect(named.name == tools.name("named"))
             let (one, other) = (tools.anonymousQueue(), tools.anonymousQueue())
@@ -125,7 +125,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `G15 a limit is what was set last`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G15", slots: 1) { tools in
+        try await backEnd.run("G15", slots: 1) { tools in
             let queue = tools.queue()
             let other = try tools.other(queue)
             let standard = OperationQueue.defaultMaxConcurrentOperationCount
@@ -141,7 +141,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `G17 what is added runs`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G17", slots: 1) { tools in
+        try await backEnd.run("G17", slots: 1) { tools in
             let operation = tools.operation("a")
             try await tools.queue().add(operation)
             try await operation.waitUntilFinished()
@@ -152,7 +152,7 @@ import Testing
     /// Here the wait may return before the callback runs, as it does on Linux Foundation too.
     @Test(arguments: BackEnd.operon)
     func `G18 one result, one call`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G18", slots: 1) { tools in
+        try await backEnd.run("G18", slots: 1) { tools in
             let handle = OperationHandle(Square(number: 7))
             let calls = Counter()
             handle.completionBlock = { _ in calls.increment() }
@@ -169,7 +169,7 @@ import Testing
     func `G19 two hundred results, each right, at most ten at once`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G19") { tools in
+        try await backEnd.run("G19") { tools in
             let queue = tools.queue(limit: 10)
             let operations = (0..<200).map { number in
                 var play = tools.play("\(number)")
@@ -188,7 +188,7 @@ import Testing
 
     @Test(arguments: BackEnd.local)
     func `G21 started by hand it runs in this process`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G21") { tools in
+        try await backEnd.run("G21") { tools in
             let operation = tools.operation("a")
             try await operation.start()
             #expect(tools.journal.lines.map(\.process).allSatisfy { $0 == ownProcess })
@@ -198,7 +198,7 @@ import Testing
 
     @Test(arguments: BackEnd.local)
     func `G22 it can be started by any task`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G22") { tools in
+        try await backEnd.run("G22") { tools in
             let operation = tools.operation("a")
             try await Task.detached { try await operation.start() }.value
             #expect(try await operation.isFinished)
@@ -208,7 +208,7 @@ import Testing
 
     @Test(arguments: BackEnd.local)
     func `G25 no two queues have one name`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G25") { tools in
+        try await backEnd.run("G25") { tools in
             let queues = [
                 tools.queue("one"), tools.queue("other"), tools.anonymousQueue(),
                 tools.anonymousQueue(),
@@ -221,7 +221,7 @@ import Testing
     func `G26 it runs elsewhere, in the queue that it was added to`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G26", slots: 1) { tools in
+        try await backEnd.run("G26", slots: 1) { tools in
             try await runsElsewhere(tools, tools.queue())
         }
     }
@@ -231,7 +231,7 @@ import Testing
     func `G28 started by hand it sees none of the cluster's queues`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G28") { tools in
+        try await backEnd.run("G28") { tools in
             let operation = tools.operation("a")
             try await operation.start()
             #expect(tools.journal.lines.map(\.queue).allSatisfy { $0 == "local" })
@@ -243,7 +243,7 @@ import Testing
     func `G29 a block runs here when a worker has done what it waits for`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G29", slots: 1) { tools in
+        try await backEnd.run("G29", slots: 1) { tools in
             let queue = try tools.operonQueue()
             let there = try await queue.addOperation(Square(number: 6))
             let name = there.name
@@ -257,7 +257,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `G30 so does that of another queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G30", slots: 1) { tools in
+        try await backEnd.run("G30", slots: 1) { tools in
             try await runsElsewhere(tools, tools.queue("one"))
             try await runsElsewhere(tools, tools.queue("other"))
         }
@@ -282,7 +282,7 @@ import Testing
     func `G31 suspended while it works, and resumed, a queue finishes its work`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G31", slots: 2) { tools in
+        try await backEnd.run("G31", slots: 2) { tools in
             let queue = tools.queue(limit: 1)
             let gate = tools.gate()
             let (a, b) = (tools.operation("a", behind: gate), tools.operation("b"))
@@ -302,7 +302,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `G33 a batch of a hundred keeps its order`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G33", slots: 1) { tools in
+        try await backEnd.run("G33", slots: 1) { tools in
             let queue = tools.queue(limit: 1)
             let names = (0..<100).map { "\($0)" }
             let operations = tools.operations(names)
@@ -317,7 +317,7 @@ import Testing
     func `G36 a dependency that has ended stays listed and blocks nobody`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("G36", slots: 1) { tools in
+        try await backEnd.run("G36", slots: 1) { tools in
             let queue = tools.queue()
             let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await queue.add(a)
@@ -338,7 +338,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `G42 what it returns is its value`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G42", slots: 1) { tools in
+        try await backEnd.run("G42", slots: 1) { tools in
             let handle = try await tools.operonQueue().addOperation(Square(number: 5))
             #expect(try await tools.value(of: handle) == 25)
         }
@@ -346,7 +346,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `G43 whoever knows its number finds out what it is`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G43", slots: 1) { tools in
+        try await backEnd.run("G43", slots: 1) { tools in
             let queue = try tools.operonQueue(isSuspended: true)
             let handle = try await queue.addOperation(Square(number: 5))
             #expect(handle.operation == Square(number: 5))
@@ -359,7 +359,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `G44 a long text arrives as it was`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G44", slots: 1) { tools in
+        try await backEnd.run("G44", slots: 1) { tools in
             // A mebibyte of it, but for the quotes that JSON needs.
             let text = "HELLÖ, 世界"
             let count = ((1 << 20) - 2) / text.utf8.count
@@ -370,7 +370,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `G47 there is no value before there is one`(backEnd: BackEnd) async throws {
-        try await backEnd.play("G47", slots: 1) { tools in
+        try await backEnd.run("G47", slots: 1) { tools in
             let gate = tools.gate()
             var play = tools.play("a", behind: gate)
             play.result = "done"

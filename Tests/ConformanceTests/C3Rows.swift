@@ -6,7 +6,7 @@ import Testing
 @Suite struct C3Rows {
     @Test(arguments: BackEnd.all)
     func `P1 several dependencies are listed`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P1", slots: 1) { tools in
+        try await backEnd.run("P1", slots: 1) { tools in
             let operation = tools.operation("dependent")
             let dependencies = tools.operations(["a", "b", "c"])
             for dependency in dependencies { try await operation.addDependency(dependency) }
@@ -18,7 +18,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P2 an operation with options runs as any other`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P2", slots: 1) { tools in
+        try await backEnd.run("P2", slots: 1) { tools in
             var options = OperationOptions(name: "named", timeout: .seconds(60))
             options.retry = RetryPolicy(limit: 2)
             options.summary = "runs as any other"
@@ -32,7 +32,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `P7 without a condition a dependency still holds`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P7", slots: 2) { tools in
+        try await backEnd.run("P7", slots: 2) { tools in
             let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await b.addDependency(a)
             try await tools.queue().add(b, a)
@@ -43,7 +43,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P10 a delayed one does not start before its time`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P10", slots: 1) { tools in
+        try await backEnd.run("P10", slots: 1) { tools in
             let options = OperationOptions(delay: .milliseconds(100))
             let added = JournalLine.now()
             let queue = try tools.operonQueue()
@@ -56,7 +56,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P11 no delay and less than none are one`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P11", slots: 1) { tools in
+        try await backEnd.run("P11", slots: 1) { tools in
             let queue = try tools.operonQueue()
             for delay in [Duration.zero, .seconds(-3_600)] {
                 let options = OperationOptions(delay: delay)
@@ -70,7 +70,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `P19 one whose dependency was cancelled runs`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P19", slots: 1) { tools in
+        try await backEnd.run("P19", slots: 1) { tools in
             let queue = tools.queue(isSuspended: true)
             let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await b.addDependency(a)
@@ -88,7 +88,7 @@ import Testing
     /// ended at once.
     @Test(arguments: BackEnd.all)
     func `P20 a cancelled one leaves its queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P20", slots: 1) { tools in
+        try await backEnd.run("P20", slots: 1) { tools in
             let queue = tools.queue(limit: 1, isSuspended: true)
             let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await queue.add(a, b)
@@ -108,7 +108,7 @@ import Testing
     func `P21 cancelled before its start it has ended and was cancelled`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("P21", slots: 1) { tools in
+        try await backEnd.run("P21", slots: 1) { tools in
             let queue = tools.queue(isSuspended: true)
             let a = tools.operation("a")
             try await queue.add(a)
@@ -126,7 +126,7 @@ import Testing
     func `P22 one that cancels itself while it runs has ended as cancelled`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("P22", slots: 1) { tools in
+        try await backEnd.run("P22", slots: 1) { tools in
             let queue = tools.queue()
             var play = tools.play("a")
             play.givesUp = true
@@ -145,7 +145,7 @@ import Testing
     func `P23 somebody else sees it start, add another and end`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("P23", slots: 2) { tools in
+        try await backEnd.run("P23", slots: 2) { tools in
             let gate = tools.gate()
             let before = try await tools.place()
             // It becomes a name in the graph.
@@ -187,7 +187,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `P26 a completion block is called, late or not`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P26", slots: 1) { tools in
+        try await backEnd.run("P26", slots: 1) { tools in
             let operation = tools.operation("a")
             let calls = Counter()
             operation.onCompletion { calls.increment() }
@@ -205,7 +205,7 @@ import Testing
 
     @Test(arguments: BackEnd.all.filter { $0.slots > 1 })
     func `P29 a long one holds up nobody`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P29", slots: 2) { tools in
+        try await backEnd.run("P29", slots: 2) { tools in
             let queue = tools.queue()
             let gate = tools.gate()
             let (long, quick) = (tools.operation("long", behind: gate), tools.operation("quick"))
@@ -220,7 +220,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `P32 with a limit of one all of them run`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P32", slots: 1) { tools in
+        try await backEnd.run("P32", slots: 1) { tools in
             let queue = tools.queue()
             try await queue.setLimit(1)
             let operations = tools.operations(["a", "b", "c"])
@@ -233,7 +233,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P33 what it throws arrives equal`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P33", slots: 1) { tools in
+        try await backEnd.run("P33", slots: 1) { tools in
             var play = tools.play("a")
             play.failure = Sorry(reason: "es regnet, 雨")
             let handle = try await tools.operonQueue().addOperation(play)
@@ -245,7 +245,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P34 why it was cancelled is a part of how it ended`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P34", slots: 1) { tools in
+        try await backEnd.run("P34", slots: 1) { tools in
             let queue = try tools.operonQueue(isSuspended: true)
             let handle = try await queue.addOperation(tools.play("a"))
             try await handle.cancel(reason: "not wanted any more")
@@ -261,7 +261,7 @@ import Testing
     func `P38 what somebody else completes has ended when they say so`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("P38", slots: 1) { tools in
+        try await backEnd.run("P38", slots: 1) { tools in
             let queue = try tools.operonQueue()
             let handle = try ExternalOperationHandle(String.self)
             try await queue.addOperation(handle)
@@ -285,7 +285,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P3 a block is run by its name`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P3", slots: 1) { tools in
+        try await backEnd.run("P3", slots: 1) { tools in
             // Workers elsewhere know it.
             if backEnd == .inProcess { try await tools.cluster.register(shout) }
             let handle = try await tools.operonQueue().addOperation("shout", "hello")
@@ -298,7 +298,7 @@ import Testing
     func `P8 a group has ended after its members, and before what depends on it`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("P8", slots: 2) { tools in
+        try await backEnd.run("P8", slots: 2) { tools in
             let queue = try tools.operonQueue()
             let gate = tools.gate()
             let group = GroupHandle([
@@ -321,7 +321,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P4 one whose condition holds runs`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P4", slots: 1) { tools in
+        try await backEnd.run("P4", slots: 1) { tools in
             let condition = Says(true, asked: tools.play("asked"))
             let operation = Conditional(tools.play("a"), condition)
             let handle = try await tools.operonQueue().addOperation(operation)
@@ -334,7 +334,7 @@ import Testing
     /// There a condition that fails cancels; here it is an error of its own.
     @Test(arguments: BackEnd.operon)
     func `P15 a silent condition brings nothing along`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P15", slots: 1) { tools in
+        try await backEnd.run("P15", slots: 1) { tools in
             var condition = Says(false, asked: tools.play("asked"))
             condition.brings = tools.play("brought")
             let queue = try tools.operonQueue()
@@ -353,7 +353,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P16 the opposite of what holds does not`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P16", slots: 1) { tools in
+        try await backEnd.run("P16", slots: 1) { tools in
             let condition = Says(true, asked: tools.play("asked"))
             let operation = Conditional(tools.play("a"), condition, .negated)
             let handle = try await tools.operonQueue().addOperation(operation)
@@ -366,7 +366,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P17 the opposite of what does not hold does`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P17", slots: 1) { tools in
+        try await backEnd.run("P17", slots: 1) { tools in
             let condition = Says(false, asked: tools.play("asked"))
             let operation = Conditional(tools.play("a"), condition, .negated)
             let handle = try await tools.operonQueue().addOperation(operation)
@@ -377,7 +377,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `P35 an error says which condition it was`(backEnd: BackEnd) async throws {
-        try await backEnd.play("P35", slots: 1) { tools in
+        try await backEnd.run("P35", slots: 1) { tools in
             let condition = Says(false, asked: tools.play("asked"))
             let operation = Conditional(tools.play("a"), condition)
             let handle = try await tools.operonQueue().addOperation(operation)

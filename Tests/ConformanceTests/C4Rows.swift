@@ -7,7 +7,7 @@ import Testing
     /// Linux Foundation releases nobody whose dependency was removed; so this one is ours alone.
     @Test(arguments: BackEnd.operon)
     func `CA1 a dependency can be removed, and removed again`(backEnd: BackEnd) async throws {
-        try await backEnd.play("CA1", slots: 1) { tools in
+        try await backEnd.run("CA1", slots: 1) { tools in
             let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await b.addDependency(a)
             try await b.removeDependency(a)
@@ -30,7 +30,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `CA4 a queue tells what happens to it`(backEnd: BackEnd) async throws {
-        try await backEnd.play("CA4", slots: 1) { tools in
+        try await backEnd.run("CA4", slots: 1) { tools in
             let queue = try tools.operonQueue()
             let other = OperationQueue(name: queue.name, cluster: try tools.otherCluster)
             let before = try await tools.place()
@@ -54,7 +54,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `CA5 of a cancelled one nothing runs`(backEnd: BackEnd) async throws {
-        try await backEnd.play("CA5", slots: 1) { tools in
+        try await backEnd.run("CA5", slots: 1) { tools in
             let (a, b) = (tools.operation("a"), tools.operation("b"))
             try await a.cancel()
             #expect(try await a.isCancelled)
@@ -70,7 +70,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `CA6 one that throws has ended, and runs no more`(backEnd: BackEnd) async throws {
-        try await backEnd.play("CA6", slots: 1) { tools in
+        try await backEnd.run("CA6", slots: 1) { tools in
             var play = tools.play("a")
             play.failure = Sorry(reason: "rain")
             let handle = try await tools.operonQueue().addOperation(play)
@@ -87,7 +87,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `CA7 priority first, then the order of adding`(backEnd: BackEnd) async throws {
-        try await backEnd.play("CA7", slots: 1) { tools in
+        try await backEnd.run("CA7", slots: 1) { tools in
             let queue = tools.queue(limit: 1, isSuspended: true)
             let first = [
                 tools.operation("low", .low), tools.operation("normal", .normal),

@@ -8,7 +8,7 @@ import Testing
 @Suite struct C5Rows {
     @Test(arguments: BackEnd.all)
     func `X6 priorities are those of one queue`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X6", slots: 1) { tools in
+        try await backEnd.run("X6", slots: 1) { tools in
             let (one, suspended) = (tools.queue("one"), tools.queue("other", isSuspended: true))
             let low = tools.operation("low", .veryLow)
             let high = tools.operation("high", .veryHigh)
@@ -23,7 +23,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `X7 a dependency may come late, but not too late`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X7", slots: 2) { tools in
+        try await backEnd.run("X7", slots: 2) { tools in
             let queue = tools.queue(isSuspended: true)
             let gate = tools.gate()
             let (a, b) = (tools.operation("a"), tools.operation("b", behind: gate))
@@ -54,7 +54,7 @@ import Testing
     func `X12 a barrier of a suspended queue waits as any other`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X12", slots: 2) { tools in
+        try await backEnd.run("X12", slots: 2) { tools in
             let queue = try tools.operonQueue(isSuspended: true)
             let barrier = OperationHandle(tools.play("barrier"))
             try await queue.addBarrier(barrier)
@@ -84,7 +84,7 @@ import Testing
     func `X13 progress counts what has ended, whatever its outcome`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X13", slots: 2) { tools in
+        try await backEnd.run("X13", slots: 2) { tools in
             let queue = try tools.operonQueue(isSuspended: true)
             let handles = try await queue.addOperations(
                 ["1", "2", "3", "4"].map { tools.play($0) }
@@ -110,7 +110,7 @@ import Testing
 
     @Test(arguments: BackEnd.all)
     func `X14 of a diamond the ends are first and last`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X14", slots: 2) { tools in
+        try await backEnd.run("X14", slots: 2) { tools in
             let names = ["d", "c", "b", "a"]
             let operations = tools.operations(names)
             let (d, c, b, a) = (operations[0], operations[1], operations[2], operations[3])
@@ -130,7 +130,7 @@ import Testing
 
     @Test(arguments: BackEnd.operon)
     func `X17 nothing depends on itself`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X17", slots: 1) { tools in
+        try await backEnd.run("X17", slots: 1) { tools in
             let a = OperationHandle(tools.play("a"))
             let error = await #expect(throws: Refusal.self) { try await a.addDependency(a) }
             guard case .dependencyCycle = error else {
@@ -147,14 +147,14 @@ import Testing
     func `X20 two who add to one queue do not disturb one another`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X20", slots: 2) { tools in
+        try await backEnd.run("X20", slots: 2) { tools in
             let queue = try tools.operonQueue(limit: 2)
             try await addFromBothSides(tools, queue, 500)
             #expect(tools.journal.finishOrder.count == 1_000)
             #expect(tools.journal.peak <= 2)
             if !backEnd.isMortal { #expect(tools.journal.runs.count == 1_000) }
         }
-        try await backEnd.play("X20", slots: 1) { tools in
+        try await backEnd.run("X20", slots: 1) { tools in
             let queue = try tools.operonQueue(limit: 1)
             try await addFromBothSides(tools, queue, 50)
             for side in ["one", "other"] {
@@ -195,7 +195,7 @@ import Testing
     /// What nobody can read is dropped, with a line in the log that says why.
     @Test(arguments: BackEnd.growing)
     func `X29 nonsense on the broker stops nobody`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X29") { tools in
+        try await backEnd.run("X29") { tools in
             let shared = try await SharedCluster.of(backEnd)
             try await shared.speakNonsense()
             let queue = tools.queue()
@@ -210,7 +210,7 @@ import Testing
     /// bounds it.
     @Test(arguments: BackEnd.operon)
     func `X30 of an endless source only so many are in flight`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X30", slots: 2) { tools in
+        try await backEnd.run("X30", slots: 2) { tools in
             let queue = try tools.operonQueue()
             let (count, inFlight) = (BackEnd.size(1_500), 500)
             let asked = Lock(0)
@@ -241,7 +241,7 @@ import Testing
 
     @Test(arguments: BackEnd.growing)
     func `X32 a worker that joins takes work`(backEnd: BackEnd) async throws {
-        try await backEnd.play("X32") { tools in
+        try await backEnd.run("X32") { tools in
             let shared = try await SharedCluster.of(backEnd)
             let queue = tools.queue()
             let gate = tools.gate()
@@ -264,7 +264,7 @@ import Testing
     func `X33 a worker that drains finishes what it has, and takes nothing more`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X33") { tools in
+        try await backEnd.run("X33") { tools in
             let shared = try await SharedCluster.of(backEnd)
             let queue = tools.queue()
             let (gate, others) = (tools.gate("gate"), tools.gate("others"))
@@ -297,7 +297,7 @@ import Testing
     func `X34 what is as large as allowed passes, and one byte more is refused`(
         backEnd: BackEnd
     ) async throws {
-        try await backEnd.play("X34", slots: 1) { tools in
+        try await backEnd.run("X34", slots: 1) { tools in
             let queue = try tools.operonQueue()
             let limit = 1 << 20
             // `{"count":1,"text":"…"}` and `"…"`.

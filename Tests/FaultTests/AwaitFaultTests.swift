@@ -5,9 +5,9 @@ import Testing
 /// Running operations that wait for others while coordinators die.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct AwaitFaultTests {
     @Test func `a wait outlives the coordinators that knew of it, in one attempt`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let operon = try Program.executable("operon")
-            let file = try scene.write(
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 name: waiting
@@ -22,39 +22,39 @@ import Testing
                   gated: { queue: held, run: "echo gated >> ledger" }
                 """
             )
-            let lives = CoordinatorLives(scene)
+            let lives = CoordinatorLives(workspace)
             try await lives.start()
-            try scene.startWorkers(1, slots: 1)
+            try workspace.startWorkers(1, slots: 1)
             try await lives.submit(file, key: "once")
-            try await scene.waitForFile("has-begun")
+            try await workspace.waitForFile("has-begun")
             for life in 1...3 {
-                try await untilItWaits(lives, scene)
+                try await untilItWaits(lives, workspace)
                 try await lives.kill()
                 try await lives.start()
                 #expect(lives.deaths == life)
             }
-            try await untilItWaits(lives, scene)
-            let resumed = try await scene.operon(
+            try await untilItWaits(lives, workspace)
+            let resumed = try await workspace.operon(
                 ["resume", "--queue", "held"],
                 environment: lives.environment
             )
             #expect(resumed.end == .exit(0), "\(resumed.errors)")
-            let ended = try await scene.operon(
+            let ended = try await workspace.operon(
                 ["wait", "waiting"],
                 environment: lives.environment
             )
 
             #expect(ended.end == .exit(0), "\(ended.errors)")
-            #expect(scene.lines(of: "attempts") == ["1"])
-            #expect(scene.lines(of: "ledger") == ["gated", "parent 0"])
+            #expect(workspace.lines(of: "attempts") == ["1"])
+            #expect(workspace.lines(of: "ledger") == ["gated", "parent 0"])
         }
     }
 
     /// The coordinator was told by the worker, and says so.
-    private func untilItWaits(_ lives: CoordinatorLives, _ scene: Scene) async throws {
+    private func untilItWaits(_ lives: CoordinatorLives, _ workspace: Workspace) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < deadline {
-            let explained = try await scene.operon(
+            let explained = try await workspace.operon(
                 ["explain", "waiting/parent"],
                 environment: lives.environment
             )

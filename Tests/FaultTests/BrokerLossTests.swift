@@ -8,38 +8,38 @@ import Testing
         losesDisk: Bool
     ) async throws {
         let broker = try #require(BrokerFixture.current)
-        try await Scene.play(broker: broker.url) { scene in
+        try await Workspace.run(broker: broker.url) { workspace in
             // The last layer waits until the broker is back: however slow the machine, the run is
             // in its middle.
-            let (file, graph) = try scene.writeGraph(
+            let (file, graph) = try workspace.writeGraph(
                 layers: 8,
                 width: 6,
                 milliseconds: 100...200,
                 gates: [7: "back"]
             )
-            try scene.startWorkers(3, slots: 2)
-            let run = try scene.startReportedRun(file)
+            try workspace.startWorkers(3, slots: 2)
+            let run = try workspace.startReportedRun(file)
             try await run.says("running o2-")
             if losesDisk { try await broker.wipe() } else { try await broker.kill9() }
             #expect(!run.hasEnded)
             try await broker.restart()
-            _ = try scene.write("back", "")
+            _ = try workspace.write("back", "")
             let ended = try await run.end()
 
-            try scene.expectSound(ended, of: graph, limit: 6)
+            try workspace.expectSound(ended, of: graph, limit: 6)
         }
     }
 
     @Test func `a run that waits for its broker says so`() async throws {
         let broker = try #require(BrokerFixture.current)
-        try await Scene.play(broker: broker.url) { scene in
-            let file = try scene.write("graph.yaml", "operations: { a: { run: 'true' } }")
-            let run = try scene.startRun(file, on: .broker)
+        try await Workspace.run(broker: broker.url) { workspace in
+            let file = try workspace.write("graph.yaml", "operations: { a: { run: 'true' } }")
+            let run = try workspace.startRun(file, on: .broker)
             try await run.says("Waiting for a worker")
             try await broker.kill9()
             try await run.says("Waiting for the broker: there is no connection to it.")
             try await broker.restart()
-            try scene.startWorkers(1, slots: 1)
+            try workspace.startWorkers(1, slots: 1)
             let ended = try await run.end()
 
             #expect(ended.end == .exit(0))
@@ -48,24 +48,24 @@ import Testing
 
     @Test func `a frozen broker that thaws costs nothing`() async throws {
         let broker = try #require(BrokerFixture.current)
-        try await Scene.play(broker: broker.url) { scene in
-            let (file, graph) = try scene.writeGraph(
+        try await Workspace.run(broker: broker.url) { workspace in
+            let (file, graph) = try workspace.writeGraph(
                 layers: 6,
                 width: 4,
                 milliseconds: 100...200,
                 gates: [5: "thawed"]
             )
-            try scene.startWorkers(2, slots: 2)
-            let run = try scene.startReportedRun(file)
+            try workspace.startWorkers(2, slots: 2)
+            let run = try workspace.startReportedRun(file)
             try await run.says("running o1-")
             try await broker.freeze()
             // Longer than a beat, shorter than a lease: nobody may be given up for it.
             try await Task.sleep(for: .seconds(3))
             try await broker.thaw()
-            _ = try scene.write("thawed", "")
+            _ = try workspace.write("thawed", "")
             let ended = try await run.end()
 
-            try scene.expectOnce(ended, of: graph)
+            try workspace.expectOnce(ended, of: graph)
         }
     }
 }

@@ -12,16 +12,16 @@ struct BrokerRuleTests {
     @Test func `twenty workers are killed in one run, and nothing is lost or left`() async throws {
         let broker = try #require(BrokerFixture.current)
         var generator = faultGenerator(20)
-        try await Scene.play(broker: broker.url) { scene in
-            let (file, graph) = try scene.writeGraph(
+        try await Workspace.run(broker: broker.url) { workspace in
+            let (file, graph) = try workspace.writeGraph(
                 layers: 20,
                 width: 12,
                 milliseconds: 50...250,
                 gates: [19: "killed"],
                 isBraided: false
             )
-            var workers = try scene.startWorkers(4, slots: 3)
-            let run = try scene.startReportedRun(file)
+            var workers = try workspace.startWorkers(4, slots: 3)
+            let run = try workspace.startReportedRun(file)
             try await run.says("running o0-")
             for _ in 0..<20 {
                 // The moment is what is tried, whatever happens in it.
@@ -32,22 +32,22 @@ struct BrokerRuleTests {
                 try await workers[victim].says("welcomed by the coordinator")
                 workers[victim].signal(SIGKILL)
                 #expect(try await workers[victim].end().end == .signal(SIGKILL))
-                workers[victim] = try scene.startWorkers(1, slots: 3)[0]
+                workers[victim] = try workspace.startWorkers(1, slots: 3)[0]
             }
             #expect(!run.hasEnded)
-            _ = try scene.write("killed", "")
+            _ = try workspace.write("killed", "")
             let ended = try await run.end()
 
-            let report = try scene.expectSound(ended, of: graph, limit: 12)
+            let report = try workspace.expectSound(ended, of: graph, limit: 12)
             #expect(Set(report.lost.map(\.worker)).count > 5)
             #expect(Set(report.endings) == ["succeeded", "lost"])
             for worker in workers { worker.signal(SIGTERM) }
             for worker in workers {
                 #expect(try await worker.end(within: .seconds(20)).end == .exit(0))
             }
-            try await scene.waitUntilNoProcess()
-            #expect(try await broker.queues(prefix: scene.prefix) == [])
-            #expect(try scene.temporaryFiles() == [])
+            try await workspace.waitUntilNoProcess()
+            #expect(try await broker.queues(prefix: workspace.prefix) == [])
+            #expect(try workspace.temporaryFiles() == [])
         }
     }
 
@@ -60,15 +60,15 @@ struct BrokerRuleTests {
             "eval",
             "application:set_env(rabbit, channel_tick_interval, 1000)."
         )
-        try await Scene.play(broker: broker.url) { scene in
-            let (file, graph) = try scene.writeGraph(
+        try await Workspace.run(broker: broker.url) { workspace in
+            let (file, graph) = try workspace.writeGraph(
                 layers: 1,
                 width: 2,
                 milliseconds: 1...1,
                 gates: [0: "closed"]
             )
-            try scene.startWorkers(1, slots: 2)
-            let run = try scene.startReportedRun(file)
+            try workspace.startWorkers(1, slots: 2)
+            let run = try workspace.startReportedRun(file)
             for column in 0..<2 { try await run.says("running o0-\(column)\n") }
 
             // It takes a message at the same time, and does not acknowledge it.
@@ -77,8 +77,8 @@ struct BrokerRuleTests {
             #expect(reason.code == 406)
             #expect(reason.text.contains("timed out"), "\(reason.text)")
             #expect(!run.hasEnded)
-            _ = try scene.write("closed", "")
-            try scene.expectOnce(try await run.end(), of: graph)
+            _ = try workspace.write("closed", "")
+            try workspace.expectOnce(try await run.end(), of: graph)
         }
     }
 
@@ -100,37 +100,37 @@ struct BrokerRuleTests {
         async throws
     {
         let broker = try #require(BrokerFixture.current)
-        try await Scene.play(broker: broker.url) { scene in
-            let (file, graph) = try scene.writeGraph(
+        try await Workspace.run(broker: broker.url) { workspace in
+            let (file, graph) = try workspace.writeGraph(
                 layers: 6,
                 width: 4,
                 milliseconds: 200...600,
                 gates: [2: "over"],
                 isBraided: false
             )
-            let workers = try scene.startWorkers(2, slots: 2)
-            let run = try scene.startReportedRun(file)
+            let workers = try workspace.startWorkers(2, slots: 2)
+            let run = try workspace.startReportedRun(file)
             for column in 0..<4 { try await run.says("running o2-\(column)\n") }
             try await broker.setMemoryAlarm(true)
             // Whoever publishes is told, so each of them at its next beat.
             for worker in workers { try await worker.says("takes nothing more") }
             // What runs ends while nobody can be told.
-            _ = try scene.write("over", "")
+            _ = try workspace.write("over", "")
             // It is the length of the alarm that is tried: three leases.
             try await Task.sleep(for: .seconds(18))
-            let before = try scene.ledger().entries.count
+            let before = try workspace.ledger().entries.count
             try await broker.setMemoryAlarm(false)
             for worker in workers { try await worker.says("the broker goes on") }
             let over = try Ledger.now()
             let ended = try await run.end()
 
-            try scene.expectOnce(ended, of: graph)
+            try workspace.expectOnce(ended, of: graph)
             let next = try #require(
-                try scene.ledger().entries.dropFirst(before).first { $0.kind == .start }
+                try workspace.ledger().entries.dropFirst(before).first { $0.kind == .start }
             )
             // Less than a beat: nothing waited for the next one. A busy machine takes its time for
             // every operation, also before the alarm.
-            let usual = try Self.handOvers(in: scene.ledger(), layers: 3).max() ?? .zero
+            let usual = try Self.handOvers(in: workspace.ledger(), layers: 3).max() ?? .zero
             #expect(next.time - over < .seconds(1) + usual * 2)
         }
     }

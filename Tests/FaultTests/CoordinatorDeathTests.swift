@@ -11,23 +11,27 @@ import Testing
     func `a coordinator that dies between two steps loses nothing and repeats nothing`(
         point: CrashPoint
     ) async throws {
-        try await Scene.play { scene in
-            let (file, graph) = try scene.writeGraph(layers: 4, width: 3, milliseconds: 50...150)
-            try scene.startWorkers(2, slots: 2)
-            let lives = CoordinatorLives(scene)
+        try await Workspace.run { workspace in
+            let (file, graph) = try workspace.writeGraph(
+                layers: 4,
+                width: 3,
+                milliseconds: 50...150
+            )
+            try workspace.startWorkers(2, slots: 2)
+            let lives = CoordinatorLives(workspace)
             // Early enough for everything to be in the middle, late enough for workers to be there.
             try await lives.start(killAt: "\(point.rawValue):4")
             try await lives.submit(file, key: "once")
             try await lives.restartUntilFinished()
 
             #expect(lives.deaths == 1, "it came to \(point) at all")
-            try scene.expectEachOnce(graph)
+            try workspace.expectEachOnce(graph)
         }
     }
 
     @Test func `twenty deaths in a graph of two thousand operations`() async throws {
-        try await Scene.play { scene in
-            let (file, graph) = try scene.writeGraph(
+        try await Workspace.run { workspace in
+            let (file, graph) = try workspace.writeGraph(
                 layers: 100,
                 width: 20,
                 milliseconds: 10...30,
@@ -35,8 +39,8 @@ import Testing
                 gates: [99: "died"]
             )
             let before = 99 * 20 * 2
-            try scene.startWorkers(3, slots: 2)
-            let lives = CoordinatorLives(scene)
+            try workspace.startWorkers(3, slots: 2)
+            let lives = CoordinatorLives(workspace)
             var generator = faultGenerator(4)
             try await lives.start()
             try await lives.submit(file, key: "once")
@@ -49,11 +53,11 @@ import Testing
                 try await lives.kill()
                 try await lives.start()
             }
-            _ = try scene.write("died", "")
+            _ = try workspace.write("died", "")
             try await lives.restartUntilFinished()
 
             #expect(lives.deaths == 20)
-            try scene.expectEachOnce(graph)
+            try workspace.expectEachOnce(graph)
         }
     }
 
@@ -61,10 +65,10 @@ import Testing
     func `what ends the coordinator three times in a row is set aside, and only its sender fails`()
         async throws
     {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let operon = try Program.executable("operon")
-            _ = try scene.write("more.jsonl", #"{"name": "child", "run": "true"}"# + "\n")
-            let file = try scene.write(
+            _ = try workspace.write("more.jsonl", #"{"name": "child", "run": "true"}"# + "\n")
+            let file = try workspace.write(
                 "graph.yaml",
                 """
                 name: poison
@@ -77,24 +81,24 @@ import Testing
                   other: { run: "while [ ! -e done ]; do sleep 0.05; done" }
                 """
             )
-            let lives = CoordinatorLives(scene)
+            let lives = CoordinatorLives(workspace)
             try await lives.start()
-            try scene.startWorkers(1, slots: 2)
+            try workspace.startWorkers(1, slots: 2)
             try await lives.submit(file, key: "once")
-            try await scene.waitForFile("has-begun")
+            try await workspace.waitForFile("has-begun")
             try await lives.kill()
-            _ = try scene.write("go", "")
+            _ = try workspace.write("go", "")
             for _ in 1...3 {
                 try await lives.start(killAt: "requestInHand:1")
                 try await lives.waitForDeath()
             }
             try await lives.start()
-            _ = try scene.write("done", "")
-            let ended = try await scene.operon(
+            _ = try workspace.write("done", "")
+            let ended = try await workspace.operon(
                 ["wait", "poison", "--timeout", "120s"],
                 environment: lives.environment
             )
-            let list = try await scene.operon(
+            let list = try await workspace.operon(
                 ["operations", "poison", "--output", "json"],
                 environment: lives.environment
             )
@@ -108,8 +112,8 @@ import Testing
     }
 
     @Test func `a second coordinator on the same file says who has it`() async throws {
-        try await Scene.play { scene in
-            let lives = CoordinatorLives(scene)
+        try await Workspace.run { workspace in
+            let lives = CoordinatorLives(workspace)
             try await lives.start()
             let second = try await lives.second()
             #expect(second.end == .exit(8))

@@ -4,26 +4,26 @@ import Testing
 
 /// A coordinator with its file, from life to life.
 final class CoordinatorLives {
-    private let scene: Scene
+    private let workspace: Workspace
     private(set) var program: Program?
     /// The same in every life.
     private let address: String
     private(set) var deaths = 0
 
-    init(_ scene: Scene) {
-        self.scene = scene
-        address = "unix:\(scene.path("operon.sock"))"
+    init(_ workspace: Workspace) {
+        self.workspace = workspace
+        address = "unix:\(workspace.path("operon.sock"))"
     }
 
     private func arguments() throws -> [String] {
         [
-            "coordinator", "--broker", try Scene.testBroker(), "--prefix", scene.prefix,
-            "--store", scene.path("graphs.db"), "--listen", address,
+            "coordinator", "--broker", try Workspace.testBroker(), "--prefix", workspace.prefix,
+            "--store", workspace.path("graphs.db"), "--listen", address,
         ]
     }
 
     func start(killAt: String? = nil) async throws {
-        let program = try scene.start(
+        let program = try workspace.start(
             "operon",
             try arguments(),
             environment: ["OPERON_KILL_AT": killAt]
@@ -37,7 +37,7 @@ final class CoordinatorLives {
         }
     }
 
-    func second() async throws -> Ended { try await scene.operon(try arguments()) }
+    func second() async throws -> Ended { try await workspace.operon(try arguments()) }
 
     func kill() async throws {
         program?.signal(SIGKILL)
@@ -57,7 +57,7 @@ final class CoordinatorLives {
     /// Until somebody says that it is kept: with a key, twice is once.
     func submit(_ file: String, key: String) async throws {
         for _ in 0..<3 {
-            let ended = try await scene.operon(
+            let ended = try await workspace.operon(
                 ["submit", file, "--idempotency-key", key],
                 environment: environment
             )
@@ -79,7 +79,7 @@ final class CoordinatorLives {
             try await died()
             try await start()
         }
-        let list = try await scene.operon(
+        let list = try await workspace.operon(
             ["list", "--output", "quiet"],
             environment: environment
         )
@@ -91,7 +91,7 @@ final class CoordinatorLives {
             try await died()
             try await start()
         }
-        let client = try scene.start(
+        let client = try workspace.start(
             "operon",
             ["wait", "@latest", "--timeout", "120s"],
             environment: environment
@@ -109,7 +109,7 @@ final class CoordinatorLives {
 
     /// Returns when so many entries have come, or there are `end` of them.
     func waitForLedger(toGrowBy count: Int, upTo end: Int) async throws {
-        let before = scene.lines(of: "ledger").count
-        try await scene.waitForLines(min(before + count, end), of: "ledger")
+        let before = workspace.lines(of: "ledger").count
+        try await workspace.waitForLines(min(before + count, end), of: "ledger")
     }
 }

@@ -8,8 +8,9 @@ import Testing
 @Suite struct FrozenCoordinatorTests {
     /// Layers 0 and 1 run under the first coordinator; the second layer from the end waits until
     /// the test lets it go on.
-    private static func graph(_ scene: Scene) throws -> (file: String, graph: LayeredGraph) {
-        try scene.writeGraph(
+    private static func graph(_ workspace: Workspace) throws -> (file: String, graph: LayeredGraph)
+    {
+        try workspace.writeGraph(
             layers: 6,
             width: 3,
             milliseconds: 20...60,
@@ -18,40 +19,40 @@ import Testing
     }
 
     @Test func `one that finds another in its place changes nothing`() async throws {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
-            try await Scene.play { scene in
-                let (file, graph) = try Self.graph(scene)
-                try scene.startWorkers(2, slots: 2)
-                let old = try await Ruler(scene, "old.db", broker: proxy.clientURL)
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
+            try await Workspace.run { workspace in
+                let (file, graph) = try Self.graph(workspace)
+                try workspace.startWorkers(2, slots: 2)
+                let old = try await Ruler(workspace, "old.db", broker: proxy.clientURL)
                 try await old.submit(file)
-                try await scene.waitForStarts(6)
-                let new = try await Self.takeOver(old, proxy, scene)
-                _ = try scene.write("taken", "")
-                try await scene.waitForStarts(15)
+                try await workspace.waitForStarts(6)
+                let new = try await Self.takeOver(old, proxy, workspace)
+                _ = try workspace.write("taken", "")
+                try await workspace.waitForStarts(15)
 
                 old.program.signal(SIGCONT)
                 let ended = try await old.program.end()
                 #expect(ended.end == .exit(8), "\(ended.errors)")
                 let sentence = try #require(ended.errorLines.last)
                 #expect(sentence.contains("Another coordinator"), "\(sentence)")
-                _ = try scene.write("back", "")
+                _ = try workspace.write("back", "")
                 try await new.waitForEnd()
-                try scene.expectEachOnce(graph)
+                try workspace.expectEachOnce(graph)
             }
         }
     }
 
     @Test func `one whose successor has come and gone changes nothing`() async throws {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
-            try await Scene.play { scene in
-                let (file, graph) = try Self.graph(scene)
-                let workers = try scene.startWorkers(2, slots: 2)
-                let old = try await Ruler(scene, "old.db", broker: proxy.clientURL)
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
+            try await Workspace.run { workspace in
+                let (file, graph) = try Self.graph(workspace)
+                let workers = try workspace.startWorkers(2, slots: 2)
+                let old = try await Ruler(workspace, "old.db", broker: proxy.clientURL)
                 try await old.submit(file)
-                try await scene.waitForStarts(6)
-                let new = try await Self.takeOver(old, proxy, scene)
-                _ = try scene.write("taken", "")
-                _ = try scene.write("back", "")
+                try await workspace.waitForStarts(6)
+                let new = try await Self.takeOver(old, proxy, workspace)
+                _ = try workspace.write("taken", "")
+                _ = try workspace.write("back", "")
                 try await new.waitForEnd()
                 new.program.signal(SIGTERM)
                 #expect(try await new.program.end().end == .exit(0))
@@ -62,7 +63,7 @@ import Testing
                 #expect(ended.end == .exit(8), "\(ended.errors)")
                 let sentence = try #require(ended.errorLines.last)
                 #expect(sentence.contains("A newer coordinator rules (epoch 2)"), "\(sentence)")
-                try scene.expectEachOnce(graph)
+                try workspace.expectEachOnce(graph)
                 #expect(workers.allSatisfy { !$0.hasEnded })
             }
         }
@@ -71,18 +72,18 @@ import Testing
     @Test func `one that is frozen keeps its file, and a short time costs nobody a lease`()
         async throws
     {
-        try await Scene.play { scene in
-            let (file, graph) = try Self.graph(scene)
-            try scene.startWorkers(2, slots: 2)
-            let ruler = try await Ruler(scene, "graphs.db")
+        try await Workspace.run { workspace in
+            let (file, graph) = try Self.graph(workspace)
+            try workspace.startWorkers(2, slots: 2)
+            let ruler = try await Ruler(workspace, "graphs.db")
             try await ruler.submit(file)
-            try await scene.waitForStarts(6)
+            try await workspace.waitForStarts(6)
             try await ruler.program.freeze()
             let frozenAt = ContinuousClock.now
             // What runs ends, and nobody hears it.
-            _ = try scene.write("taken", "")
-            let second = try await scene.operon(
-                try Ruler.arguments(scene, "graphs.db", broker: Scene.testBroker())
+            _ = try workspace.write("taken", "")
+            let second = try await workspace.operon(
+                try Ruler.arguments(workspace, "graphs.db", broker: Workspace.testBroker())
             )
             #expect(second.end == .exit(8))
             #expect(second.errors.contains("graphs.db"), "\(second.errors)")
@@ -90,12 +91,12 @@ import Testing
             // Longer than a lease of six seconds, shorter than the broker waits for a heartbeat.
             try await Task.sleep(until: frozenAt + .seconds(8), clock: .continuous)
             ruler.program.signal(SIGCONT)
-            _ = try scene.write("back", "")
+            _ = try workspace.write("back", "")
             try await ruler.waitForEnd()
 
-            try scene.expectEachOnce(graph)
+            try workspace.expectEachOnce(graph)
             for name in graph.dependencies.keys.sorted() {
-                #expect(try scene.ledger().starts(of: name).map(\.attempt) == [1])
+                #expect(try workspace.ledger().starts(of: name).map(\.attempt) == [1])
             }
         }
     }
@@ -106,47 +107,49 @@ import Testing
     private static func takeOver(
         _ old: Ruler,
         _ proxy: FaultProxy,
-        _ scene: Scene
+        _ workspace: Workspace
     ) async throws -> Ruler {
         try await old.program.freeze()
         for part in ["", "-wal"] {
             try FileManager.default.copyItem(
-                atPath: scene.path("old.db" + part),
-                toPath: scene.path("new.db" + part)
+                atPath: workspace.path("old.db" + part),
+                toPath: workspace.path("new.db" + part)
             )
         }
         await proxy.cutAll()
-        return try await Ruler(scene, "new.db")
+        return try await Ruler(workspace, "new.db")
     }
 }
 
-/// A coordinator with a file in its scene, and a client of it.
+/// A coordinator with a file in its workspace, and a client of it.
 private struct Ruler {
     let program: Program
-    private let scene: Scene
+    private let workspace: Workspace
     private let address: String
 
     /// Returns when it answers.
-    init(_ scene: Scene, _ store: String, broker: String? = nil) async throws {
-        self.scene = scene
-        program = try scene.start(
+    init(_ workspace: Workspace, _ store: String, broker: String? = nil) async throws {
+        self.workspace = workspace
+        program = try workspace.start(
             "operon",
-            try Self.arguments(scene, store, broker: broker ?? Scene.testBroker())
+            try Self.arguments(workspace, store, broker: broker ?? Workspace.testBroker())
         )
         try await program.says("answers at ")
         let line = program.errors.text.split(separator: "\n").last { $0.contains("answers at ") }
         address = try #require(line?.split(separator: " ").last.map(String.init))
     }
 
-    static func arguments(_ scene: Scene, _ store: String, broker: String) throws -> [String] {
+    static func arguments(_ workspace: Workspace, _ store: String, broker: String) throws
+        -> [String]
+    {
         [
-            "coordinator", "--broker", broker, "--prefix", scene.prefix,
-            "--store", scene.path(store), "--listen", "unix:" + scene.path(store + ".sock"),
+            "coordinator", "--broker", broker, "--prefix", workspace.prefix,
+            "--store", workspace.path(store), "--listen", "unix:" + workspace.path(store + ".sock"),
         ]
     }
 
     private func operon(_ arguments: String...) async throws {
-        let ended = try await scene.operon(
+        let ended = try await workspace.operon(
             arguments,
             environment: ["OPERON_COORDINATOR": address]
         )
@@ -159,7 +162,7 @@ private struct Ruler {
     func waitForEnd() async throws { try await operon("wait", "@latest", "--timeout", "170s") }
 }
 
-extension Scene {
+extension Workspace {
     /// Returns when so many operations have started, by their own word.
     fileprivate func waitForStarts(_ count: Int) async throws {
         let deadline = ContinuousClock.now + .seconds(120)

@@ -40,8 +40,8 @@ import Testing
 
     private static func besiege(_ besiegers: [Besieger]) async throws {
         let broker = try #require(BrokerFixture.current)
-        try await Scene.play(broker: broker.url) { scene in
-            let cluster = try await HonestCluster(scene, broker: broker.url)
+        try await Workspace.run(broker: broker.url) { workspace in
+            let cluster = try await HonestCluster(workspace, broker: broker.url)
             // Twice: the first time of anything takes memory that stays.
             for _ in 0..<2 { try await cluster.work() }
             let before = try cluster.residentBytes
@@ -86,7 +86,7 @@ private final class HonestCluster {
     let coordinator: Program
     let worker: Program
     private(set) var rounds = 0
-    private let scene: Scene
+    private let workspace: Workspace
     private let broker: String
     private let address: String
     private var besiegers: [Program] = []
@@ -99,10 +99,10 @@ private final class HonestCluster {
     private static let tally = "tally"
 
     /// Returns when the coordinator answers and the worker is welcome.
-    init(_ scene: Scene, broker: String) async throws {
-        self.scene = scene
+    init(_ workspace: Workspace, broker: String) async throws {
+        self.workspace = workspace
         self.broker = broker
-        let tokens = try scene.write(
+        let tokens = try workspace.write(
             "tokens",
             """
             honest:\(Self.token)
@@ -111,19 +111,19 @@ private final class HonestCluster {
 
             """
         )
-        let own = try scene.write("token", Self.token + "\n")
+        let own = try workspace.write("token", Self.token + "\n")
         for file in [tokens, own] { chmod(file, 0o600) }
         address = "127.0.0.1:\(try LoopbackPort.take())"
-        coordinator = try scene.start(
+        coordinator = try workspace.start(
             "operon",
             [
                 "coordinator", "--broker", try BrokerUsers(broker).coordinator,
-                "--prefix", scene.prefix, "--store", scene.path("graphs.db"),
+                "--prefix", workspace.prefix, "--store", workspace.path("graphs.db"),
                 "--listen", address, "--tokens", tokens,
             ]
         )
         try await coordinator.says("answers at ")
-        worker = try scene.startWorkers(1, slots: 4, ["--queues", "default"])[0]
+        worker = try workspace.startWorkers(1, slots: 4, ["--queues", "default"])[0]
         try await worker.says("welcomed by the coordinator")
     }
 
@@ -140,9 +140,9 @@ private final class HonestCluster {
             layers: 3,
             width: 3,
             milliseconds: 20...200,
-            ledger: scene.path(ledger)
+            ledger: workspace.path(ledger)
         )
-        let file = try scene.write("honest\(rounds).yaml", graph.text)
+        let file = try workspace.write("honest\(rounds).yaml", graph.text)
         let submitted = try await operon("submit", file, "--output", "quiet")
         let id = try #require(submitted.outputLines.first.map(String.init))
         try await operon("status")
@@ -157,17 +157,17 @@ private final class HonestCluster {
             }
             throw CommandFailure(why)
         }
-        try scene.expectEachOnce(graph, in: Ledger(path: scene.path(ledger)))
+        try workspace.expectEachOnce(graph, in: Ledger(path: workspace.path(ledger)))
     }
 
     private func ask(_ arguments: String...) async throws -> Ended { try await ask(arguments) }
 
     private func ask(_ arguments: [String]) async throws -> Ended {
-        try await scene.operon(
+        try await workspace.operon(
             arguments,
             environment: [
                 "OPERON_COORDINATOR": "http://\(address)",
-                "OPERON_TOKEN_FILE": scene.path("token"),
+                "OPERON_TOKEN_FILE": workspace.path("token"),
             ]
         )
     }
@@ -191,33 +191,33 @@ private final class HonestCluster {
         case .operation:
             let program = try Program.executable("hostile")
             let command = [program, "operation", "--queue", "default"] + plan + names
-            let tally = scene.path(Self.tally)
+            let tally = workspace.path(Self.tally)
             let script =
                 "\(command.joined(separator: " ")) >\(tally).part && mv \(tally).part \(tally)"
             let text = "operations:\n" + LayeredGraph.operation("hostile", script)
-            try await operon("submit", try scene.write("hostile-operation.yaml", text))
+            try await operon("submit", try workspace.write("hostile-operation.yaml", text))
             hasOperation = true
         case .worker:
             // What it is given, and may do with as it likes.
             let operations = (0..<2_000).map { "  h\($0): { queue: hostile, run: \"true\" }\n" }
             let text = "operations:\n" + operations.joined()
-            try await operon("submit", try scene.write("hostile-worker.yaml", text))
+            try await operon("submit", try workspace.write("hostile-worker.yaml", text))
             let login = [
-                "--broker", try BrokerUsers(broker).worker, "--prefix", scene.prefix,
+                "--broker", try BrokerUsers(broker).worker, "--prefix", workspace.prefix,
             ]
-            besiegers.append(try scene.start("hostile", ["worker"] + login + plan + names))
+            besiegers.append(try workspace.start("hostile", ["worker"] + login + plan + names))
         case .client:
             let login = [
                 "--address", address, "--token", Self.hostileToken, "--read-token", Self.readToken,
             ]
-            besiegers.append(try scene.start("hostile", ["client"] + login + plan + names))
+            besiegers.append(try workspace.start("hostile", ["client"] + login + plan + names))
         }
     }
 
     /// Whether all of them have come to their end.
     var isOver: Bool {
         besiegers.allSatisfy(\.hasEnded)
-            && (!hasOperation || FileManager.default.fileExists(atPath: scene.path(Self.tally)))
+            && (!hasOperation || FileManager.default.fileExists(atPath: workspace.path(Self.tally)))
     }
 
     /// How much of each kind they sent.
@@ -228,6 +228,6 @@ private final class HonestCluster {
             try #require(ended.end == .exit(0), "\(ended.errors)")
             lines += ended.outputLines.map(String.init)
         }
-        return lines + (hasOperation ? scene.lines(of: Self.tally) : [])
+        return lines + (hasOperation ? workspace.lines(of: Self.tally) : [])
     }
 }

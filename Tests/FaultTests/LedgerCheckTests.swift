@@ -160,19 +160,20 @@ import Testing
     }
 
     @Test func `what the script writes is read`() async throws {
-        try await Scene.play { scene in
+        try await Workspace.run { workspace in
             let before = try Ledger.now()
-            let file = try scene.write(
+            let file = try workspace.write(
                 "graph.yaml",
                 "operations:\n"
                     + LayeredGraph.operation(
                         "a",
-                        Ledger.script("test \"$1\" = \"\"", in: scene.path("ledger"))
+                        Ledger.script("test \"$1\" = \"\"", in: workspace.path("ledger"))
                     )
             )
-            let ended = try await scene.startRun(file, on: .inProcess, ["--output", "json"]).end()
+            let ended = try await workspace.startRun(file, on: .inProcess, ["--output", "json"])
+                .end()
 
-            let ledger = try Ledger(path: scene.path("ledger"))
+            let ledger = try Ledger(path: workspace.path("ledger"))
             #expect(ledger.unreadable == [])
             #expect(ledger.entries.map(\.kind) == [.start, .end])
             #expect(ledger.entries.map(\.operation) == ["a", "a"])

@@ -17,18 +17,18 @@ import Testing
             Self.kinds.map { (direction, $0) }
         }
         var generator = faultGenerator(3)
-        try await FaultProxy.withProxies(cuts.count, to: Scene.testBroker()) { proxies in
-            try await Scene.play { scene in
-                let (file, graph) = try scene.writeGraph(
+        try await FaultProxy.withProxies(cuts.count, to: Workspace.testBroker()) { proxies in
+            try await Workspace.run { workspace in
+                let (file, graph) = try workspace.writeGraph(
                     layers: 4,
                     width: 8,
                     milliseconds: 200...600,
                     gates: [3: "done"]
                 )
                 let workers = try proxies.map { proxy in
-                    try scene.startWorkers(1, slots: 1, broker: proxy.clientURL)[0]
+                    try workspace.startWorkers(1, slots: 1, broker: proxy.clientURL)[0]
                 }
-                let run = try scene.startReportedRun(file)
+                let run = try workspace.startReportedRun(file)
                 for round in 1...3 {
                     for worker in workers {
                         try await worker.says("welcomed by the coordinator", times: round)
@@ -47,10 +47,10 @@ import Testing
                 for worker in workers {
                     try await worker.says("welcomed by the coordinator", times: 4)
                 }
-                _ = try scene.write("done", "")
+                _ = try workspace.write("done", "")
                 let ended = try await run.end()
 
-                try scene.expectOnce(ended, of: graph)
+                try workspace.expectOnce(ended, of: graph)
             }
         }
     }
@@ -58,16 +58,16 @@ import Testing
     @Test func `a coordinator whose connection is cut at every kind of byte loses nothing`()
         async throws
     {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
-            try await Scene.play { scene in
-                let (file, graph) = try scene.writeGraph(
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
+            try await Workspace.run { workspace in
+                let (file, graph) = try workspace.writeGraph(
                     layers: 4,
                     width: 4,
                     milliseconds: 200...600,
                     gates: [3: "done"]
                 )
-                try scene.startWorkers(2, slots: 2)
-                let run = try scene.startReportedRun(file, broker: proxy.clientURL)
+                try workspace.startWorkers(2, slots: 2)
+                let run = try workspace.startReportedRun(file, broker: proxy.clientURL)
                 try await run.says("running o0-")
                 var generator = faultGenerator(4)
                 for direction in Self.directions {
@@ -78,10 +78,10 @@ import Testing
                         try await proxy.arm(cut).happens()
                     }
                 }
-                _ = try scene.write("done", "")
+                _ = try workspace.write("done", "")
                 let ended = try await run.end()
 
-                try scene.expectOnce(ended, of: graph)
+                try workspace.expectOnce(ended, of: graph)
             }
         }
     }
@@ -89,31 +89,31 @@ import Testing
     // MARK: - Slow links
 
     @Test func `bytes that arrive one by one are understood`() async throws {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
             for direction in Self.directions {
                 await proxy.change(direction) { $0.bytePause = .microseconds(100) }
             }
-            try await Scene.play(broker: proxy.clientURL) { scene in
-                let (file, graph) = try scene.writeGraph(
+            try await Workspace.run(broker: proxy.clientURL) { workspace in
+                let (file, graph) = try workspace.writeGraph(
                     layers: 3,
                     width: 3,
                     milliseconds: 50...100
                 )
-                try scene.startWorkers(1, slots: 3)
-                let ended = try await scene.startReportedRun(file).end()
+                try workspace.startWorkers(1, slots: 3)
+                let ended = try await workspace.startReportedRun(file).end()
 
-                try scene.expectOnce(ended, of: graph)
+                try workspace.expectOnce(ended, of: graph)
             }
         }
     }
 
     @Test func `a worker whose link is busy with large outputs keeps its lease`() async throws {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
             // 10 Mbit/s: twenty mebibytes take three leases.
             for direction in Self.directions {
                 await proxy.change(direction) { $0.bytesPerSecond = 10_000_000 / 8 }
             }
-            try await Scene.play { scene in
+            try await Workspace.run { workspace in
                 let work = """
                     { printf '"'; head -c 1048574 /dev/zero | tr '\\0' x; printf '"'; } \\
                     > $OPERON_OUTPUT
@@ -124,15 +124,15 @@ import Testing
                     + names.map { name in
                         LayeredGraph.operation(
                             name,
-                            Ledger.script(work, in: scene.path("ledger"))
+                            Ledger.script(work, in: workspace.path("ledger"))
                         )
                     }.joined()
-                let file = try scene.write("graph.yaml", text)
-                try scene.startWorkers(1, slots: 4, broker: proxy.clientURL)
-                let ended = try await scene.startReportedRun(file).end()
+                let file = try workspace.write("graph.yaml", text)
+                try workspace.startWorkers(1, slots: 4, broker: proxy.clientURL)
+                let ended = try await workspace.startReportedRun(file).end()
 
                 let report = try ended.report()
-                #expect(LedgerCheck(try scene.ledger(), against: report).violations == [])
+                #expect(LedgerCheck(try workspace.ledger(), against: report).violations == [])
                 #expect(report.endings == Array(repeating: "succeeded", count: 20))
                 #expect(!ended.errors.contains("is gone"), "\(ended.errors)")
                 #expect(await proxy.state.connections == 1)
@@ -149,22 +149,22 @@ import Testing
         side: TransportPair.Side,
         direction: FaultProxy.Direction
     ) async throws {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
-            try await Scene.play { scene in
-                let (file, graph) = try scene.writeGraph(
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
+            try await Workspace.run { workspace in
+                let (file, graph) = try workspace.writeGraph(
                     layers: 6,
                     width: 4,
                     milliseconds: 200...600,
                     gates: [3: "done"]
                 )
                 let isWorker = side == .worker
-                let deaf = try scene.startWorkers(
+                let deaf = try workspace.startWorkers(
                     1,
                     slots: 2,
                     broker: isWorker ? proxy.clientURL : nil
                 )[0]
-                try scene.startWorkers(1, slots: 2)
-                let run = try scene.startReportedRun(
+                try workspace.startWorkers(1, slots: 2)
+                let run = try workspace.startReportedRun(
                     file,
                     broker: isWorker ? nil : proxy.clientURL
                 )
@@ -175,12 +175,12 @@ import Testing
                 try await Task.sleep(for: .seconds(60))
                 await proxy.drop(direction, false)
                 try await deaf.says("welcomed by the coordinator", times: welcomes + 1)
-                _ = try scene.write("done", "")
+                _ = try workspace.write("done", "")
                 let ended = try await run.end()
 
-                guard isWorker else { return try scene.expectOnce(ended, of: graph) }
-                let report = try scene.expectSound(ended, of: graph)
-                let check = LedgerCheck(try scene.ledger(), against: report)
+                guard isWorker else { return try workspace.expectOnce(ended, of: graph) }
+                let report = try workspace.expectSound(ended, of: graph)
+                let check = LedgerCheck(try workspace.ledger(), against: report)
                 let lost = report.operations.filter { $0.attempts.contains { $0.ended == "lost" } }
                 #expect(Set(check.duplicates.keys).isSubset(of: lost.map(\.name)))
                 // None, if nobody else had a slot for them until it was back.
@@ -198,16 +198,16 @@ import Testing
 
     @Test(arguments: Cut.allCases)
     func `a cut of 13 s of all links leaves no operation run twice`(cut: Cut) async throws {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
-            try await Scene.play(broker: proxy.clientURL) { scene in
-                let (file, graph) = try scene.writeGraph(
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
+            try await Workspace.run(broker: proxy.clientURL) { workspace in
+                let (file, graph) = try workspace.writeGraph(
                     layers: 5,
                     width: 4,
                     milliseconds: 200...600,
                     gates: [2: "done"]
                 )
-                try scene.startWorkers(2, slots: 2)
-                let run = try scene.startReportedRun(file)
+                try workspace.startWorkers(2, slots: 2)
+                let run = try workspace.startReportedRun(file)
                 for column in 0..<4 { try await run.says("running o2-\(column)\n") }
                 // It is the length of the cut that is tried: two leases and a heartbeat.
                 switch cut {
@@ -220,10 +220,10 @@ import Testing
                     try await Task.sleep(for: .seconds(13))
                     for direction in Self.directions { await proxy.drop(direction, false) }
                 }
-                _ = try scene.write("done", "")
+                _ = try workspace.write("done", "")
                 let ended = try await run.end()
 
-                try scene.expectOnce(ended, of: graph)
+                try workspace.expectOnce(ended, of: graph)
             }
         }
     }

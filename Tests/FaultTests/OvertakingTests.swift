@@ -12,7 +12,7 @@ import Testing
     func `a beat is behind at most a second of events, however large they are`(
         eventBytes: Int
     ) async throws {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
             await proxy.change(.toServer) { $0.bytesPerSecond = Self.rate }
             try await TransportPair.run(workerURL: proxy.clientURL) { pair in
                 let behind = try await Self.bytesBefore(beatOf: pair, through: proxy, eventBytes)

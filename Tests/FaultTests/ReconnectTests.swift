@@ -44,7 +44,7 @@ import Testing
         side: TransportPair.Side,
         direction: FaultProxy.Direction
     ) async throws {
-        try await FaultProxy.withProxy(to: Scene.testBroker()) { proxy in
+        try await FaultProxy.withProxy(to: Workspace.testBroker()) { proxy in
             let isWorker = side == .worker
             try await TransportPair.run(
                 coordinatorURL: isWorker ? nil : proxy.clientURL,

@@ -162,98 +162,100 @@ struct ClockTests {
 
     /// Operations of a kind of its own may ask for any pause.
     private func paused(_ kind: String?, for pause: Duration) throws -> RestartBench {
-        var world = RestartBench()
-        world.bench.join(kinds: Work.builtInKinds + ["Look"])
+        var coordinator = RestartBench()
+        coordinator.bench.join(kinds: Work.builtInKinds + ["Look"])
         let work = kind.map { Work.registered(kind: $0, input: .empty) } ?? .nothing
         var operation = OperationDescription(name: "a", work: work)
         operation.retry = RetryPolicy(limit: 1, delay: pause, jitter: 0)
-        try world.bench.submit([operation])
-        world.bench.start("a")
-        world.bench.finish("a", kind == nil ? .failed(.timeout) : .notYet(after: pause))
-        return world
+        try coordinator.bench.submit([operation])
+        coordinator.bench.start("a")
+        coordinator.bench.finish("a", kind == nil ? .failed(.timeout) : .notYet(after: pause))
+        return coordinator
     }
 
-    private func restart(_ world: inout RestartBench, at date: WallTime) throws {
-        world.bench.now.wall = date
-        #expect(try world.restart() == nil)
-        world.bench.drive(.transportUp)
-        world.bench.hello(from: 0)
+    private func restart(_ coordinator: inout RestartBench, at date: WallTime) throws {
+        coordinator.bench.now.wall = date
+        #expect(try coordinator.restart() == nil)
+        coordinator.bench.drive(.transportUp)
+        coordinator.bench.hello(from: 0)
     }
 
     private let beforeTimeService = WallTime(nanosecondsSince1970: 60_000_000_000)
 
     @Test func `a pause that is restored before the clock is set ends when it is set`() throws {
-        var world = try paused("Look", for: .seconds(1))
-        let now = world.bench.now.wall
-        try restart(&world, at: beforeTimeService)
-        world.bench.advance(by: .seconds(2))
-        #expect(world.bench.state("a") == .ready)
-        #expect(world.bench.effects.nextDate == now + .seconds(1))
+        var coordinator = try paused("Look", for: .seconds(1))
+        let now = coordinator.bench.now.wall
+        try restart(&coordinator, at: beforeTimeService)
+        coordinator.bench.advance(by: .seconds(2))
+        #expect(coordinator.bench.state("a") == .ready)
+        #expect(coordinator.bench.effects.nextDate == now + .seconds(1))
 
-        world.bench.now.wall = now + .seconds(5)
-        world.bench.drive(.timeReached)
-        #expect(world.bench.state("a") == .dispatched)
+        coordinator.bench.now.wall = now + .seconds(5)
+        coordinator.bench.drive(.timeReached)
+        #expect(coordinator.bench.state("a") == .dispatched)
     }
 
     @Test func `a pause whose length is known is over after it, wherever the clock stands`() throws
     {
-        var world = try paused(nil, for: .seconds(3))
-        try restart(&world, at: beforeTimeService)
-        world.bench.advance(by: .seconds(3) - .nanoseconds(1))
-        #expect(world.bench.state("a") == .ready)
-        world.bench.advance(by: .nanoseconds(1))
-        #expect(world.bench.state("a") == .dispatched)
+        var coordinator = try paused(nil, for: .seconds(3))
+        try restart(&coordinator, at: beforeTimeService)
+        coordinator.bench.advance(by: .seconds(3) - .nanoseconds(1))
+        #expect(coordinator.bench.state("a") == .ready)
+        coordinator.bench.advance(by: .nanoseconds(1))
+        #expect(coordinator.bench.state("a") == .dispatched)
     }
 
     @Test(arguments: [Duration.seconds(8 * 3_600), .seconds(-8 * 3_600)])
     func `the records of a pause follow the wall clock`(_ step: Duration) throws {
-        var world = try paused("Look", for: .seconds(60))
-        world.bench.advance(by: .seconds(3))
-        try world.keep()
-        world.bench.now.wall = world.bench.now.wall + step
-        world.bench.beat(from: 0)
-        let end = world.bench.now.wall + .seconds(57)
-        #expect(world.bench.effects.records == [.delayed(world.bench.id("a"), until: end)])
+        var coordinator = try paused("Look", for: .seconds(60))
+        coordinator.bench.advance(by: .seconds(3))
+        try coordinator.keep()
+        coordinator.bench.now.wall = coordinator.bench.now.wall + step
+        coordinator.bench.beat(from: 0)
+        let end = coordinator.bench.now.wall + .seconds(57)
+        #expect(
+            coordinator.bench.effects.records == [.delayed(coordinator.bench.id("a"), until: end)]
+        )
 
-        try restart(&world, at: world.bench.now.wall)
+        try restart(&coordinator, at: coordinator.bench.now.wall)
         for _ in 0..<28 {
-            world.bench.advance(by: .seconds(2))
-            world.bench.beat(from: 0)
+            coordinator.bench.advance(by: .seconds(2))
+            coordinator.bench.beat(from: 0)
         }
-        #expect(world.bench.state("a") == .ready)
-        world.bench.advance(by: .seconds(1))
-        #expect(world.bench.state("a") == .dispatched)
+        #expect(coordinator.bench.state("a") == .ready)
+        coordinator.bench.advance(by: .seconds(1))
+        #expect(coordinator.bench.state("a") == .dispatched)
     }
 
     @Test func `clocks that drift by less than a second change no record`() throws {
-        var world = try paused("Look", for: .seconds(60))
-        try world.keep()
-        world.bench.now.wall = world.bench.now.wall + .milliseconds(999)
-        world.bench.beat(from: 0)
-        #expect(world.bench.effects.records.isEmpty)
-        world.bench.now.wall = world.bench.now.wall + .milliseconds(1)
-        world.bench.beat(from: 0)
-        #expect(world.bench.effects.records.count == 1)
+        var coordinator = try paused("Look", for: .seconds(60))
+        try coordinator.keep()
+        coordinator.bench.now.wall = coordinator.bench.now.wall + .milliseconds(999)
+        coordinator.bench.beat(from: 0)
+        #expect(coordinator.bench.effects.records.isEmpty)
+        coordinator.bench.now.wall = coordinator.bench.now.wall + .milliseconds(1)
+        coordinator.bench.beat(from: 0)
+        #expect(coordinator.bench.effects.records.count == 1)
     }
 
     @Test func `a timeout that is restored before the clock is set is no longer than it was`()
         throws
     {
-        var world = RestartBench()
+        var coordinator = RestartBench()
         var operation = OperationDescription(name: "a", work: .external(input: .empty))
         operation.timeout = .seconds(60)
-        try world.bench.submit([operation])
-        let start = world.bench.now.wall
-        world.bench.now.wall = beforeTimeService
-        #expect(try world.restart() == nil)
+        try coordinator.bench.submit([operation])
+        let start = coordinator.bench.now.wall
+        coordinator.bench.now.wall = beforeTimeService
+        #expect(try coordinator.restart() == nil)
 
-        world.bench.advance(by: .seconds(59))
-        #expect(world.bench.state("a") == .executing)
-        var stepped = world
+        coordinator.bench.advance(by: .seconds(59))
+        #expect(coordinator.bench.state("a") == .executing)
+        var stepped = coordinator
         stepped.bench.now.wall = start + .seconds(60)
         stepped.bench.drive(.timeReached)
         #expect(stepped.bench.outcome("a") == .failed(.timeout))
-        world.bench.advance(by: .seconds(1))
-        #expect(world.bench.outcome("a") == .failed(.timeout))
+        coordinator.bench.advance(by: .seconds(1))
+        #expect(coordinator.bench.outcome("a") == .failed(.timeout))
     }
 }

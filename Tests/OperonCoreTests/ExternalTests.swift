@@ -371,8 +371,8 @@ struct ExternalTests {
     // MARK: - After a death
 
     @Test func `it is executing still, in its place, with its keys and its time`() throws {
-        var world = RestartBench()
-        try world.bench.submit(
+        var coordinator = RestartBench()
+        try coordinator.bench.submit(
             [
                 Self.external("a") {
                     $0.exclusive = ["db"]
@@ -383,56 +383,63 @@ struct ExternalTests {
             ],
             queues: [QueueSettings(name: "default", maxConcurrentOperationCount: 1)]
         )
-        world.bench.advance(by: .seconds(50))
+        coordinator.bench.advance(by: .seconds(50))
 
-        #expect(try world.restart() == nil)
-        #expect(try world.restart() == nil)
-        #expect(world.bench.state("a") == .executing)
-        world.bench.drive(.timeReached)
-        #expect(world.bench.granted.isEmpty)
-        #expect(world.bench.explain("a") == [.awaitsCompletion(attempt(1))])
-        #expect(world.bench.scheduler.queueMembersInFlight("default") == 1)
-        world.bench.advance(by: .seconds(9))
-        #expect(world.bench.state("a") == .executing)
-        world.bench.advance(by: .seconds(1))
-        #expect(world.bench.outcome("a") == .failed(.timeout))
-        #expect(world.bench.granted == ["b"])
-        #expect(try world.restart() == nil)
+        #expect(try coordinator.restart() == nil)
+        #expect(try coordinator.restart() == nil)
+        #expect(coordinator.bench.state("a") == .executing)
+        coordinator.bench.drive(.timeReached)
+        #expect(coordinator.bench.granted.isEmpty)
+        #expect(coordinator.bench.explain("a") == [.awaitsCompletion(attempt(1))])
+        #expect(coordinator.bench.scheduler.queueMembersInFlight("default") == 1)
+        coordinator.bench.advance(by: .seconds(9))
+        #expect(coordinator.bench.state("a") == .executing)
+        coordinator.bench.advance(by: .seconds(1))
+        #expect(coordinator.bench.outcome("a") == .failed(.timeout))
+        #expect(coordinator.bench.granted == ["b"])
+        #expect(try coordinator.restart() == nil)
         // Numbers of the new epoch are new.
-        #expect(world.bench.scheduler.attempt(of: world.bench.id("b"))?.id.epoch.rawValue == 3)
-        try complete(&world.bench, "b", world.bench.scheduler.attempt(of: world.bench.id("b"))?.id)
-        #expect(world.bench.granted == ["c"])
+        #expect(
+            coordinator.bench.scheduler.attempt(of: coordinator.bench.id("b"))?.id.epoch.rawValue
+                == 3
+        )
+        try complete(
+            &coordinator.bench,
+            "b",
+            coordinator.bench.scheduler.attempt(of: coordinator.bench.id("b"))?.id
+        )
+        #expect(coordinator.bench.granted == ["c"])
     }
 
     @Test func `what a store has of it and nobody, or of a worker and it, is no state`() throws {
-        var world = RestartBench()
-        world.bench.join()
-        try world.bench.submit([.nothing("a")])
-        try world.keep()
-        var state = world.state
+        var coordinator = RestartBench()
+        coordinator.bench.join()
+        try coordinator.bench.submit([.nothing("a")])
+        try coordinator.keep()
+        var state = coordinator.state
         #expect(state.inFlight.count == 1)
         state.inFlight[0].worker = .nobody
 
         #expect(throws: RestoreError.self) {
             try Scheduler(
-                configuration: world.bench.scheduler.configuration,
+                configuration: coordinator.bench.scheduler.configuration,
                 restoring: state,
-                graphs: [world.bench.scheduler.compiled(graph)],
-                at: world.bench.now
+                graphs: [coordinator.bench.scheduler.compiled(graph)],
+                at: coordinator.bench.now
             )
         }
     }
 
     @Test func `a round of its own begins with a new attempt`() throws {
-        var world = RestartBench()
-        try world.bench.submit([Self.external("a")])
-        try complete(&world.bench, "a", nil, .failed(failure))
-        world.bench.drive(.retryRequested(graph, operations: [], cancelled: false))
+        var coordinator = RestartBench()
+        try coordinator.bench.submit([Self.external("a")])
+        try complete(&coordinator.bench, "a", nil, .failed(failure))
+        coordinator.bench.drive(.retryRequested(graph, operations: [], cancelled: false))
 
-        #expect(world.bench.state("a") == .executing)
-        #expect(throws: Refusal.self) { try complete(&world.bench, "a", attempt(1)) }
-        #expect(try world.restart() == nil)
-        try complete(&world.bench, "a", attempt(2))
-        #expect(world.bench.outcome("a") == .succeeded)
+        #expect(coordinator.bench.state("a") == .executing)
+        #expect(throws: Refusal.self) { try complete(&coordinator.bench, "a", attempt(1)) }
+        #expect(try coordinator.restart() == nil)
+        try complete(&coordinator.bench, "a", attempt(2))
+        #expect(coordinator.bench.outcome("a") == .succeeded)
     }
 }

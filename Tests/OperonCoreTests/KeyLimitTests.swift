@@ -63,22 +63,22 @@ struct KeyLimitTests {
     }
 
     @Test func `a limit that is taken back is one, and the key goes with its last graph`() throws {
-        var world = RestartBench()
-        world.bench.join(slots: 8)
-        try submit(holding(["a", "b", "c", "d"]), limit: nil, to: &world.bench)
-        try world.bench.request(.keyLimitSet(KeySettings(name: "db", limit: 3)))
-        #expect(world.bench.granted == ["a", "b", "c"])
+        var coordinator = RestartBench()
+        coordinator.bench.join(slots: 8)
+        try submit(holding(["a", "b", "c", "d"]), limit: nil, to: &coordinator.bench)
+        try coordinator.bench.request(.keyLimitSet(KeySettings(name: "db", limit: 3)))
+        #expect(coordinator.bench.granted == ["a", "b", "c"])
 
-        try world.bench.request(.keyReset("db"))
-        #expect(try world.restart() == nil)
-        #expect(world.bench.scheduler.limit(ofKey: "db") == 1)
+        try coordinator.bench.request(.keyReset("db"))
+        #expect(try coordinator.restart() == nil)
+        #expect(coordinator.bench.scheduler.limit(ofKey: "db") == 1)
 
-        try world.bench.request(.keyLimitSet(KeySettings(name: "unused", limit: 3)))
-        try world.bench.request(.keyReset("unused"))
-        #expect(world.bench.scheduler.keyStatus.map(\.settings.name) == ["db"])
-        #expect(try world.restart() == nil)
+        try coordinator.bench.request(.keyLimitSet(KeySettings(name: "unused", limit: 3)))
+        try coordinator.bench.request(.keyReset("unused"))
+        #expect(coordinator.bench.scheduler.keyStatus.map(\.settings.name) == ["db"])
+        #expect(try coordinator.restart() == nil)
         #expect(throws: Refusal.invalid(field: "key", why: "there is no key “unused”")) {
-            try world.bench.request(.keyReset("unused"))
+            try coordinator.bench.request(.keyReset("unused"))
         }
     }
 
@@ -133,21 +133,21 @@ struct KeyLimitTests {
     }
 
     @Test func `who holds a key, and how many may, is so after a restart`() throws {
-        var world = RestartBench()
-        world.bench.join(slots: 8)
-        try submit(holding(["a", "b", "c", "d"]), limit: 2, to: &world.bench)
-        #expect(try world.restart() == nil)
+        var coordinator = RestartBench()
+        coordinator.bench.join(slots: 8)
+        try submit(holding(["a", "b", "c", "d"]), limit: 2, to: &coordinator.bench)
+        #expect(try coordinator.restart() == nil)
         #expect(
-            world.bench.explain("c").contains {
+            coordinator.bench.explain("c").contains {
                 if case .keyHeld("db", _, 0) = $0 { true } else { false }
             }
         )
-        try world.bench.request(.keyLimitSet(KeySettings(name: "db", limit: 3)))
-        #expect(try world.restart() == nil)
-        try submit(holding(["e"]), limit: 9, to: &world.bench)
-        #expect(world.bench.scheduler.limit(ofKey: "db") == 3)
-        world.bench.drive(.transportUp)
-        world.bench.hello(from: 0, held: world.bench.workers[0].held)
-        #expect(world.bench.workers[0].held.count == 3)
+        try coordinator.bench.request(.keyLimitSet(KeySettings(name: "db", limit: 3)))
+        #expect(try coordinator.restart() == nil)
+        try submit(holding(["e"]), limit: 9, to: &coordinator.bench)
+        #expect(coordinator.bench.scheduler.limit(ofKey: "db") == 3)
+        coordinator.bench.drive(.transportUp)
+        coordinator.bench.hello(from: 0, held: coordinator.bench.workers[0].held)
+        #expect(coordinator.bench.workers[0].held.count == 3)
     }
 }

@@ -7,98 +7,107 @@ import Testing
 struct RecoveredGrowthTests {
     private let graph = GraphID(rawValue: 0)
 
-    private func restart(_ world: inout RestartBench) throws {
-        #expect(try world.restart() == nil)
-        world.bench.drive(.transportUp)
-        world.bench.hello(from: 0, held: world.bench.workers[0].held)
+    private func restart(_ coordinator: inout RestartBench) throws {
+        #expect(try coordinator.restart() == nil)
+        coordinator.bench.drive(.transportUp)
+        coordinator.bench.hello(from: 0, held: coordinator.bench.workers[0].held)
     }
 
     @Test func `additions, and what was made to wait or not to, are there after each restart`()
         throws
     {
-        var world = RestartBench()
-        world.bench.join(slots: 8)
-        try world.bench.submit([.nothing("a"), .nothing("b", after: ["a"])], open: true)
-        try world.bench.submit([.nothing("other", after: ["a"])])
-        try restart(&world)
-        try world.bench.add([.nothing("c", after: ["b", "other"]), .nothing("d")], to: graph)
-        try restart(&world)
-        let (b, c) = (world.bench.id("b"), world.bench.id("c"))
-        try world.bench.request(.dependencyRemoved(b, on: world.bench.id("a")))
-        try world.bench.request(.dependencyAdded(world.bench.id("other"), on: b, .finished))
-        try restart(&world)
-        try world.bench.add([.nothing("e", after: ["c", "d"])], to: graph)
-        try world.bench.request(.dependencyRemoved(c, on: b))
-        try world.bench.request(.graphClosed(graph))
-        try restart(&world)
+        var coordinator = RestartBench()
+        coordinator.bench.join(slots: 8)
+        try coordinator.bench.submit([.nothing("a"), .nothing("b", after: ["a"])], open: true)
+        try coordinator.bench.submit([.nothing("other", after: ["a"])])
+        try restart(&coordinator)
+        try coordinator.bench.add(
+            [.nothing("c", after: ["b", "other"]), .nothing("d")],
+            to: graph
+        )
+        try restart(&coordinator)
+        let (b, c) = (coordinator.bench.id("b"), coordinator.bench.id("c"))
+        try coordinator.bench.request(.dependencyRemoved(b, on: coordinator.bench.id("a")))
+        try coordinator.bench.request(
+            .dependencyAdded(coordinator.bench.id("other"), on: b, .finished)
+        )
+        try restart(&coordinator)
+        try coordinator.bench.add([.nothing("e", after: ["c", "d"])], to: graph)
+        try coordinator.bench.request(.dependencyRemoved(c, on: b))
+        try coordinator.bench.request(.graphClosed(graph))
+        try restart(&coordinator)
 
         #expect(
-            world.bench.scheduler.dependencies(of: c).map(\.operation) == [world.bench.id("other")]
+            coordinator.bench.scheduler.dependencies(of: c).map(\.operation) == [
+                coordinator.bench.id("other")
+            ]
         )
-        for name in ["b", "d", "a", "other", "c", "e"] { world.bench.finish(name) }
-        #expect(world.bench.scheduler.isFinished(graph))
-        #expect(world.bench.scheduler.count(of: graph, .succeeded) == 5)
+        for name in ["b", "d", "a", "other", "c", "e"] { coordinator.bench.finish(name) }
+        #expect(coordinator.bench.scheduler.isFinished(graph))
+        #expect(coordinator.bench.scheduler.count(of: graph, .succeeded) == 5)
     }
 
     @Test func `what was reopened, in whatever graph, waits for its new outcome after a restart`()
         throws
     {
-        var world = RestartBench()
-        world.bench.join(slots: 8)
-        try world.bench.submit([.nothing("bad"), .nothing("b", after: ["bad"], .finished)])
-        try world.bench.submit([.nothing("skipped", after: ["bad"])])
-        world.bench.finish("bad", .failed(.exit(code: 1)))
+        var coordinator = RestartBench()
+        coordinator.bench.join(slots: 8)
+        try coordinator.bench.submit([.nothing("bad"), .nothing("b", after: ["bad"], .finished)])
+        try coordinator.bench.submit([.nothing("skipped", after: ["bad"])])
+        coordinator.bench.finish("bad", .failed(.exit(code: 1)))
         let second = GraphID(rawValue: 1)
-        #expect(world.bench.scheduler.isFinished(second))
-        try restart(&world)
+        #expect(coordinator.bench.scheduler.isFinished(second))
+        try restart(&coordinator)
 
-        try world.bench.request(.retryRequested(graph, operations: [], cancelled: false))
-        #expect(world.bench.scheduler.round(of: world.bench.id("skipped")) == 1)
-        try restart(&world)
+        try coordinator.bench.request(.retryRequested(graph, operations: [], cancelled: false))
+        #expect(coordinator.bench.scheduler.round(of: coordinator.bench.id("skipped")) == 1)
+        try restart(&coordinator)
         // It ran by the old outcome; given back, it waits for the new one.
-        world.bench.giveBack("b")
-        #expect(world.bench.state("b") == .pending)
-        try restart(&world)
+        coordinator.bench.giveBack("b")
+        #expect(coordinator.bench.state("b") == .pending)
+        try restart(&coordinator)
 
-        for name in ["bad", "b", "skipped"] { world.bench.finish(name) }
-        #expect(world.bench.scheduler.isFinished(graph))
-        #expect(world.bench.outcome("skipped") == .succeeded)
+        for name in ["bad", "b", "skipped"] { coordinator.bench.finish(name) }
+        #expect(coordinator.bench.scheduler.isFinished(graph))
+        #expect(coordinator.bench.outcome("skipped") == .succeeded)
     }
 
     @Test func `an idle open graph counts its week on, and is not cancelled by being closed so`()
         throws
     {
-        var world = RestartBench()
-        world.bench.join()
-        try world.bench.submit([.nothing("a")], open: true)
-        world.bench.finish("a")
-        world.bench.advance(by: .seconds(6 * 86_400))
-        #expect(try world.restart() == nil)
-        world.bench.advance(by: .seconds(86_401))
-        #expect(!world.bench.scheduler.isOpen(graph))
+        var coordinator = RestartBench()
+        coordinator.bench.join()
+        try coordinator.bench.submit([.nothing("a")], open: true)
+        coordinator.bench.finish("a")
+        coordinator.bench.advance(by: .seconds(6 * 86_400))
+        #expect(try coordinator.restart() == nil)
+        coordinator.bench.advance(by: .seconds(86_401))
+        #expect(!coordinator.bench.scheduler.isOpen(graph))
 
-        try world.bench.submit([.nothing("b")], open: true)
-        world.bench.drive(.transportUp)
-        world.bench.hello(from: 0, connection: 2)
-        world.bench.finish("b")
+        try coordinator.bench.submit([.nothing("b")], open: true)
+        coordinator.bench.drive(.transportUp)
+        coordinator.bench.hello(from: 0, connection: 2)
+        coordinator.bench.finish("b")
         let second = GraphID(rawValue: 1)
-        try world.bench.request(.cancelRequested(.graph(second), reason: "r", cascade: false))
-        #expect(!world.bench.scheduler.isCancelled(second))
-        #expect(try world.restart() == nil)
+        try coordinator.bench.request(.cancelRequested(.graph(second), reason: "r", cascade: false))
+        #expect(!coordinator.bench.scheduler.isCancelled(second))
+        #expect(try coordinator.restart() == nil)
     }
 
     @Test func `what ends already keeps its reason when its dependents are cancelled`() throws {
-        var world = RestartBench()
-        world.bench.join()
-        try world.bench.submit([.nothing("a")])
-        try world.bench.submit([.nothing("b", after: ["a"])])
-        try world.bench.request(.cancelRequested(.graph(graph), reason: "old", cascade: false))
-        world.bench.cancel("a", reason: "new", cascade: true)
-        #expect(world.bench.outcome("b") == .cancelled(reason: "new"))
-        try restart(&world)
+        var coordinator = RestartBench()
+        coordinator.bench.join()
+        try coordinator.bench.submit([.nothing("a")])
+        try coordinator.bench.submit([.nothing("b", after: ["a"])])
+        try coordinator.bench.request(
+            .cancelRequested(.graph(graph), reason: "old", cascade: false)
+        )
+        coordinator.bench.cancel("a", reason: "new", cascade: true)
+        #expect(coordinator.bench.outcome("b") == .cancelled(reason: "new"))
+        try restart(&coordinator)
 
-        world.bench.finish("a", .cancelled)
-        #expect(world.bench.outcome("a") == .cancelled(reason: "old"))
+        coordinator.bench.finish("a", .cancelled)
+        #expect(coordinator.bench.outcome("a") == .cancelled(reason: "old"))
     }
 
     // MARK: Queues
@@ -114,64 +123,64 @@ struct RecoveredGrowthTests {
     func `what a command set of a queue counts on, and only that, whatever graphs say`(
         _ restarts: Bool
     ) throws {
-        var world = RestartBench()
+        var coordinator = RestartBench()
         func restart() throws {
-            if restarts { #expect(try world.restart() == nil) }
+            if restarts { #expect(try coordinator.restart() == nil) }
         }
-        try world.bench.request(.queueLimitSet(queue: "q", maximum: 5))
-        world.bench.suspend(.queue("q"))
-        world.bench.resume(.queue("q"))
+        try coordinator.bench.request(.queueLimitSet(queue: "q", maximum: 5))
+        coordinator.bench.suspend(.queue("q"))
+        coordinator.bench.resume(.queue("q"))
         try restart()
-        try world.bench.submit(
+        try coordinator.bench.submit(
             [.nothing("a") { $0.queue = "q" }],
             queues: [settings(1, suspended: true)]
         )
         try restart()
-        var queue = try #require(world.bench.scheduler.queueStatus.first { $0.name == "q" })
+        var queue = try #require(coordinator.bench.scheduler.queueStatus.first { $0.name == "q" })
         #expect(queue.maximum == 5)
         #expect(queue.priority == .high)
         #expect(!queue.isSuspended)
 
-        try world.bench.request(.queuePrioritySet(queue: "q", .low))
+        try coordinator.bench.request(.queuePrioritySet(queue: "q", .low))
         try restart()
-        try world.bench.submit([.nothing("b") { $0.queue = "q" }], queues: [settings(2)])
-        queue = try #require(world.bench.scheduler.queueStatus.first { $0.name == "q" })
+        try coordinator.bench.submit([.nothing("b") { $0.queue = "q" }], queues: [settings(2)])
+        queue = try #require(coordinator.bench.scheduler.queueStatus.first { $0.name == "q" })
         #expect(queue.priority == .low)
     }
 
     @Test func `a queue that its graph suspends is so for that reason after a restart`() throws {
-        var world = RestartBench()
-        try world.bench.submit(
+        var coordinator = RestartBench()
+        try coordinator.bench.submit(
             [.nothing("a") { $0.queue = "q" }],
             queues: [settings(1, suspended: true)]
         )
 
-        #expect(try world.restart() == nil)
-        #expect(world.bench.scheduler.suspension(of: .queue("q")) == .ofGraphFile)
+        #expect(try coordinator.restart() == nil)
+        #expect(coordinator.bench.scheduler.suspension(of: .queue("q")) == .ofGraphFile)
     }
 
     @Test(arguments: [false, true])
     func `what runs, or has failed, has the new priority of its queue when it comes back`(
         _ restarts: Bool
     ) throws {
-        var world = RestartBench()
-        world.bench.join()
-        try world.bench.submit([.nothing("a"), .nothing("b")])
-        world.bench.start("a")
-        try world.bench.request(.queuePrioritySet(queue: "default", .veryHigh))
+        var coordinator = RestartBench()
+        coordinator.bench.join()
+        try coordinator.bench.submit([.nothing("a"), .nothing("b")])
+        coordinator.bench.start("a")
+        try coordinator.bench.request(.queuePrioritySet(queue: "default", .veryHigh))
         if restarts {
-            #expect(try world.restart() == nil)
-            world.bench.drive(.transportUp)
-            world.bench.hello(from: 0, held: world.bench.workers[0].held)
+            #expect(try coordinator.restart() == nil)
+            coordinator.bench.drive(.transportUp)
+            coordinator.bench.hello(from: 0, held: coordinator.bench.workers[0].held)
         }
-        #expect(world.bench.scheduler.priority(of: world.bench.id("a")) == .veryHigh)
+        #expect(coordinator.bench.scheduler.priority(of: coordinator.bench.id("a")) == .veryHigh)
 
-        world.bench.finish("a", .failed(.exit(code: 1)))
-        world.bench.finish("b")
-        try world.bench.request(.queuePrioritySet(queue: "default", .low))
-        if restarts { #expect(try world.restart() == nil) }
-        try world.bench.request(.retryRequested(graph, operations: [], cancelled: false))
-        #expect(world.bench.scheduler.priority(of: world.bench.id("a")) == .low)
-        #expect(try world.restart() == nil)
+        coordinator.bench.finish("a", .failed(.exit(code: 1)))
+        coordinator.bench.finish("b")
+        try coordinator.bench.request(.queuePrioritySet(queue: "default", .low))
+        if restarts { #expect(try coordinator.restart() == nil) }
+        try coordinator.bench.request(.retryRequested(graph, operations: [], cancelled: false))
+        #expect(coordinator.bench.scheduler.priority(of: coordinator.bench.id("a")) == .low)
+        #expect(try coordinator.restart() == nil)
     }
 }

@@ -6,69 +6,69 @@ import Testing
 /// Operations that cancel what they still wait for once they will be skipped.
 struct SiblingTests {
     /// “a” and “b” run, “c” waits, and “group” waits for all three.
-    private func world(
+    private func coordinator(
         cancelSiblings: Bool = true,
         _ condition: DependencyCondition = .unlessFailed
     ) throws -> RestartBench {
-        var world = RestartBench()
-        world.bench.join(slots: 2)
-        try world.bench.submit([
+        var coordinator = RestartBench()
+        coordinator.bench.join(slots: 2)
+        try coordinator.bench.submit([
             .nothing("a"), .nothing("b"), .nothing("c"),
             .nothing("group") {
                 $0.dependencies = ["a", "b", "c"].map { DependencyDescription($0, condition) }
                 $0.cancelSiblings = cancelSiblings
             },
         ])
-        world.bench.start("a")
-        world.bench.start("b")
-        world.bench.drain()
-        return world
+        coordinator.bench.start("a")
+        coordinator.bench.start("b")
+        coordinator.bench.drain()
+        return coordinator
     }
 
     @Test func `when one part fails the others are cancelled, and the group is skipped`() throws {
-        var world = try world()
-        let running = world.bench.attempt("b").held
-        try world.keep()
-        world.bench.finish("a", .failed(.exit(code: 1)))
+        var coordinator = try coordinator()
+        let running = coordinator.bench.attempt("b").held
+        try coordinator.keep()
+        coordinator.bench.finish("a", .failed(.exit(code: 1)))
 
         let reason = "a sibling did not succeed"
-        #expect(world.bench.outcome("c") == .cancelled(reason: reason))
-        #expect(world.bench.outcome("b") == nil)
-        #expect(world.bench.takeOrders(of: 0) == [.cancel(running)])
+        #expect(coordinator.bench.outcome("c") == .cancelled(reason: reason))
+        #expect(coordinator.bench.outcome("b") == nil)
+        #expect(coordinator.bench.takeOrders(of: 0) == [.cancel(running)])
         #expect(
-            world.bench.effects.records.contains(
+            coordinator.bench.effects.records.contains(
                 .cancelled(.operation(running.operation), reason: reason, cascade: false, by: "")
             )
         )
         // Whoever takes over knows it.
-        #expect(try world.restart() == nil)
-        world.bench.drive(.transportUp)
-        try world.keep()
-        world.bench.hello(from: 0, held: [running])
-        #expect(world.bench.takeOrders(of: 0) == [.cancel(running)])
-        world.bench.finish("b", .cancelled)
-        #expect(world.bench.outcome("b") == .cancelled(reason: reason))
-        #expect(world.bench.outcome("group") == .skipped(cause: world.bench.id("a")))
+        #expect(try coordinator.restart() == nil)
+        coordinator.bench.drive(.transportUp)
+        try coordinator.keep()
+        coordinator.bench.hello(from: 0, held: [running])
+        #expect(coordinator.bench.takeOrders(of: 0) == [.cancel(running)])
+        coordinator.bench.finish("b", .cancelled)
+        #expect(coordinator.bench.outcome("b") == .cancelled(reason: reason))
+        #expect(coordinator.bench.outcome("group") == .skipped(cause: coordinator.bench.id("a")))
     }
 
     @Test func `without the wish they go on`() throws {
-        var world = try world(cancelSiblings: false)
-        world.bench.finish("a", .failed(.exit(code: 1)))
-        world.bench.finish("b")
-        world.bench.start("c")
-        world.bench.finish("c")
-        #expect(world.bench.outcome("c") == .succeeded)
-        #expect(world.bench.outcome("group") == .skipped(cause: world.bench.id("a")))
+        var coordinator = try coordinator(cancelSiblings: false)
+        coordinator.bench.finish("a", .failed(.exit(code: 1)))
+        coordinator.bench.finish("b")
+        coordinator.bench.start("c")
+        coordinator.bench.finish("c")
+        #expect(coordinator.bench.outcome("c") == .succeeded)
+        #expect(coordinator.bench.outcome("group") == .skipped(cause: coordinator.bench.id("a")))
     }
 
     @Test func `an outcome that lets the group go cancels nobody`() throws {
-        var world = try world(.finished)
-        world.bench.finish("a", .failed(.exit(code: 1)))
-        #expect(world.bench.outcome("c") == nil)
-        world.bench.cancel("c")
-        world.bench.finish("b")
-        #expect(world.bench.outcome("b") == .succeeded)
-        #expect(world.bench.outcome("group") != .skipped(cause: world.bench.id("a")))
+        var coordinator = try coordinator(.finished)
+        coordinator.bench.finish("a", .failed(.exit(code: 1)))
+        #expect(coordinator.bench.outcome("c") == nil)
+        coordinator.bench.cancel("c")
+        coordinator.bench.finish("b")
+        #expect(coordinator.bench.outcome("b") == .succeeded)
+        #expect(coordinator.bench.outcome("group") != .skipped(cause: coordinator.bench.id("a")))
     }
 
     @Test func `a group that comes late cancels what is left`() throws {

@@ -211,42 +211,42 @@ struct WorkTests {
     }
 
     @Test func `a queue with operations or settings of its own is not forgotten`() throws {
-        var world = RestartBench()
-        try world.bench.submit([.nothing("a") { $0.queue = "limited" }])
-        try world.bench.submit([.nothing("b") { $0.queue = "used" }])
-        try world.bench.submit([.nothing("c") { $0.queue = "used" }])
-        try world.bench.request(.queueLimitSet(queue: "limited", maximum: 3))
-        for graph: UInt32 in [0, 1] { cancel(GraphID(rawValue: graph), in: &world.bench) }
-        try world.forget()
+        var coordinator = RestartBench()
+        try coordinator.bench.submit([.nothing("a") { $0.queue = "limited" }])
+        try coordinator.bench.submit([.nothing("b") { $0.queue = "used" }])
+        try coordinator.bench.submit([.nothing("c") { $0.queue = "used" }])
+        try coordinator.bench.request(.queueLimitSet(queue: "limited", maximum: 3))
+        for graph: UInt32 in [0, 1] { cancel(GraphID(rawValue: graph), in: &coordinator.bench) }
+        try coordinator.forget()
 
-        let names = world.bench.scheduler.queueStatus.map(\.name).sorted()
+        let names = coordinator.bench.scheduler.queueStatus.map(\.name).sorted()
         #expect(names == ["limited", "used"])
-        #expect(try world.restart() == nil)
-        let status = world.bench.scheduler.queueStatus.sorted { $0.name < $1.name }
+        #expect(try coordinator.restart() == nil)
+        let status = coordinator.bench.scheduler.queueStatus.sorted { $0.name < $1.name }
         #expect(status.map(\.name) == names && status.map(\.maximum) == [3, nil])
     }
 
     @Test func `a queue whose settings are taken back goes with its last graph`() throws {
-        var world = RestartBench()
-        try world.bench.submit([.nothing("a") { $0.queue = "q" }])
-        try world.bench.request(.queueLimitSet(queue: "q", maximum: 1))
-        try world.bench.request(.queuePrioritySet(queue: "q", .high))
-        try world.bench.request(.suspensionRequested(.queue("q"), Suspension()))
+        var coordinator = RestartBench()
+        try coordinator.bench.submit([.nothing("a") { $0.queue = "q" }])
+        try coordinator.bench.request(.queueLimitSet(queue: "q", maximum: 1))
+        try coordinator.bench.request(.queuePrioritySet(queue: "q", .high))
+        try coordinator.bench.request(.suspensionRequested(.queue("q"), Suspension()))
 
-        try world.bench.request(.queueReset("q"))
-        #expect(try world.restart() == nil)
-        let status = try #require(world.bench.scheduler.queueStatus.first)
+        try coordinator.bench.request(.queueReset("q"))
+        #expect(try coordinator.restart() == nil)
+        let status = try #require(coordinator.bench.scheduler.queueStatus.first)
         #expect(status.maximum == nil && status.priority == .normal && !status.isSuspended)
 
-        world.bench.join()
-        world.bench.drive(.transportUp)
-        #expect(world.bench.granted.count == 1)
-        cancel(GraphID(rawValue: 0), in: &world.bench)
-        world.bench.finish("a")
-        try world.forget()
-        #expect(world.bench.scheduler.queueStatus.isEmpty)
+        coordinator.bench.join()
+        coordinator.bench.drive(.transportUp)
+        #expect(coordinator.bench.granted.count == 1)
+        cancel(GraphID(rawValue: 0), in: &coordinator.bench)
+        coordinator.bench.finish("a")
+        try coordinator.forget()
+        #expect(coordinator.bench.scheduler.queueStatus.isEmpty)
         #expect(throws: Refusal.invalid(field: "queue", why: "there is no queue “q”")) {
-            try world.bench.request(.queueReset("q"))
+            try coordinator.bench.request(.queueReset("q"))
         }
     }
 

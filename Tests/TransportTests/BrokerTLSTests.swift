@@ -71,7 +71,7 @@ struct BrokerTLSTests {
             program = try certificates.serve("server.pem", on: port)
         case .plaintext:
             program = nil
-            let plain = try Scene.testBroker()
+            let plain = try Workspace.testBroker()
             url = plain.replacing(/^amqp:/, with: "amqps:")
         }
         defer { if let program { Certificates.end(program) } }

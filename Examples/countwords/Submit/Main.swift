@@ -1,6 +1,6 @@
 import Operon
 
-/// The worker has this type, too. In your package, put it in a library that both programs import.
+/// A worker program needs this type, too: in your package, put it in a library that both import.
 struct CountWord: Operation {
     var word: String
     var text: String

@@ -6,7 +6,7 @@ import OperonTerminal
 struct GraphClose: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "close",
-        abstract: "Close an open graph: no more operations can be added.",
+        abstract: "Close an open graph: submit can no longer add operations to it.",
         usage: "operon graph close <graph> [<options>]"
     )
 

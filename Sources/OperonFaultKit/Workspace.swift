@@ -9,8 +9,8 @@ package enum Place: String, CaseIterable, Sendable {
 
 /// A directory, a prefix on the broker and the programs of one test. When the test is over, however
 /// it went, its programs are killed, and no process and no temporary file of theirs may be left.
-package final class Scene {
-    /// Every process of this scene has it in its environment, as a part of `TMPDIR`.
+package final class Workspace {
+    /// Every process of this workspace has it in its environment, as a part of `TMPDIR`.
     package let directory: String
     package let prefix: String
     private let broker: String?
@@ -22,20 +22,20 @@ package final class Scene {
     /// `broker`: its URL; the one of all tests if there is none.
     ///
     /// - Throws: what `body` throws, or what was left.
-    package static func play(
+    package static func run(
         broker: String? = nil,
         isolation: isolated (any Actor)? = #isolation,
-        _ body: (Scene) async throws -> Void
+        _ body: (Workspace) async throws -> Void
     ) async throws {
-        let scene = try Scene(broker: broker)
+        let workspace = try Workspace(broker: broker)
         do {
-            try await body(scene)
+            try await body(workspace)
         } catch {
-            let left = await scene.clear()
+            let left = await workspace.clear()
             guard left.isEmpty else { throw CommandFailure("\(error)\n\(left)") }
             throw error
         }
-        let left = await scene.clear()
+        let left = await workspace.clear()
         if !left.isEmpty { throw CommandFailure(left.joined(separator: "\n")) }
     }
 
@@ -44,7 +44,7 @@ package final class Scene {
         let name = UUID().uuidString.prefix(13).lowercased()
         // Resolved: it is looked for in environments as it is written there.
         let parent = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
-        directory = "\(parent)/operon-scene-\(name)"
+        directory = "\(parent)/operon-workspace-\(name)"
         prefix = "test.\(name)."
         try FileManager.default.createDirectory(
             atPath: temporary,
@@ -69,7 +69,7 @@ package final class Scene {
         try String(contentsOfFile: path(name), encoding: .utf8)
     }
 
-    /// The lines that operations appended to a file of the scene; none, if it is not there.
+    /// The lines that operations appended to a file of the workspace; none, if it is not there.
     package func lines(of name: String) -> [String] {
         let text = try? String(contentsOfFile: path(name), encoding: .utf8)
         return (text ?? "").split(separator: "\n").map(String.init)
@@ -122,7 +122,7 @@ package final class Scene {
         return environment
     }
 
-    /// Starts a program in the scene's directory; `nil` takes a variable away.
+    /// Starts a program in the workspace's directory; `nil` takes a variable away.
     package func start(
         _ name: String,
         _ arguments: [String],
@@ -149,7 +149,7 @@ package final class Scene {
         try await start("operon", arguments, environment: environment, streams: streams).end()
     }
 
-    /// Starts `operon run` of a file: in process on so many slots, or on the scene's workers.
+    /// Starts `operon run` of a file: in process on so many slots, or on the workspace's workers.
     package func startRun(
         _ file: String,
         on place: Place,
@@ -213,7 +213,7 @@ package final class Scene {
 
     // MARK: - The end
 
-    /// The ids of all processes that have the scene's directory in their environment or, because
+    /// The ids of all processes with the workspace's directory in their environment or, because
     /// they hide that, in their command line; with a name: of those that have it in their command
     /// line.
     package func processes(named name: String = "") -> [Int32] {
@@ -255,7 +255,7 @@ package final class Scene {
         }
     }
 
-    /// Returns when this process of the scene has ended.
+    /// Returns when this process of the workspace has ended.
     package func waitUntilGone(
         _ process: Int32,
         within limit: Duration = .seconds(60)

@@ -31,8 +31,8 @@ extension Trait where Self == OwnBroker {
     }
 }
 
-extension Scene {
-    /// A graph whose operations write into this scene's ledger, as a file.
+extension Workspace {
+    /// A graph whose operations write into this workspace's ledger, as a file.
     func writeGraph(
         layers: Int,
         width: Int,
@@ -93,9 +93,9 @@ extension Scene {
     }
 }
 
-extension Scene {
+extension Workspace {
     /// Every operation ran once, each behind the ends of what it depends on. Without a ledger: that
-    /// of the scene.
+    /// of the workspace.
     func expectEachOnce(
         _ graph: LayeredGraph,
         in other: Ledger? = nil,

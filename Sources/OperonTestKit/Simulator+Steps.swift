@@ -35,7 +35,7 @@ struct SimulatedWorker {
     var incarnation: Incarnation? { agent?.configuration.incarnation }
 }
 
-// What happens in the world, and what each side's effects do to it.
+// What happens in the simulated cluster, and what each side's effects do to it.
 extension Simulator {
     mutating func perform(_ step: Step) {
         switch step {
